@@ -1,0 +1,90 @@
+# Building, installing and trying pgbench_ext.
+#
+# PG_CONFIG names the server to build for and install into. Only cargo is needed to
+# build: the install SQL is written by hand and merely joined together here.
+
+PG_CONFIG ?= pg_config
+export PG_CONFIG
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+# Asked only when a target needs them, because `make setup` may come before the server.
+PG_MAJOR   = $(shell $(PG_CONFIG) --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+PKGLIBDIR  = $(shell $(PG_CONFIG) --pkglibdir)
+EXTENSIONS = $(shell $(PG_CONFIG) --sharedir)/extension
+CARGO      = PGRX_PG_CONFIG_PATH="$$(command -v $(PG_CONFIG))" cargo
+FEATURES   = --no-default-features --features pg$(PG_MAJOR)
+
+VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
+LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
+SQL     := build/pgbench_ext--$(VERSION).sql
+
+.PHONY: help setup build install demo test bench check clean core-test rust-version
+
+help:
+	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
+	@echo 'make build     build the library and its install SQL'
+	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
+	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
+	@echo 'make test      every test; SUITE=core|regress|pgtap|faults and FILE=name choose'
+	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
+	@echo 'make check     formatting and lints'
+	@echo 'make clean     remove what was built'
+	@echo
+	@echo 'PG_CONFIG=$(PG_CONFIG) says which server.'
+
+setup:
+	@scripts/setup test
+
+# What cargo writes must belong to whoever works here: under `sudo make install` these
+# targets go back to the user who called sudo, if this directory is theirs.
+INVOKER := $(if $(filter 0,$(shell id -u)),$(filter-out root,$(filter $(SUDO_USER),$(shell stat -c %U .))))
+ifneq ($(INVOKER),)
+
+INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
+
+build check clean core-test rust-version:
+	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
+
+else
+
+build:
+	$(CARGO) build --release $(FEATURES)
+	@mkdir -p build
+	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
+	   cat src/schema/*.sql; } > $(SQL)
+
+check:
+	cargo fmt --all --check
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+
+clean:
+	cargo clean
+	rm -rf build
+
+core-test:
+	cargo test -p bench_core --no-fail-fast
+
+rust-version:
+	@rustc --version && rustfmt --version
+
+endif
+
+# $(call put,MODE,FILE,DESTINATION): by rename, because a running server has the old
+# library mapped, and only when something changed.
+put = cmp -s $(2) $(3) || { $(SUDO) install -m $(1) $(2) $(3).new && \
+      $(SUDO) mv -f $(3).new $(3) && echo installed $(3); }
+SUDO = $(shell test -w $(PKGLIBDIR) -a -w $(EXTENSIONS) || test "$$(id -u)" = 0 || echo sudo)
+
+install: build
+	@$(call put,755,$(LIBRARY),$(PKGLIBDIR)/pgbench_ext.so)
+	@for f in pgbench_ext.control $(SQL) $(wildcard sql/pgbench_ext--*--*.sql); do \
+	   $(call put,644,"$$f","$(EXTENSIONS)/$${f##*/}") || exit; done
+
+demo:
+	@scripts/demo
+
+test:
+	@SUITE="$(SUITE)" FILE="$(FILE)" test/run
+
+bench:
+	@benches/run

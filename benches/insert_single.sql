@@ -1,0 +1,1 @@
+INSERT INTO wide (crt_time) VALUES (now());

@@ -1,0 +1,2 @@
+\set id random(1, :rows)
+SELECT * FROM pk WHERE id = :id;

@@ -1,0 +1,151 @@
+//! bench.load and bench.unload.
+
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
+use serde_json::{Map, Value};
+
+use super::required;
+use crate::catalog;
+use crate::error::{OrRaise, warn};
+use crate::fixture::LoadSpec;
+use crate::shm::{RunState, Segment, Shape, TotalsOf};
+use crate::worker::caller::Errand;
+use crate::worker::load_leader::{self, not_yours};
+use crate::worker::{crew, horizon};
+
+/// How often a load reports its progress.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// More jobs than this would only wait for each other in the same table.
+const MAX_JOBS: i32 = 256;
+
+/// Loads a fixture. See the COMMENT ON.
+#[pg_extern(sql = false, name = "load")]
+fn load_sql(
+    fixture: Option<String>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+    options: Option<JsonB>,
+) -> i64 {
+    (|| {
+        let fixture = required("fixture", fixture)?;
+        let Value::Object(options) = required("options", options)?.0 else {
+            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
+        };
+        load(&fixture, &options, rows, jobs)
+    })()
+    .or_raise()
+}
+
+/// Loads a fixture with workers and waits for them; the number of rows.
+pub fn load(
+    fixture: &str,
+    options: &Map<String, Value>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+) -> Result<i64, UserError> {
+    let spec = LoadSpec::new(fixture, rows, 1, options)?;
+    super::runs::check_server()?;
+    super::runs::check_role()?;
+    let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
+    let existing = catalog::fixtures(fixture)?.into_iter().find(|f| f.schema == spec.schema);
+    if let Some(existing) = existing {
+        if !catalog::acts_for(&existing.owner)? {
+            return Err(not_yours(fixture, &existing.owner));
+        }
+        super::runs::check_own_locks(&existing.tables, pg_sys::AccessExclusiveLock as i32)?;
+    }
+    crew::check_slots(u64::from(spec.jobs) + 1)?;
+    let release = horizon::can_release();
+    if let Err(why) = release {
+        warn(
+            format!("this call holds back the xmin horizon while it waits, because {why}"),
+            "VACUUM cannot mark the pages as all-visible. Call bench.load as a statement of its own.",
+        );
+    }
+    let json = serde_json::to_string(&spec).unwrap_or_default();
+    let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, spec_bytes: 0 };
+    let segment = Segment::create(shape, &json);
+    // SAFETY: this process's own pid.
+    let pid = unsafe { pg_sys::MyProcPid };
+    segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
+    let errand =
+        Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
+    errand.tie();
+    let began = Instant::now();
+    let mut reported = began;
+    let result = errand.wait(release.is_ok(), |segment| {
+        if reported.elapsed() >= REPORT_EVERY && segment.header().state() == RunState::Running {
+            reported = Instant::now();
+            report(segment, spec.rows, began.elapsed().as_secs_f64());
+        }
+        false
+    });
+    errand.leave();
+    result.map(|()| spec.rows)
+}
+
+fn report(segment: &Segment, rows: i64, elapsed: f64) {
+    let done: u64 =
+        segment.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum();
+    let rate = done as f64 / elapsed;
+    if done.cast_signed() >= rows {
+        pgrx::notice!("{done} of {rows} rows (100%), building indexes, elapsed {elapsed:.1} s");
+    } else if done > 0 {
+        let share = done as f64 / rows as f64;
+        let left = elapsed / share - elapsed;
+        pgrx::notice!(
+            "{done} of {rows} rows ({:.0}%), {rate:.0} rows/s, elapsed {elapsed:.1} s, remaining {left:.1} s",
+            share * 100.0
+        );
+    }
+}
+
+/// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.
+fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
+    match jobs {
+        Some(jobs) if (1..=MAX_JOBS).contains(&jobs) => Ok(jobs.unsigned_abs()),
+        Some(jobs) => Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("jobs must be between 1 and {MAX_JOBS}, not {jobs}"),
+        )),
+        None => {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+            let free = crew::free_slots().saturating_sub(1);
+            let deserved = rows.unsigned_abs() / 50_000 + 1;
+            Ok(processors.min(free).min(deserved).clamp(1, MAX_JOBS as u64) as u32)
+        }
+    }
+}
+
+/// Drops a fixture's tables. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn unload(fixture: Option<String>) {
+    unload_fixture(fixture).or_raise();
+}
+
+fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
+    let name = required("fixture", fixture)?;
+    crate::fixture::builtin(&name)?;
+    let role = catalog::current_role();
+    let mut loaded = catalog::fixtures(&name)?;
+    loaded.sort_by_key(|f| f.owner != role);
+    let Some(fixture) = loaded.into_iter().next() else {
+        return Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            format!("fixture \"{name}\" is not loaded"),
+        ));
+    };
+    if !catalog::acts_for(&fixture.owner)? {
+        return Err(not_yours(&name, &fixture.owner));
+    }
+    // As the caller, who owns the tables or acts for their owner.
+    for table in fixture.tables {
+        let name = catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?;
+        catalog::run(&format!("DROP TABLE {}", name.unwrap_or_default()), &[])?;
+    }
+    catalog::delete_fixture(&fixture.schema, &name)
+}

@@ -1,0 +1,86 @@
+//! bench.create_workload and bench.drop_workload.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::script::{Symbols, parse};
+use pgrx::prelude::*;
+
+use super::required;
+use crate::catalog;
+use crate::error::OrRaise;
+use crate::fixture;
+
+/// Stores a script under a name. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn create_workload(
+    name: Option<String>,
+    script: Option<String>,
+    fixture: Option<String>,
+    description: Option<String>,
+) {
+    create(name, script, fixture, description).or_raise();
+}
+
+fn create(
+    name: Option<String>,
+    script: Option<String>,
+    fixture: Option<String>,
+    description: Option<String>,
+) -> Result<(), UserError> {
+    let name = required("name", name)?;
+    let script = required("script", script)?;
+    if name.is_empty() || name.len() > 63 || name.contains(['@', ',']) {
+        return Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("invalid workload name: \"{name}\""),
+        )
+        .hint("A name has 1 to 63 bytes, and neither @ nor a comma: those are for weighted mixes."));
+    }
+    parse(&name, &script, &mut Symbols::new())?;
+    if let Some(fixture) = &fixture {
+        fixture::builtin(fixture)?;
+    }
+    if let Some(old) = catalog::workload(&name)? {
+        check_owner(&old)?;
+    }
+    catalog::put_workload(
+        &name,
+        &catalog::current_role(),
+        fixture.as_deref(),
+        &script,
+        description.as_deref(),
+    )
+}
+
+/// Removes a workload. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn drop_workload(name: Option<String>) {
+    remove(name).or_raise();
+}
+
+fn remove(name: Option<String>) -> Result<(), UserError> {
+    let name = required("name", name)?;
+    let Some(old) = catalog::workload(&name)? else {
+        return Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            format!("workload \"{name}\" does not exist"),
+        ));
+    };
+    check_owner(&old)?;
+    catalog::delete_workload(&name)
+}
+
+fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
+    let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
+    if workload.builtin {
+        return Err(refuse(format!("workload \"{}\" is built in", workload.name))
+            .hint("Choose another name for your own."));
+    }
+    if !catalog::acts_for(&workload.owner)? {
+        return Err(refuse(format!(
+            "workload \"{}\" belongs to role \"{}\"",
+            workload.name, workload.owner
+        ))
+        .hint("Only its owner, members of the owner and superusers may replace or drop it."));
+    }
+    Ok(())
+}

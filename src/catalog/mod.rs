@@ -1,0 +1,402 @@
+//! The only place with SQL on the bench.* tables.
+//!
+//! In a caller's session the tables are read and written as the extension's owner, whatever the
+//! caller may do with them, after the question who may do what has been answered; in the
+//! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
+//! qualified, and the search_path is pg_catalog.
+
+pub mod recorder;
+
+use std::ffi::CStr;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+use pgrx::{PgTryBuilder, Spi, pg_sys};
+
+use crate::error::{from_caught, internal};
+
+/// A row of bench.workloads.
+pub struct Workload {
+    pub name: String,
+    pub owner: String,
+    pub fixture: Option<String>,
+    pub script: String,
+    pub builtin: bool,
+}
+
+/// A row of bench.fixtures.
+pub struct Fixture {
+    pub name: String,
+    pub schema: String,
+    pub owner: String,
+    pub rows: i64,
+    /// Tables that still exist.
+    pub tables: Vec<pg_sys::Oid>,
+    /// Tables that were dropped behind the extension's back.
+    pub missing: i64,
+}
+
+/// The table that stands for the extension: while it is locked, none of the others can go.
+fn anchor() -> Result<pg_sys::Oid, UserError> {
+    // SAFETY: system catalog look-ups inside a transaction.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(c"bench".as_ptr(), true);
+        let table = pg_sys::get_relname_relid(c"run_log".as_ptr(), schema);
+        let extension = pg_sys::get_extension_oid(c"pgbench_ext".as_ptr(), true);
+        let belongs = table != pg_sys::InvalidOid
+            && extension != pg_sys::InvalidOid
+            && pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) == extension;
+        if belongs {
+            Ok(table)
+        } else {
+            Err(UserError::new(sqlstate::UNDEFINED_OBJECT, "extension \"pgbench_ext\" is not installed"))
+        }
+    }
+}
+
+/// Locks the anchor against DROP EXTENSION until the transaction ends.
+///
+/// # Errors
+/// 42704 when the extension has gone. Without this a table that somebody made in its place, with
+/// a trigger, would be written to as a superuser.
+fn hold_extension() -> Result<pg_sys::Oid, UserError> {
+    let table = anchor()?;
+    // SAFETY: a lock that the transaction gives back.
+    unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32) };
+    if anchor()? == table { Ok(table) } else { Err(internal("the extension was replaced meanwhile")) }
+}
+
+/// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An
+/// error goes back as well: the end of the (sub)transaction restores role and settings.
+pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let table = hold_extension()?;
+    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
+    // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
+    // the abort of the transaction.
+    unsafe {
+        let owner = owner_of(table)?;
+        let mut role = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
+        let level = pg_sys::NewGUCNestLevel();
+        set_local(c"search_path", c"pg_catalog, pg_temp");
+        pg_sys::SetUserIdAndSecContext(
+            owner,
+            context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32,
+        );
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(role, context);
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// # Safety
+/// Inside a settings nest level.
+unsafe fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: by the caller; NUL-terminated strings.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
+    // SAFETY: a syscache look-up; the tuple is released before returning.
+    unsafe {
+        let tuple =
+            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(table));
+        if tuple.is_null() {
+            return Err(internal("cache lookup failed for bench.run_log"));
+        }
+        let class: *mut pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
+        let owner = (*class).relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Ok(owner)
+    }
+}
+
+/// Runs `body` in a transaction of its own, in a worker that has none open. An error rolls it
+/// back and is returned.
+pub fn transaction<T>(
+    body: impl FnOnce() -> Result<T, UserError> + std::panic::UnwindSafe + std::panic::RefUnwindSafe,
+) -> Result<T, UserError> {
+    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: the usual frame of a worker's transaction; an error unwinds to the catch below.
+        unsafe {
+            pg_sys::SetCurrentStatementStartTimestamp();
+            pg_sys::StartTransactionCommand();
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            let result = body();
+            if result.is_ok() {
+                pg_sys::PopActiveSnapshot();
+                pg_sys::CommitTransactionCommand();
+                pg_sys::pgstat_report_stat(false);
+            }
+            result
+        }
+    }))
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute();
+    if result.is_err() {
+        // SAFETY: leaves whatever the body left open; outside a transaction it does nothing.
+        unsafe {
+            pg_sys::AbortOutOfAnyTransaction();
+            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+        }
+    }
+    result
+}
+
+/// An SPI failure that is not an ERROR of the server's: a bug of ours.
+pub fn spi_error(error: pgrx::spi::Error) -> UserError {
+    internal(format!("unexpected SPI result: {error}"))
+}
+
+/// Runs a statement for its first value.
+pub fn fetch<T: FromDatum + IntoDatum>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+) -> Result<Option<T>, UserError> {
+    Spi::get_one_with_args(sql, arguments).or_else(|error| match error {
+        pgrx::spi::SpiError::InvalidPosition => Ok(None),
+        error => Err(spi_error(error)),
+    })
+}
+
+/// Runs a statement for its effect; the number of rows.
+pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
+    Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len()))
+        .map_err(spi_error)
+}
+
+/// A workload by its name.
+pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
+    as_owner(|| {
+        Spi::connect(|client| {
+            let table = client.select(
+                "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1",
+                Some(1),
+                &[name.into()],
+            )?;
+            if table.is_empty() {
+                return Ok(None);
+            }
+            let row = table.first();
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            Ok(Some(Workload {
+                name: text(1)?,
+                owner: text(2)?,
+                fixture: row.get(3)?,
+                script: text(4)?,
+                builtin: row.get::<bool>(5)?.unwrap_or_default(),
+            }))
+        })
+        .map_err(spi_error)
+    })
+}
+
+/// The names of all workloads.
+pub fn workload_names() -> Result<Vec<String>, UserError> {
+    as_owner(|| {
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.workloads";
+        Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
+    })
+}
+
+/// Stores a workload of this owner's, over an older one of the same name.
+pub fn put_workload(
+    name: &str,
+    owner: &str,
+    fixture: Option<&str>,
+    script: &str,
+    description: Option<&str>,
+) -> Result<(), UserError> {
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.workloads (name, owner, fixture, script, description) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, fixture = EXCLUDED.fixture, \
+                 script = EXCLUDED.script, description = EXCLUDED.description",
+            &[name.into(), owner.into(), fixture.into(), script.into(), description.into()],
+        )?;
+        Ok(())
+    })
+}
+
+/// Removes a workload.
+pub fn delete_workload(name: &str) -> Result<(), UserError> {
+    as_owner(|| run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()]).map(drop))
+}
+
+/// Loaded fixtures of a name, newest first.
+pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
+    as_owner(|| {
+        Spi::connect(|client| {
+            let table = client.select(
+                "SELECT f.schema, f.owner, f.rows, \
+                        ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
+                              JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
+                        (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
+                         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)) \
+                 FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
+                None,
+                &[name.into()],
+            )?;
+            let mut fixtures = Vec::new();
+            for row in table {
+                fixtures.push(Fixture {
+                    name: name.to_owned(),
+                    schema: row.get::<String>(1)?.unwrap_or_default(),
+                    owner: row.get::<String>(2)?.unwrap_or_default(),
+                    rows: row.get::<i64>(3)?.unwrap_or_default(),
+                    tables: row.get::<Vec<pg_sys::Oid>>(4)?.unwrap_or_default(),
+                    missing: row.get::<i64>(5)?.unwrap_or_default(),
+                });
+            }
+            Ok(fixtures)
+        })
+        .map_err(spi_error)
+    })
+}
+
+/// Registers a fixture that has just been loaded, over an older one in the same place.
+pub fn put_fixture(
+    fixture: &crate::fixture::LoadSpec,
+    tables: &[pg_sys::Oid],
+    load_secs: f64,
+) -> Result<(), UserError> {
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
+                                         rows_per_sec, table_bytes, index_bytes) \
+             SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
+                    $7, CASE WHEN $5 > 0 THEN $5 / $7 END, \
+                    (SELECT pg_catalog.sum(pg_catalog.pg_table_size(t)) FROM pg_catalog.unnest($4::pg_catalog.oid[]) AS t), \
+                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($4::pg_catalog.oid[]) AS t) \
+             ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
+                 rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
+                 load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
+                 table_bytes = EXCLUDED.table_bytes, index_bytes = EXCLUDED.index_bytes",
+            &[
+                fixture.name.as_str().into(),
+                fixture.schema.as_str().into(),
+                fixture.role.as_str().into(),
+                tables.to_vec().into(),
+                fixture.rows.into(),
+                pgrx::JsonB(fixture.options.clone()).into(),
+                load_secs.into(),
+            ],
+        )
+        .map(drop)
+    })
+}
+
+/// Forgets a fixture.
+pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "DELETE FROM bench.fixtures WHERE schema = $1 AND name = $2";
+        run(sql, &[schema.into(), name.into()]).map(drop)
+    })
+}
+
+/// Whether a role of this name exists and is a superuser.
+pub fn is_superuser(role: &str) -> Result<bool, UserError> {
+    let sql = "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
+}
+
+/// Whether the current role has the privileges of the named one: is it, is its member, or is a
+/// superuser. A role that no longer exists has only superusers above it.
+pub fn acts_for(role: &str) -> Result<bool, UserError> {
+    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
+    // SAFETY: catalog look-ups inside a transaction.
+    Ok(unsafe {
+        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
+        pg_sys::superuser()
+            || (oid != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), oid))
+    })
+}
+
+/// Whether the current role is, or is a member of, the named one, or is a superuser.
+pub fn is_member(role: &str) -> Result<bool, UserError> {
+    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
+    // SAFETY: catalog look-ups inside a transaction.
+    Ok(unsafe {
+        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
+        pg_sys::superuser()
+            || (oid != pg_sys::InvalidOid && pg_sys::is_member_of_role(pg_sys::GetUserId(), oid))
+    })
+}
+
+/// The current role's name: the one that a workload runs as.
+pub fn current_role() -> String {
+    // SAFETY: raises an error when the role is gone; otherwise a palloc'd string.
+    unsafe {
+        CStr::from_ptr(pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false)).to_string_lossy().into_owned()
+    }
+}
+
+/// How to find the coordinator of a run that may be under way.
+pub struct RunHandle {
+    pub segment: u32,
+    pub status: String,
+    pub role: String,
+}
+
+/// A run's row, for those who want to wait for it or stop it.
+///
+/// # Errors
+/// 42704 for a run that does not exist.
+pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
+    as_owner(|| {
+        Spi::connect(|client| {
+            let table = client.select(
+                "SELECT segment, status, role FROM bench.run_log WHERE run_id = $1",
+                Some(1),
+                &[run_id.into()],
+            )?;
+            if table.is_empty() {
+                return Ok(None);
+            }
+            let row = table.first();
+            Ok(Some(RunHandle {
+                segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
+                status: row.get::<String>(2)?.unwrap_or_default(),
+                role: row.get::<String>(3)?.unwrap_or_default(),
+            }))
+        })
+        .map_err(spi_error)?
+        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("run {run_id} does not exist")))
+    })
+}
+
+/// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
+pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
+    as_owner(|| {
+        Spi::connect(|client| {
+            let table = client.select(
+                "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
+                 WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
+                None,
+                &[run_id.into()],
+            )?;
+            let mut buckets = Vec::with_capacity(table.len());
+            for row in table {
+                let count = row.get::<i64>(3)?.unwrap_or_default();
+                let low = row.get::<f64>(1)?.unwrap_or_default();
+                buckets.push((low, row.get::<f64>(2)?.unwrap_or_default(), count.unsigned_abs()));
+            }
+            Ok(buckets)
+        })
+        .map_err(spi_error)
+    })
+}

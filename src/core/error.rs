@@ -1,0 +1,93 @@
+//! One error type for everything a user can get wrong.
+
+use std::fmt;
+
+/// SQLSTATEs that this project raises itself (appendix A of the PostgreSQL manual).
+pub mod sqlstate {
+    /// feature_not_supported
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    /// null_value_not_allowed
+    pub const NULL_VALUE_NOT_ALLOWED: &str = "22004";
+    /// numeric_value_out_of_range
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
+    /// division_by_zero
+    pub const DIVISION_BY_ZERO: &str = "22012";
+    /// invalid_parameter_value
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    /// active_sql_transaction
+    pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
+    /// read_only_sql_transaction
+    pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
+    /// invalid_authorization_specification
+    pub const INVALID_AUTHORIZATION: &str = "28000";
+    /// insufficient_privilege
+    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    /// syntax_error
+    pub const SYNTAX_ERROR: &str = "42601";
+    /// undefined_column: the nearest to an undefined script variable
+    pub const UNDEFINED_COLUMN: &str = "42703";
+    /// undefined_object
+    pub const UNDEFINED_OBJECT: &str = "42704";
+    /// duplicate_object
+    pub const DUPLICATE_OBJECT: &str = "42710";
+    /// undefined_table
+    pub const UNDEFINED_TABLE: &str = "42P01";
+    /// wrong_object_type
+    pub const WRONG_OBJECT_TYPE: &str = "42809";
+    /// deadlock_detected
+    pub const DEADLOCK_DETECTED: &str = "40P01";
+    /// too_many_connections
+    pub const TOO_MANY_CONNECTIONS: &str = "53300";
+    /// configuration_limit_exceeded
+    pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
+    /// object_in_use
+    pub const OBJECT_IN_USE: &str = "55006";
+    /// object_not_in_prerequisite_state
+    pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    /// query_canceled
+    pub const QUERY_CANCELED: &str = "57014";
+    /// admin_shutdown
+    pub const ADMIN_SHUTDOWN: &str = "57P01";
+    /// internal_error
+    pub const INTERNAL_ERROR: &str = "XX000";
+}
+
+/// An error for the user: what PostgreSQL's `ereport` carries.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct UserError {
+    /// Five characters, see [`sqlstate`].
+    pub sqlstate: String,
+    /// One sentence without a full stop, lower case, in the style of PostgreSQL's own messages.
+    pub message: String,
+    /// The figures behind the message.
+    pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl UserError {
+    /// An error with a message only.
+    pub fn new(sqlstate: &str, message: impl Into<String>) -> Self {
+        Self { sqlstate: sqlstate.to_owned(), message: message.into(), detail: None, hint: None }
+    }
+
+    /// The same error with a detail.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same error with a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for UserError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.sqlstate)
+    }
+}
+
+impl std::error::Error for UserError {}

@@ -1,0 +1,8 @@
+//! The pure rooms of pgbench_ext: scripts, run specifications, time lines and statistics.
+//! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
+
+pub mod error;
+pub mod script;
+pub mod spec;
+pub mod stats;
+pub mod timeline;

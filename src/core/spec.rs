@@ -1,0 +1,367 @@
+//! What a run is asked to do: the arguments of `bench.run`, validated once.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{UserError, sqlstate};
+use crate::script::is_variable_name;
+
+/// The longest duration accepted anywhere, in seconds: a year.
+const MAX_SECS: f64 = 366.0 * 86_400.0;
+
+/// What SQL handed over, before anything was looked at. `None` is SQL's NULL.
+#[derive(Clone, Debug, Default)]
+pub struct RunArguments {
+    pub workload: Option<String>,
+    pub clients: Option<i32>,
+    pub secs: Option<f64>,
+    pub transactions: Option<i64>,
+    pub warmup: Option<f64>,
+    pub rate: Option<f64>,
+    pub latency_limit: Option<f64>,
+    pub max_tries: Option<i32>,
+    pub seed: Option<i64>,
+    pub variables: Option<Value>,
+    pub settings: Option<Value>,
+    pub sample_interval: Option<f64>,
+    pub driver: Option<String>,
+    pub query_mode: Option<String>,
+    pub results: Option<String>,
+    pub nodes: Option<String>,
+    pub tags: Option<Value>,
+}
+
+/// How long a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Extent {
+    /// Measured seconds, after the warm-up.
+    Secs(f64),
+    /// Transactions of each client.
+    Transactions(u64),
+}
+
+/// What becomes of the rows that a statement returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Results {
+    /// Detoasted and turned into text, as for a client, then dropped.
+    Serialize,
+    /// Not looked at.
+    Discard,
+}
+
+impl Results {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Serialize => "serialize",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+/// The validated options of a run, apart from what has to be looked up in the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// A workload's name.
+    pub workload: String,
+    /// Concurrent sessions, at least one.
+    pub clients: u32,
+    pub extent: Extent,
+    /// Seconds run but not counted.
+    pub warmup_secs: f64,
+    /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
+    pub max_tries: u32,
+    /// `None`: a random one is to be drawn and recorded.
+    pub seed: Option<i64>,
+    /// Script variables, by name.
+    pub variables: Map<String, Value>,
+    /// Configuration parameters of every client's session: name and value as text.
+    pub settings: Vec<(String, String)>,
+    pub sample_interval_secs: f64,
+    pub results: Results,
+    /// The user's own labels, kept with the run.
+    pub tags: Value,
+}
+
+impl RunOptions {
+    /// Validates the arguments of `bench.run` and `bench.start`.
+    ///
+    /// # Errors
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, 0A000 for what the
+    /// contract names and this version lacks.
+    pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
+        let a = arguments;
+        let workload = required("workload", a.workload)?;
+        let clients = required("clients", a.clients)?;
+        if clients < 1 {
+            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+        }
+        let warmup_secs = required("warmup", a.warmup)?;
+        if !(0.0..=MAX_SECS).contains(&warmup_secs) {
+            return Err(invalid(format!("warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}")));
+        }
+        let sample_interval_secs = required("sample_interval", a.sample_interval)?;
+        if !(0.1..=3600.0).contains(&sample_interval_secs) {
+            return Err(invalid(format!(
+                "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"
+            )));
+        }
+        let extent = extent(a.secs, a.transactions)?;
+        let max_tries = required("max_tries", a.max_tries)?;
+        if max_tries < 0 {
+            return Err(invalid(format!("max_tries must not be negative: {max_tries}"))
+                .hint("Use 0 for no limit."));
+        }
+        if max_tries == 0 && matches!(extent, Extent::Transactions(_)) {
+            return Err(invalid("an unlimited number of tries needs a limit of time")
+                .hint("Give secs instead of transactions, or a max_tries above 0."));
+        }
+        if a.rate.is_some() {
+            return Err(unsupported("rate"));
+        }
+        if a.latency_limit.is_some() {
+            return Err(unsupported("latency_limit"));
+        }
+        word("driver", a.driver, &["engine", "wire"], &["engine"])?;
+        word("query_mode", a.query_mode, &["simple", "extended", "prepared"], &["prepared"])?;
+        word("nodes", a.nodes, &["local", "workers", "all"], &["local"])?;
+        let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])? {
+            "discard" => Results::Discard,
+            _ => Results::Serialize,
+        };
+        Ok(Self {
+            workload,
+            clients: clients.unsigned_abs(),
+            extent,
+            warmup_secs,
+            max_tries: max_tries.unsigned_abs(),
+            seed: a.seed,
+            variables: variables(required("variables", a.variables)?)?,
+            settings: settings(required("settings", a.settings)?)?,
+            sample_interval_secs,
+            results,
+            tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+        })
+    }
+}
+
+/// A script of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptSpec {
+    pub name: String,
+    pub source: String,
+}
+
+/// The loaded fixture that a run works on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FixtureSpec {
+    pub name: String,
+    pub schema: String,
+    /// Ids loaded are 1 … rows.
+    pub rows: i64,
+    /// OIDs of its tables.
+    pub tables: Vec<u32>,
+}
+
+/// Everything the coordinator and the clients of one run need to know; travels as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    pub options: RunOptions,
+    /// The seed in force, drawn if the user gave none.
+    pub seed: i64,
+    pub scripts: Vec<ScriptSpec>,
+    pub fixture: Option<FixtureSpec>,
+    /// Name of the role that called, and that the clients connect as.
+    pub role: String,
+    pub role_oid: u32,
+    pub database_oid: u32,
+    /// The caller's wait could not release the xmin horizon.
+    pub horizon_held: bool,
+}
+
+fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
+    match (secs, transactions) {
+        (Some(_), Some(_)) => Err(invalid("secs and transactions exclude each other")
+            .hint("Give the one that is to end the run, and NULL for the other.")),
+        (None, Some(n)) if n < 1 => Err(invalid(format!("transactions must be at least 1, not {n}"))),
+        (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
+        (secs, None) => {
+            let secs = secs.unwrap_or(10.0);
+            if secs > 0.0 && secs <= MAX_SECS {
+                Ok(Extent::Secs(secs))
+            } else {
+                Err(invalid(format!("secs must be above 0 and at most {MAX_SECS}, not {secs}")))
+            }
+        }
+    }
+}
+
+fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
+    let map = object("variables", value)?;
+    for (name, value) in &map {
+        if !is_variable_name(name) {
+            return Err(invalid(format!("invalid variable name: \"{name}\""))
+                .hint("A name starts with a letter or _ and goes on with letters, digits and _."));
+        }
+        if value.is_object() || value.is_array() {
+            return Err(invalid(format!("variable \"{name}\" must be a number, text, boolean or null")));
+        }
+    }
+    Ok(map)
+}
+
+fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
+    object("settings", value)?
+        .into_iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            Value::Number(number) => Ok((name, number.to_string())),
+            Value::Bool(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(invalid(format!(
+                "the value of configuration parameter \"{name}\" must be text, a number or a boolean"
+            ))),
+        })
+        .collect()
+}
+
+fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
+    match value {
+        Value::Object(map) => Ok(map),
+        _ => Err(invalid(format!("{argument} must be a JSON object"))
+            .hint(format!("For example: {argument} => '{{\"name\": \"value\"}}'."))),
+    }
+}
+
+fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
+    value.ok_or_else(|| {
+        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+    })
+}
+
+fn word(
+    argument: &str,
+    value: Option<String>,
+    known: &[&'static str],
+    supported: &[&'static str],
+) -> Result<&'static str, UserError> {
+    let value = required(argument, value)?;
+    let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
+    match known.iter().find(|k| **k == value) {
+        Some(word) if supported.contains(word) => Ok(word),
+        Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
+        None => Err(invalid(format!("unrecognized value for {argument}: \"{value}\""))
+            .hint(format!("Available values: {}.", listed()))),
+    }
+}
+
+fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+fn unsupported(what: &str) -> UserError {
+    UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> RunArguments {
+        let text = |s: &str| Some(s.to_owned());
+        let empty = || Some(Value::Object(Map::new()));
+        RunArguments {
+            workload: text("pk_update"),
+            clients: Some(1),
+            warmup: Some(0.0),
+            max_tries: Some(1),
+            variables: empty(),
+            settings: empty(),
+            sample_interval: Some(1.0),
+            driver: text("engine"),
+            query_mode: text("prepared"),
+            results: text("serialize"),
+            nodes: text("local"),
+            tags: empty(),
+            ..RunArguments::default()
+        }
+    }
+
+    fn state(arguments: RunArguments) -> String {
+        RunOptions::new(arguments).expect_err("an error").sqlstate
+    }
+
+    #[test]
+    fn defaults_are_ten_seconds() {
+        assert_eq!(RunOptions::new(defaults()).expect("valid").extent, Extent::Secs(10.0));
+    }
+
+    #[test]
+    fn numbers_out_of_range() {
+        for clients in [0, -1, i32::MIN] {
+            assert_eq!(state(RunArguments { clients: Some(clients), ..defaults() }), "22023");
+        }
+        for secs in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e12] {
+            assert_eq!(state(RunArguments { secs: Some(secs), ..defaults() }), "22023", "{secs}");
+        }
+        for warmup in [-1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(state(RunArguments { warmup: Some(warmup), ..defaults() }), "22023");
+        }
+        for interval in [0.0, 0.01, f64::NAN, 4000.0] {
+            assert_eq!(state(RunArguments { sample_interval: Some(interval), ..defaults() }), "22023");
+        }
+        assert_eq!(state(RunArguments { transactions: Some(0), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { max_tries: Some(-1), ..defaults() }), "22023");
+    }
+
+    #[test]
+    fn nulls_and_exclusions() {
+        assert_eq!(state(RunArguments { workload: None, ..defaults() }), "22004");
+        assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
+        assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { transactions: Some(1), max_tries: Some(0), ..defaults() }), "22023");
+    }
+
+    #[test]
+    fn the_contract_s_later_parts_are_refused_by_name() {
+        assert_eq!(state(RunArguments { rate: Some(1.0), ..defaults() }), "0A000");
+        assert_eq!(state(RunArguments { latency_limit: Some(1.0), ..defaults() }), "0A000");
+        assert_eq!(state(RunArguments { driver: Some("wire".into()), ..defaults() }), "0A000");
+        assert_eq!(state(RunArguments { query_mode: Some("simple".into()), ..defaults() }), "0A000");
+        assert_eq!(state(RunArguments { nodes: Some("all".into()), ..defaults() }), "0A000");
+        assert_eq!(state(RunArguments { nodes: Some("everywhere".into()), ..defaults() }), "22023");
+    }
+
+    #[test]
+    fn json_arguments() {
+        let json = |text: &str| Some(serde_json::from_str(text).expect("JSON"));
+        assert_eq!(state(RunArguments { variables: json("[1]"), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { variables: json(r#"{"1x": 1}"#), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { variables: json(r#"{"x": [1]}"#), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { settings: json(r#"{"work_mem": null}"#), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { tags: json("1"), ..defaults() }), "22023");
+        let options = RunOptions::new(RunArguments {
+            settings: json(r#"{"work_mem": "4MB", "jit": false, "geqo_effort": 3}"#),
+            ..defaults()
+        })
+        .expect("valid");
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(options.settings, [pair("geqo_effort", "3"), pair("jit", "off"), pair("work_mem", "4MB")]);
+    }
+
+    #[test]
+    fn a_spec_survives_its_journey() {
+        let spec = RunSpec {
+            options: RunOptions::new(defaults()).expect("valid"),
+            seed: -3,
+            scripts: vec![ScriptSpec { name: "x".into(), source: "SELECT 1;".into() }],
+            fixture: None,
+            role: "r".into(),
+            role_oid: 10,
+            database_oid: 5,
+            horizon_held: false,
+        };
+        let text = serde_json::to_string(&spec).expect("serializes");
+        assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);
+    }
+}

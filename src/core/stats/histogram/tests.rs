@@ -1,0 +1,147 @@
+use super::*;
+use proptest::prelude::*;
+
+const MICROSECOND: u64 = 1_000;
+const HOUR: u64 = 3_600_000_000_000;
+
+fn of(latencies: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    latencies.iter().for_each(|&latency| histogram.record(latency));
+    histogram
+}
+
+/// Latencies of every magnitude from 1 µs to 1 h.
+fn latency() -> impl Strategy<Value = u64> {
+    (10..42u32)
+        .prop_flat_map(|bits| 1u64 << (bits - 1)..1u64 << bits)
+        .prop_map(|ns| ns.clamp(MICROSECOND, HOUR))
+}
+
+/// What `percentile_cont` gives for the latencies themselves.
+fn exact_percentile(latencies: &[u64], p: f64) -> f64 {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let rank = p * (sorted.len() - 1) as f64;
+    let (lower, upper) = (sorted[rank.floor() as usize] as f64, sorted[rank.ceil() as usize] as f64);
+    lower + (upper - lower) * rank.fract()
+}
+
+#[test]
+fn buckets_tile() {
+    assert_eq!(BUCKETS, 4352);
+    let mut expected_low = 0;
+    for bucket in 0..BUCKETS {
+        let (low, high) = bucket_bounds_ns(bucket);
+        assert_eq!(low, expected_low);
+        assert_eq!((bucket_of(low), bucket_of(high - 1)), (bucket, bucket));
+        expected_low = high;
+    }
+    assert_eq!(expected_low, 1 << LIMIT_BITS);
+}
+
+#[test]
+fn no_bucket_above_one_microsecond_is_wider_than_one_percent() {
+    for bucket in bucket_of(MICROSECOND)..BUCKETS {
+        let (low, high) = bucket_bounds_ns(bucket);
+        assert!((high - low) as f64 <= 0.01 * low as f64);
+    }
+}
+
+#[test]
+fn latencies_past_the_end_fall_into_the_last_bucket() {
+    assert!(bucket_of(HOUR) < BUCKETS - 1);
+    assert_eq!(bucket_of(1 << LIMIT_BITS), BUCKETS - 1);
+    assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    assert_eq!(bucket_bounds_ns(usize::MAX), bucket_bounds_ns(BUCKETS - 1));
+    let mut histogram = Histogram::new();
+    histogram.add(usize::MAX, 3);
+    assert_eq!(histogram.iter_nonzero().collect::<Vec<_>>(), [(BUCKETS - 1, 3)]);
+}
+
+#[test]
+fn percentiles_of_few_values() {
+    assert_eq!(Histogram::new().percentile_ns(0.5), None);
+    assert!(Histogram::new().is_empty());
+    // One value: the middle of its bucket, whatever the fraction.
+    let one = of(&[1_000_000]);
+    let (low, high) = bucket_bounds_ns(bucket_of(1_000_000));
+    for p in [0.0, 0.5, 1.0, -3.0, 7.0, f64::NAN] {
+        assert_eq!(one.percentile_ns(p), Some((low + high) as f64 / 2.0));
+    }
+    // Four values spread over a bucket, then interpolated between two buckets.
+    assert_eq!(percentile_of([(0.0, 8.0, 4)].into_iter(), 0.0), Some(1.0));
+    assert_eq!(percentile_of([(0.0, 8.0, 4)].into_iter(), 0.5), Some(4.0));
+    assert_eq!(percentile_of([(0.0, 2.0, 1), (10.0, 12.0, 1)].into_iter(), 0.25), Some(3.5));
+    assert_eq!(percentile_of([(0.0, 2.0, 0)].into_iter(), 0.5), None);
+}
+
+#[test]
+fn clearing_forgets() {
+    let mut histogram = of(&[1, 2, 3]);
+    assert_eq!(histogram.count(), 3);
+    histogram.clear();
+    assert!(histogram.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn a_latency_lies_within_its_bucket(latency in 0..1u64 << LIMIT_BITS) {
+        let (low, high) = bucket_bounds_ns(bucket_of(latency));
+        prop_assert!(low <= latency && latency < high);
+    }
+
+    #[test]
+    fn buckets_are_monotone(first: u64, second: u64) {
+        prop_assert_eq!(
+            bucket_of(first.min(second)).min(bucket_of(first.max(second))),
+            bucket_of(first.min(second)),
+        );
+    }
+
+    #[test]
+    fn anything_reported_from_a_bucket_is_within_one_percent(latency in latency(), share in 0.0..=1.0f64) {
+        let (low, high) = bucket_bounds_ns(bucket_of(latency));
+        let reported = low as f64 + (high - low) as f64 * share;
+        prop_assert!((reported - latency as f64).abs() <= 0.01 * latency as f64);
+    }
+
+    #[test]
+    fn merging_is_recording_both(
+        first in prop::collection::vec(any::<u64>(), 0..50),
+        second in prop::collection::vec(any::<u64>(), 0..50),
+    ) {
+        let both = of(&[first.clone(), second.clone()].concat());
+        let mut merged = of(&first);
+        merged.merge(&of(&second));
+        prop_assert_eq!(&merged, &both);
+
+        let mut counts = vec![0u32; BUCKETS];
+        of(&second).iter_nonzero().for_each(|(bucket, count)| counts[bucket] = count as u32);
+        let mut merged = of(&first);
+        merged.merge_counts(&counts);
+        prop_assert_eq!(&merged, &both);
+    }
+
+    #[test]
+    fn percentiles_are_within_one_percent(
+        latencies in prop::collection::vec(latency(), 1..200),
+        p in 0.0..=1.0f64,
+    ) {
+        let exact = exact_percentile(&latencies, p);
+        let reported = of(&latencies).percentile_ns(p).unwrap();
+        prop_assert!((reported - exact).abs() <= 0.01 * exact, "{reported} for {exact}");
+    }
+
+    #[test]
+    fn percentiles_grow_with_the_fraction(
+        latencies in prop::collection::vec(latency(), 1..50),
+        first in 0.0..=1.0f64,
+        second in 0.0..=1.0f64,
+    ) {
+        let histogram = of(&latencies);
+        let lower = histogram.percentile_ns(first.min(second)).unwrap();
+        let upper = histogram.percentile_ns(first.max(second)).unwrap();
+        // One part in 10¹² for the rounding of the interpolation.
+        prop_assert!(lower <= upper * (1.0 + 1e-12));
+    }
+}

@@ -1,0 +1,12 @@
+//! Running a compiled script inside a backend: plans, transactions, errors.
+
+mod raw;
+mod results;
+mod session;
+mod statement;
+mod trap;
+pub mod unserved;
+
+pub use session::Session;
+pub use statement::Statement;
+pub use trap::SqlError;

@@ -1,0 +1,193 @@
+//! The server's functions as the transaction loop calls them: without pgrx's guard, which would
+//! turn an ERROR into a Rust panic at each call.
+//!
+//! An ERROR out of one of these jumps straight to the [`super::trap`] around it. So they may be
+//! called only inside a trap, from frames that have nothing to drop (plain old frames in the
+//! words of Rust's RFC 2945), or where the process has nothing left to lose.
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+
+use pgrx::pg_sys::{
+    CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, DestReceiver, ErrorData, List,
+    MemoryContext, Oid, ParamListInfo, PlannedStmt, Portal, QueryCompletion, QueryDesc,
+    QueryEnvironment, RawStmt, ResourceOwner, ScanDirection, Snapshot,
+};
+
+/// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
+pub const STATEMENT_TIMEOUT: c_int = 3;
+
+/// The protocol's output methods, libpq/libpq.h.
+#[repr(C)]
+pub struct PQcommMethods {
+    pub comm_reset: unsafe extern "C-unwind" fn(),
+    pub flush: unsafe extern "C-unwind" fn() -> c_int,
+    pub flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
+    pub is_send_pending: unsafe extern "C-unwind" fn() -> bool,
+    pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
+    pub putmessage_noblock: unsafe extern "C-unwind" fn(c_char, *const c_char, usize),
+}
+
+unsafe extern "C-unwind" {
+    pub static mut PqCommMethods: *const PQcommMethods;
+
+    // transactions
+    pub fn SetCurrentStatementStartTimestamp();
+    pub fn StartTransactionCommand();
+    pub fn CommitTransactionCommand();
+    pub fn AbortOutOfAnyTransaction();
+    pub fn IsTransactionBlock() -> bool;
+
+    // what others see of this session
+    pub fn pgstat_report_activity(state: u32, command: *const c_char);
+    pub fn pgstat_report_stat(force: bool) -> c_long;
+
+    // snapshots
+    pub fn GetTransactionSnapshot() -> Snapshot;
+    pub fn GetActiveSnapshot() -> Snapshot;
+    pub fn PushActiveSnapshot(snapshot: Snapshot);
+    pub fn PopActiveSnapshot();
+
+    // parsing and plans
+    pub fn pg_parse_query(query_string: *const c_char) -> *mut List;
+    pub fn CreateCommandTag(parsetree: *mut pgrx::pg_sys::Node) -> CommandTag::Type;
+    pub fn analyze_requires_snapshot(parse_tree: *mut RawStmt) -> bool;
+    pub fn pg_analyze_and_rewrite_varparams(
+        parsetree: *mut RawStmt,
+        query_string: *const c_char,
+        param_types: *mut *mut Oid,
+        num_params: *mut c_int,
+        query_env: *mut QueryEnvironment,
+    ) -> *mut List;
+    pub fn CreateCachedPlan(
+        raw_parse_tree: *mut RawStmt,
+        query_string: *const c_char,
+        command_tag: CommandTag::Type,
+    ) -> *mut CachedPlanSource;
+    pub fn CompleteCachedPlan(
+        plansource: *mut CachedPlanSource,
+        querytree_list: *mut List,
+        querytree_context: MemoryContext,
+        param_types: *mut Oid,
+        num_params: c_int,
+        parser_setup: *const c_void,
+        parser_setup_arg: *mut c_void,
+        cursor_options: c_int,
+        fixed_result: bool,
+    );
+    pub fn SaveCachedPlan(plansource: *mut CachedPlanSource);
+    pub fn GetCachedPlan(
+        plansource: *mut CachedPlanSource,
+        bound_params: ParamListInfo,
+        owner: ResourceOwner,
+        query_env: *mut QueryEnvironment,
+    ) -> *mut CachedPlan;
+    pub fn ReleaseCachedPlan(plan: *mut CachedPlan, owner: ResourceOwner);
+    pub fn makeParamList(num_params: c_int) -> ParamListInfo;
+    pub fn getTypeInputInfo(type_: Oid, typ_input: *mut Oid, typ_io_param: *mut Oid);
+    pub fn OidInputFunctionCall(
+        function: Oid,
+        text: *mut c_char,
+        typ_io_param: Oid,
+        typmod: i32,
+    ) -> pgrx::pg_sys::Datum;
+
+    // execution
+    pub fn CreateQueryDesc(
+        plannedstmt: *mut PlannedStmt,
+        source_text: *const c_char,
+        snapshot: Snapshot,
+        crosscheck_snapshot: Snapshot,
+        dest: *mut DestReceiver,
+        params: ParamListInfo,
+        query_env: *mut QueryEnvironment,
+        instrument_options: c_int,
+    ) -> *mut QueryDesc;
+    pub fn FreeQueryDesc(desc: *mut QueryDesc);
+    pub fn ExecutorStart(desc: *mut QueryDesc, eflags: c_int);
+    #[cfg(not(feature = "pg18"))]
+    pub fn ExecutorRun(
+        desc: *mut QueryDesc,
+        direction: ScanDirection::Type,
+        count: u64,
+        execute_once: bool,
+    );
+    #[cfg(feature = "pg18")]
+    pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64);
+    pub fn ExecutorFinish(desc: *mut QueryDesc);
+    pub fn ExecutorEnd(desc: *mut QueryDesc);
+    pub fn CreatePortal(name: *const c_char, allow_dup: bool, dup_silent: bool) -> Portal;
+    pub fn PortalDefineQuery(
+        portal: Portal,
+        prep_stmt_name: *const c_char,
+        source_text: *const c_char,
+        command_tag: CommandTag::Type,
+        stmts: *mut List,
+        cplan: *mut CachedPlan,
+    );
+    pub fn PortalStart(portal: Portal, params: ParamListInfo, eflags: c_int, snapshot: Snapshot);
+    pub fn PortalSetResultFormat(portal: Portal, n_formats: c_int, formats: *mut i16);
+    #[cfg(not(feature = "pg18"))]
+    pub fn PortalRun(
+        portal: Portal,
+        count: c_long,
+        is_top_level: bool,
+        run_once: bool,
+        dest: *mut DestReceiver,
+        altdest: *mut DestReceiver,
+        qc: *mut QueryCompletion,
+    ) -> bool;
+    #[cfg(feature = "pg18")]
+    pub fn PortalRun(
+        portal: Portal,
+        count: c_long,
+        is_top_level: bool,
+        dest: *mut DestReceiver,
+        altdest: *mut DestReceiver,
+        qc: *mut QueryCompletion,
+    ) -> bool;
+    pub fn PortalDrop(portal: Portal, is_top_commit: bool);
+    pub fn CreateDestReceiver(dest: CommandDest::Type) -> *mut DestReceiver;
+    pub fn SetRemoteDestReceiverParams(dest: *mut DestReceiver, portal: Portal);
+
+    // interrupts and timeouts
+    pub fn ProcessInterrupts();
+    pub fn ProcessConfigFile(context: pgrx::pg_sys::GucContext::Type);
+    pub fn process_session_preload_libraries();
+    pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
+    pub fn disable_timeout(id: c_int, keep_indicator: bool);
+    pub fn disable_all_timeouts(keep_indicators: bool);
+    pub fn get_timeout_active(id: c_int) -> bool;
+
+    // settings
+    pub fn set_config_option(
+        name: *const c_char,
+        value: *const c_char,
+        context: pgrx::pg_sys::GucContext::Type,
+        source: pgrx::pg_sys::GucSource::Type,
+        action: pgrx::pg_sys::GucAction::Type,
+        change_val: bool,
+        elevel: c_int,
+        is_reload: bool,
+    ) -> c_int;
+    pub fn superuser() -> bool;
+
+    // errors
+    pub fn EmitErrorReport();
+    pub fn CopyErrorData() -> *mut ErrorData;
+    pub fn FreeErrorData(data: *mut ErrorData);
+    pub fn FlushErrorState();
+    pub fn PortalErrorCleanup();
+    pub fn jit_reset_after_error();
+
+    // memory
+    pub fn MemoryContextReset(context: MemoryContext);
+}
+
+/// The commands that the executor runs by itself.
+pub fn is_plannable(command: CmdType::Type) -> bool {
+    command == CmdType::CMD_SELECT
+        || command == CmdType::CMD_INSERT
+        || command == CmdType::CMD_UPDATE
+        || command == CmdType::CMD_DELETE
+        || command == CmdType::CMD_MERGE
+}

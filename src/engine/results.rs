@@ -1,0 +1,77 @@
+//! What becomes of the rows that a statement returns.
+//!
+//! 'serialize' uses the server's own printtup, which detoasts each value, calls its type's
+//! output function and builds the protocol's message; only the last step, handing the bytes to a
+//! socket, is replaced by dropping them. So it is exactly the work that a client's query costs
+//! the server, up to the network. 'discard' uses the receiver that looks at nothing.
+
+use std::ffi::{c_char, c_int};
+
+use bench_core::spec::Results;
+use pgrx::pg_sys;
+
+use super::raw;
+
+unsafe extern "C-unwind" fn nothing() {}
+unsafe extern "C-unwind" fn nothing_to_flush() -> c_int {
+    0
+}
+unsafe extern "C-unwind" fn nothing_pending() -> bool {
+    false
+}
+unsafe extern "C-unwind" fn drop_message(_: c_char, _: *const c_char, _: usize) -> c_int {
+    0
+}
+unsafe extern "C-unwind" fn drop_message_noblock(_: c_char, _: *const c_char, _: usize) {}
+
+static DROP_EVERYTHING: raw::PQcommMethods = raw::PQcommMethods {
+    comm_reset: nothing,
+    flush: nothing_to_flush,
+    flush_if_writable: nothing_to_flush,
+    is_send_pending: nothing_pending,
+    putmessage: drop_message,
+    putmessage_noblock: drop_message_noblock,
+};
+
+/// Makes receivers for one client's statements.
+pub struct ReceiverFactory {
+    results: Results,
+    /// printtup asks its portal for result formats: none are set, which means text.
+    portal: pg_sys::Portal,
+}
+
+impl ReceiverFactory {
+    /// For a process without a client of its own: its protocol output is replaced for good.
+    pub fn new(results: Results) -> Self {
+        // SAFETY: this is a background worker, so nothing else writes protocol messages here
+        // (whereToSendOutput is DestNone), and the methods live as long as the library. A portal
+        // of zeroes has no formats; printtup reads nothing else of it.
+        unsafe {
+            raw::PqCommMethods = &raw const DROP_EVERYTHING;
+            let portal = pg_sys::MemoryContextAllocZero(
+                pg_sys::TopMemoryContext,
+                std::mem::size_of::<pg_sys::PortalData>(),
+            );
+            Self { results, portal: portal.cast() }
+        }
+    }
+
+    /// A receiver for one execution, allocated in the current memory context.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    pub unsafe fn receiver(&self) -> *mut pg_sys::DestReceiver {
+        // SAFETY: by the caller; the portal lives in TopMemoryContext.
+        unsafe {
+            match self.results {
+                Results::Discard => raw::CreateDestReceiver(pg_sys::CommandDest::DestNone),
+                Results::Serialize => {
+                    let receiver = raw::CreateDestReceiver(pg_sys::CommandDest::DestRemoteExecute);
+                    raw::SetRemoteDestReceiverParams(receiver, self.portal);
+                    receiver
+                }
+            }
+        }
+    }
+}

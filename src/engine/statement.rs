@@ -1,0 +1,387 @@
+//! One statement of a script, analysed once and planned as a prepared statement is.
+
+use std::ffi::{CStr, CString};
+
+use bench_core::script::{Sql, Value, VariableId, Variables};
+use pgrx::pg_sys;
+
+use super::raw;
+use super::trap::{SqlError, trap};
+
+/// How a variable's value becomes a parameter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Conversion {
+    Int2,
+    Int4,
+    Int8,
+    Float8,
+    Boolean,
+    /// Through the type's input function, as a client's text parameters are.
+    Text { input: pg_sys::Oid, io_param: pg_sys::Oid },
+}
+
+/// A statement's parameter: where its value comes from and what the server inferred it to be.
+#[derive(Clone, Copy, Debug)]
+struct Parameter {
+    variable: VariableId,
+    conversion: Conversion,
+}
+
+/// A prepared statement of this session.
+pub struct Statement {
+    source: CString,
+    pub(super) plan_source: *mut pg_sys::CachedPlanSource,
+    pub(super) params: pg_sys::ParamListInfo,
+    parameters: Vec<Parameter>,
+    /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
+    texts: Vec<Option<CString>>,
+    pub(super) needs_snapshot: bool,
+    /// A `CmdType` of the server's; 0 where rules make several statements of it.
+    pub command_type: u32,
+    /// The server's query identifier; 0 where it computes none.
+    pub query_id: u64,
+    /// Relations it names; `None` where they are too many to keep.
+    pub relations: Option<Vec<u32>>,
+}
+
+impl Statement {
+    /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
+    /// parameters' types inferred by the server.
+    pub fn prepare(sql: &Sql) -> Result<Self, SqlError> {
+        let nul = |_| SqlError {
+            sqlstate: pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR as i32,
+            message: "a statement must not contain a zero byte".to_owned(),
+        };
+        let source = CString::new(sql.text.as_str()).map_err(nul)?;
+        let declared = sql.parameters.len();
+        let mut raw_statement = Prepared::default();
+        // SAFETY: the closure holds plain pointers only. The query string is copied by
+        // CreateCachedPlan; everything else is allocated in the transaction's context, and what
+        // must last is moved under CacheMemoryContext by SaveCachedPlan.
+        unsafe {
+            let text = source.as_ptr();
+            let prepared = &raw mut raw_statement;
+            trap(|| analyse(text, declared, &mut *prepared))?;
+        }
+        let Prepared { plan_source, params, needs_snapshot, command_type, query_id, relations, relation_count } =
+            raw_statement;
+        let relations = relations.get(..relation_count).map(<[u32]>::to_vec);
+        // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
+        // has made sure are the declared ones.
+        let types = unsafe {
+            let count = (*plan_source).num_params as usize;
+            let first = (*plan_source).param_types;
+            if count == 0 { &[][..] } else { std::slice::from_raw_parts(first, count) }
+        };
+        let mut parameters = Vec::with_capacity(types.len());
+        for (variable, type_oid) in sql.parameters.iter().zip(types) {
+            parameters.push(Parameter { variable: *variable, conversion: conversion(*type_oid)? });
+        }
+        let texts = vec![None; parameters.len()];
+        Ok(Self {
+            source,
+            plan_source,
+            params,
+            parameters,
+            texts,
+            needs_snapshot,
+            command_type,
+            query_id,
+            relations,
+        })
+    }
+
+    /// The statement as the server's views show it.
+    pub fn source(&self) -> &CStr {
+        &self.source
+    }
+
+    /// Whether the executor can run it by itself, unless rules come in between.
+    pub(super) fn is_plannable(&self) -> bool {
+        raw::is_plannable(self.command_type)
+    }
+
+    /// Puts numbers and truth values into the parameter list, and sets aside the text of what
+    /// has to go through an input function.
+    #[inline]
+    pub(super) fn bind(&mut self, variables: &Variables) {
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            let value = variables.get(parameter.variable).unwrap_or(&Value::Null);
+            let datum = match (value, parameter.conversion) {
+                (Value::Integer(n), Conversion::Int4) => i32::try_from(*n).ok().map(pg_sys::Datum::from),
+                (Value::Integer(n), Conversion::Int8) => Some(pg_sys::Datum::from(*n)),
+                (Value::Integer(n), Conversion::Int2) => i16::try_from(*n).ok().map(pg_sys::Datum::from),
+                (Value::Double(x), Conversion::Float8) => Some(pg_sys::Datum::from(x.to_bits())),
+                (Value::Boolean(b), Conversion::Boolean) => Some(pg_sys::Datum::from(*b)),
+                _ => None,
+            };
+            let text = match datum {
+                Some(_) => None,
+                None => text_of(value),
+            };
+            // SAFETY: the list was made for this many parameters and lasts with the statement.
+            unsafe {
+                let param = (*self.params).params.as_mut_ptr().add(index);
+                (*param).isnull = matches!(value, Value::Null);
+                (*param).value = datum.unwrap_or(pg_sys::Datum::from(0));
+            }
+            if text.is_some() || self.texts[index].is_some() {
+                self.texts[index] = text;
+            }
+        }
+    }
+
+    /// Converts what [`Self::bind`] has set aside.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction; the values live in the current memory context.
+    #[inline]
+    pub(super) unsafe fn convert_texts(&self) {
+        for (index, text) in self.texts.iter().enumerate() {
+            if let Some(text) = text {
+                // SAFETY: by the caller, and as in `bind`; input functions do not write to their
+                // argument.
+                unsafe {
+                    let (input, io_param) = match self.parameters[index].conversion {
+                        Conversion::Text { input, io_param } => (input, io_param),
+                        by_value => input_of(by_value),
+                    };
+                    let param = (*self.params).params.as_mut_ptr().add(index);
+                    (*param).value =
+                        raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+                }
+            }
+        }
+    }
+}
+
+/// What `analyse` finds; plain data, so that it can be written inside a trap.
+struct Prepared {
+    plan_source: *mut pg_sys::CachedPlanSource,
+    params: pg_sys::ParamListInfo,
+    needs_snapshot: bool,
+    command_type: u32,
+    query_id: u64,
+    relations: [u32; 16],
+    /// Above the array's length: too many.
+    relation_count: usize,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self {
+            plan_source: std::ptr::null_mut(),
+            params: std::ptr::null_mut(),
+            needs_snapshot: false,
+            command_type: 0,
+            query_id: 0,
+            relations: [0; 16],
+            relation_count: 0,
+        }
+    }
+}
+
+/// The part of exec_parse_message that talks to the server.
+///
+/// # Safety
+/// Inside a trap; `text` stays valid throughout.
+unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prepared) {
+    // SAFETY: by the caller; the sequence is exec_parse_message's.
+    unsafe {
+        raw::SetCurrentStatementStartTimestamp();
+        pg_sys::debug_query_string = text;
+        raw::StartTransactionCommand();
+        let statements = raw::pg_parse_query(text);
+        if list_length(statements) != 1 {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a command of a script must be exactly one SQL statement",
+            );
+        }
+        let raw_statement: *mut pg_sys::RawStmt = list_first(statements).cast();
+        refuse_what_needs_a_client((*raw_statement).stmt);
+        let tag = raw::CreateCommandTag((*raw_statement).stmt);
+        let plan_source = raw::CreateCachedPlan(raw_statement, text, tag);
+        let needs_snapshot = raw::analyze_requires_snapshot(raw_statement);
+        if needs_snapshot {
+            raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+        }
+        let mut types: *mut pg_sys::Oid = std::ptr::null_mut();
+        let mut count = 0;
+        let queries = raw::pg_analyze_and_rewrite_varparams(
+            raw_statement,
+            text,
+            &raw mut types,
+            &raw mut count,
+            std::ptr::null_mut(),
+        );
+        for index in 0..count as usize {
+            let type_oid = *types.add(index);
+            if type_oid == pg_sys::InvalidOid || type_oid == pg_sys::UNKNOWNOID {
+                error(
+                    pgrx::PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE,
+                    c"could not determine the data type of a variable; give it a cast",
+                );
+            }
+        }
+        if count as usize != declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a script's statement must not contain parameters ($1) of its own",
+            );
+        }
+        if needs_snapshot {
+            raw::PopActiveSnapshot();
+        }
+        let query: *mut pg_sys::Query =
+            if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
+        if !query.is_null() {
+            out.command_type = (*query).commandType;
+            out.query_id = (*query).queryId as u64;
+            for index in 0..list_length((*query).rtable) as usize {
+                let entry: *mut pg_sys::RangeTblEntry =
+                    (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
+                if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+                    if out.relation_count < out.relations.len() {
+                        out.relations[out.relation_count] = (*entry).relid.to_u32();
+                    }
+                    out.relation_count += 1;
+                }
+            }
+        }
+        raw::CompleteCachedPlan(
+            plan_source,
+            queries,
+            std::ptr::null_mut(),
+            types,
+            count,
+            std::ptr::null(),
+            std::ptr::null_mut(),
+            pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
+            true,
+        );
+        raw::SaveCachedPlan(plan_source);
+        pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
+        let params = raw::makeParamList(count);
+        for index in 0..count as usize {
+            let param = (*params).params.as_mut_ptr().add(index);
+            (*param).ptype = *(*plan_source).param_types.add(index);
+            // As exec_bind_message: lets a custom plan fold the value.
+            (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+        }
+        out.plan_source = plan_source;
+        out.params = params;
+        out.needs_snapshot = needs_snapshot;
+        raw::CommitTransactionCommand();
+        pg_sys::debug_query_string = std::ptr::null();
+    }
+}
+
+/// COPY to or from the client would read and write the server's own standard files here.
+///
+/// # Safety
+/// Inside a trap, with a parse tree.
+unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
+    // SAFETY: the tag says what the node is.
+    unsafe {
+        if (*statement).type_ == pg_sys::NodeTag::T_CopyStmt
+            && (*statement.cast::<pg_sys::CopyStmt>()).filename.is_null()
+        {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                c"COPY from or to the client is not possible: the engine's sessions have no client",
+            );
+        }
+    }
+}
+
+/// Raises an ERROR the server's way.
+///
+/// # Safety
+/// Inside a trap.
+unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
+    unsafe extern "C-unwind" {
+        fn errstart(elevel: i32, domain: *const std::ffi::c_char) -> bool;
+        fn errcode(sqlerrcode: i32) -> i32;
+        fn errmsg_internal(format: *const std::ffi::c_char, ...) -> i32;
+        fn errfinish(
+            filename: *const std::ffi::c_char,
+            lineno: i32,
+            funcname: *const std::ffi::c_char,
+        );
+    }
+    // SAFETY: what the macro ereport(ERROR, …) expands to.
+    unsafe {
+        errstart(pgrx::PgLogLevel::ERROR as i32, std::ptr::null());
+        errcode(sqlstate as i32);
+        errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+        errfinish(c"statement.rs".as_ptr(), 0, c"prepare".as_ptr());
+    }
+    std::process::abort()
+}
+
+fn conversion(type_oid: pg_sys::Oid) -> Result<Conversion, SqlError> {
+    Ok(match type_oid {
+        pg_sys::INT2OID => Conversion::Int2,
+        pg_sys::INT4OID => Conversion::Int4,
+        pg_sys::INT8OID => Conversion::Int8,
+        pg_sys::FLOAT8OID => Conversion::Float8,
+        pg_sys::BOOLOID => Conversion::Boolean,
+        _ => {
+            let mut input = pg_sys::InvalidOid;
+            let mut io_param = pg_sys::InvalidOid;
+            let (input_out, io_param_out) = (&raw mut input, &raw mut io_param);
+            // SAFETY: plain data only; a catalog look-up needs a transaction around it.
+            unsafe {
+                trap(|| {
+                    raw::StartTransactionCommand();
+                    raw::getTypeInputInfo(type_oid, input_out, io_param_out);
+                    raw::CommitTransactionCommand();
+                })?;
+            }
+            Conversion::Text { input, io_param }
+        }
+    })
+}
+
+/// Input functions of the types that usually need none: a value out of range or of another kind
+/// gets the type's own error.
+fn input_of(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
+    let function = match conversion {
+        Conversion::Int2 => pg_sys::F_INT2IN,
+        Conversion::Int4 => pg_sys::F_INT4IN,
+        Conversion::Int8 => pg_sys::F_INT8IN,
+        Conversion::Float8 => pg_sys::F_FLOAT8IN,
+        Conversion::Boolean => pg_sys::F_BOOLIN,
+        Conversion::Text { input, io_param } => return (input, io_param),
+    };
+    (pg_sys::Oid::from(function), pg_sys::InvalidOid)
+}
+
+/// A value as pgbench sends it; `None` for NULL.
+fn text_of(value: &Value) -> Option<CString> {
+    let text = match value {
+        Value::Null => return None,
+        Value::Boolean(true) => "true".to_owned(),
+        Value::Boolean(false) => "false".to_owned(),
+        Value::Integer(n) => n.to_string(),
+        Value::Double(x) => x.to_string(),
+        Value::Text(text) => text.to_string(),
+    };
+    // A zero byte cannot be part of any PostgreSQL text; nothing that makes values lets one in.
+    CString::new(text).ok()
+}
+
+/// # Safety
+/// NULL or a live list.
+pub(super) unsafe fn list_length(list: *mut pg_sys::List) -> i32 {
+    // SAFETY: by the caller.
+    if list.is_null() { 0 } else { unsafe { (*list).length } }
+}
+
+/// # Safety
+/// A live list of pointers with at least one element.
+pub(super) unsafe fn list_first(list: *mut pg_sys::List) -> *mut std::ffi::c_void {
+    // SAFETY: by the caller.
+    unsafe { (*(*list).elements).ptr_value }
+}

@@ -1,0 +1,88 @@
+//! PG_TRY for the transaction loop.
+
+use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
+use pgrx::pg_sys;
+
+use super::raw;
+
+/// What the server said of a statement that failed.
+#[derive(Clone, Debug)]
+pub struct SqlError {
+    /// As PostgreSQL packs it (MAKE_SQLSTATE).
+    pub sqlstate: i32,
+    pub message: String,
+}
+
+impl SqlError {
+    /// Whether another try may succeed: serialization_failure or deadlock_detected.
+    pub fn is_retryable(&self) -> bool {
+        self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE as i32
+            || self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_T_R_DEADLOCK_DETECTED as i32
+    }
+
+    /// query_canceled.
+    pub fn is_cancel(&self) -> bool {
+        self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32
+    }
+}
+
+/// Runs `body`; an ERROR out of it is logged, its transaction rolled back, and returned.
+///
+/// # Safety
+/// Between `body`'s start and any call that can raise an ERROR there must be no live value with a
+/// destructor in `body` or below it, no panic, and no call that sets a trap of its own around
+/// Rust frames: the server's longjmp deallocates those frames without running anything.
+#[inline]
+pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
+    // SAFETY: the two globals are the server's own, and a backend has one thread. While `body`
+    // runs, PG_exception_stack points into a frame that is alive; both are restored before that
+    // frame ends, by return or by jump, as PG_END_TRY does (utils/elog.h).
+    unsafe {
+        let exception_stack = pg_sys::PG_exception_stack;
+        let context_stack = pg_sys::error_context_stack;
+        let jumped = call_with_sigsetjmp(false, |buffer: &SigJmpBufFields| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            body();
+            0
+        });
+        pg_sys::PG_exception_stack = exception_stack;
+        pg_sys::error_context_stack = context_stack;
+        if jumped == 0 { Ok(()) } else { Err(recover()) }
+    }
+}
+
+/// What PostgresMain does after its own longjmp: report, roll back, forget.
+///
+/// An error in here finds no trap: in a worker it ends the process cleanly (StartBackgroundWorker
+/// catches it and exits with 1), having released what the backend held.
+#[cold]
+unsafe fn recover() -> SqlError {
+    // SAFETY: the order is PostgresMain's. The error's data is copied into a context that
+    // survives the abort, and the Rust string is made only when nothing can fail any more.
+    // AbortOutOfAnyTransaction leaves a BEGIN block as well, where AbortCurrentTransaction would
+    // leave the session waiting for a ROLLBACK: the next StartTransactionCommand would then run
+    // inside an aborted block.
+    unsafe {
+        pg_sys::InterruptHoldoffCount += 1;
+        raw::disable_all_timeouts(false);
+        pg_sys::QueryCancelPending = 0;
+        raw::EmitErrorReport();
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+        let data = raw::CopyErrorData();
+        pg_sys::debug_query_string = std::ptr::null();
+        raw::AbortOutOfAnyTransaction();
+        raw::PortalErrorCleanup();
+        raw::jit_reset_after_error();
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+        raw::FlushErrorState();
+        let message = if (*data).message.is_null() {
+            String::new()
+        } else {
+            std::ffi::CStr::from_ptr((*data).message).to_string_lossy().into_owned()
+        };
+        let error = SqlError { sqlstate: (*data).sqlerrcode, message };
+        raw::FreeErrorData(data);
+        pg_sys::InterruptHoldoffCount -= 1;
+        error
+    }
+}

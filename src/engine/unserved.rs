@@ -1,0 +1,56 @@
+//! Configuration parameters whose work is done in the server's main loop for client sessions,
+//! which a worker does not run: setting one for a run would measure nothing, so it is refused;
+//! a server's default that has one on is warned of.
+
+/// A parameter, the value that means off, and what to do instead.
+pub struct Unserved {
+    pub name: &'static str,
+    off: &'static str,
+    pub hint: &'static str,
+}
+
+const LOGGING: &str = "The engine logs no statements; measure the cost of logging them with pgbench.";
+const CLIENT: &str = "It watches the connection of a client, and the engine's sessions have none.";
+const PER_TRANSACTION: &str = "Set the parameter's default_transaction_... counterpart instead.";
+const IDENTITY: &str = "A client is a session of the calling role: use SET ROLE before the call.";
+
+/// All of them; the order is the order of bits in a run's header, so it holds at most 32.
+pub const UNSERVED: [Unserved; 17] = [
+    Unserved { name: "log_statement", off: "none", hint: LOGGING },
+    Unserved { name: "log_duration", off: "off", hint: LOGGING },
+    Unserved { name: "log_min_duration_statement", off: "-1", hint: LOGGING },
+    Unserved { name: "log_min_duration_sample", off: "-1", hint: LOGGING },
+    Unserved { name: "log_transaction_sample_rate", off: "0", hint: LOGGING },
+    Unserved { name: "log_statement_stats", off: "off", hint: LOGGING },
+    Unserved { name: "log_executor_stats", off: "off", hint: LOGGING },
+    Unserved { name: "client_connection_check_interval", off: "0", hint: CLIENT },
+    Unserved { name: "idle_session_timeout", off: "0", hint: CLIENT },
+    Unserved { name: "idle_in_transaction_session_timeout", off: "0", hint: CLIENT },
+    Unserved { name: "log_statement_sample_rate", off: "1", hint: LOGGING },
+    Unserved { name: "transaction_isolation", off: "", hint: PER_TRANSACTION },
+    Unserved { name: "transaction_read_only", off: "", hint: PER_TRANSACTION },
+    Unserved { name: "transaction_deferrable", off: "", hint: PER_TRANSACTION },
+    Unserved { name: "role", off: "", hint: IDENTITY },
+    Unserved { name: "session_authorization", off: "", hint: IDENTITY },
+    Unserved { name: "is_superuser", off: "", hint: IDENTITY },
+];
+
+/// The parameter's entry, if it is one of these.
+pub fn find(name: &str) -> Option<&'static Unserved> {
+    UNSERVED.iter().find(|u| u.name.eq_ignore_ascii_case(name))
+}
+
+/// The bits of those that are on in this session and that a client's session would spend time on.
+pub fn on_by_default() -> u32 {
+    UNSERVED
+        .iter()
+        .enumerate()
+        .filter(|(_, u)| u.hint == LOGGING && u.name != "log_statement_sample_rate")
+        .filter(|(_, u)| crate::settings::current(u.name).is_some_and(|value| value != u.off))
+        .fold(0, |bits, (bit, _)| bits | 1 << bit)
+}
+
+/// Names of the parameters whose bits are set.
+pub fn names(bits: u32) -> Vec<&'static str> {
+    UNSERVED.iter().enumerate().filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, u)| u.name).collect()
+}

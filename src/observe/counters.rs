@@ -1,0 +1,211 @@
+//! The server's own counters around a run, for the audit.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::error::UserError;
+use bench_core::spec::RunSpec;
+use pgrx::pg_sys;
+
+use crate::catalog::recorder::AuditLine;
+use crate::catalog::{fetch, transaction};
+use crate::shm::Segment;
+
+/// One reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    inserted: i64,
+    updated: i64,
+    deleted: i64,
+    index_scans: i64,
+    commits: i64,
+    /// Calls of the run's statements; `None` without pg_stat_statements.
+    calls: Option<i64>,
+}
+
+/// Reads the counters of the run's tables and statements, afresh.
+pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
+    transaction(|| {
+        // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
+        unsafe { pg_sys::pgstat_clear_snapshot() };
+        let tables: Vec<pg_sys::Oid> =
+            spec.fixture.iter().flat_map(|f| &f.tables).map(|&t| pg_sys::Oid::from(t)).collect();
+        let sum = |function: &str| -> Result<i64, UserError> {
+            let sql = format!(
+                "SELECT pg_catalog.sum(pg_catalog.{function}(t))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS t"
+            );
+            Ok(fetch::<i64>(&sql, &[tables.clone().into()])?.unwrap_or_default())
+        };
+        let index_scans = fetch::<i64>(
+            "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(indexrelid))::pg_catalog.int8 \
+             FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)",
+            &[tables.clone().into()],
+        )?;
+        let commits = fetch::<i64>(
+            "SELECT pg_catalog.pg_stat_get_db_xact_commit($1)",
+            &[pg_sys::Oid::from(spec.database_oid).into()],
+        )?;
+        Ok(Counters {
+            inserted: sum("pg_stat_get_tuples_inserted")?,
+            updated: sum("pg_stat_get_tuples_updated")?,
+            deleted: sum("pg_stat_get_tuples_deleted")?,
+            index_scans: index_scans.unwrap_or_default(),
+            commits: commits.unwrap_or_default(),
+            calls: statement_calls(spec, query_ids)?,
+        })
+    })
+}
+
+/// Calls of the run's statements by its role, from pg_stat_statements where it is installed and
+/// loaded.
+fn statement_calls(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<i64>, UserError> {
+    if query_ids.is_empty() {
+        return Ok(None);
+    }
+    let schema = fetch::<String>(
+        "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+         JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
+         WHERE e.extname = 'pg_stat_statements' \
+           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL",
+        &[],
+    )?;
+    // Only a superuser can create that extension, and its functions stay where it is.
+    let Some(schema) = schema else { return Ok(None) };
+    let sql = format!(
+        "SELECT pg_catalog.sum(calls)::pg_catalog.int8 FROM {schema}.pg_stat_statements(false) \
+         WHERE userid = $1 AND dbid = $2 AND toplevel AND queryid = ANY ($3)"
+    );
+    let arguments = [
+        pg_sys::Oid::from(spec.role_oid).into(),
+        pg_sys::Oid::from(spec.database_oid).into(),
+        query_ids.to_vec().into(),
+    ];
+    Ok(Some(fetch::<i64>(&sql, &arguments)?.unwrap_or_default()))
+}
+
+/// The query identifiers of the run's statements, as the first client found them.
+pub fn query_ids(segment: &Segment) -> Vec<i64> {
+    let mut ids: Vec<i64> = segment
+        .commands(0)
+        .iter()
+        .map(|command| command.query_id.load(Relaxed).cast_signed())
+        .filter(|&id| id != 0)
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// What the clients counted, over all phases.
+struct Harness {
+    inserted: u64,
+    updated: u64,
+    deleted: u64,
+    index_scans: u64,
+    index_scans_known: bool,
+    /// No statement touches a table outside the fixture.
+    inside: bool,
+    calls: u64,
+    commits: u64,
+    trouble: u64,
+}
+
+fn harness(segment: &Segment) -> Harness {
+    let mut h = Harness {
+        inserted: 0,
+        updated: 0,
+        deleted: 0,
+        index_scans: 0,
+        index_scans_known: true,
+        inside: true,
+        calls: 0,
+        commits: 0,
+        trouble: 0,
+    };
+    for client in 0..segment.shape().clients {
+        for command in segment.commands(client) {
+            let rows = command.rows.get();
+            match command.command_type.load(Relaxed) {
+                pg_sys::CmdType::CMD_INSERT => h.inserted += rows,
+                pg_sys::CmdType::CMD_UPDATE => h.updated += rows,
+                pg_sys::CmdType::CMD_DELETE => h.deleted += rows,
+                _ => {}
+            }
+            h.index_scans += command.index_scans.get();
+            h.index_scans_known &= command.index_scans_unknown.load(Relaxed) == 0;
+            h.inside &= command.outside.load(Relaxed) == 0;
+            if command.query_id.load(Relaxed) != 0 {
+                h.calls += command.executions.get();
+            }
+            h.trouble += command.errors.get();
+        }
+        for totals in &segment.slot(client).totals {
+            h.commits += totals.committed.get();
+            h.trouble += totals.failed.get() + totals.retries.get();
+        }
+    }
+    h
+}
+
+/// Compares the two.
+pub fn audit(
+    spec: &RunSpec,
+    segment: &Segment,
+    before: &Counters,
+    after: &Counters,
+    all_flushed: bool,
+) -> Vec<AuditLine> {
+    let h = harness(segment);
+    let tables_reason = if spec.fixture.is_none() {
+        Some("the workload has no fixture whose tables could be watched")
+    } else if !h.inside {
+        Some("a statement touches tables outside the fixture")
+    } else if h.trouble > 0 {
+        Some("work that was rolled back counts on the server as well")
+    } else if !all_flushed {
+        Some("a client was lost before it had flushed its statistics")
+    } else {
+        None
+    };
+    let line = |counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str| AuditLine {
+        counter: counter.to_owned(),
+        harness: Some(harness.cast_signed()),
+        server: Some(server),
+        judged: not_judged.is_none(),
+        reason: not_judged.unwrap_or(reason).to_owned(),
+    };
+    let rows = "rows of the fixture's tables, in all phases";
+    let index_reason = tables_reason
+        .or_else(|| (!h.index_scans_known).then_some("a plan is not simple enough to tell its index scans"));
+    let mut lines = vec![
+        line("n_tup_ins", h.inserted, after.inserted - before.inserted, tables_reason, rows),
+        line("n_tup_upd", h.updated, after.updated - before.updated, tables_reason, rows),
+        line("n_tup_del", h.deleted, after.deleted - before.deleted, tables_reason, rows),
+        line(
+            "idx_scan",
+            h.index_scans,
+            after.index_scans - before.index_scans,
+            index_reason,
+            "index scans of the fixture's tables, in all phases",
+        ),
+        line(
+            "xact_commit",
+            h.commits,
+            after.commits - before.commits,
+            Some("the server counts the whole database, this run's own set-up and recording included"),
+            "",
+        ),
+    ];
+    if let (Some(before), Some(after)) = (before.calls, after.calls) {
+        let not_judged = (h.trouble > 0)
+            .then_some("executions that failed are not calls")
+            .or((!all_flushed).then_some("a client was lost"));
+        lines.push(line(
+            "pg_stat_statements.calls",
+            h.calls,
+            after - before,
+            not_judged,
+            "calls of the run's statements by its role",
+        ));
+    }
+    lines
+}

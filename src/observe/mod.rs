@@ -1,0 +1,3 @@
+//! Reading the server from the coordinator.
+
+pub mod counters;

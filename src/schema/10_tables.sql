@@ -1,0 +1,198 @@
+-- Tables and their grants. Users read; only the extension's own functions, which check who is
+-- asking, and the recorder, which is a superuser's background worker, write.
+
+GRANT USAGE ON SCHEMA bench TO PUBLIC;
+COMMENT ON SCHEMA bench IS 'pgbench_ext: benchmarks from inside the server';
+
+CREATE TABLE bench.workloads (
+    name        text PRIMARY KEY,
+    owner       text NOT NULL,
+    fixture     text,
+    script      text NOT NULL,
+    description text,
+    builtin     boolean NOT NULL DEFAULT false
+);
+COMMENT ON TABLE bench.workloads IS 'Workloads: scripts that clients run, a transaction at a time. Written by bench.create_workload and bench.drop_workload.';
+COMMENT ON COLUMN bench.workloads.name IS 'What bench.run is given';
+COMMENT ON COLUMN bench.workloads.owner IS 'Name of the role that may replace and drop it, with its members and superusers';
+COMMENT ON COLUMN bench.workloads.fixture IS 'The fixture whose tables it works on; NULL: none of the extension''s';
+COMMENT ON COLUMN bench.workloads.script IS 'The script, in pgbench''s language';
+COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
+COMMENT ON COLUMN bench.workloads.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
+
+CREATE TABLE bench.fixtures (
+    name         text NOT NULL,
+    owner        text NOT NULL,
+    schema       text NOT NULL,
+    relations    regclass[] NOT NULL,
+    rows         bigint NOT NULL,
+    options      jsonb NOT NULL,
+    loaded_at    timestamptz NOT NULL,
+    load_secs    double precision NOT NULL,
+    rows_per_sec double precision,
+    table_bytes  bigint,
+    index_bytes  bigint,
+    PRIMARY KEY (schema, name)
+);
+COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: tables that workloads work on. Written by bench.load and bench.unload.';
+COMMENT ON COLUMN bench.fixtures.name IS 'Name of the fixture';
+COMMENT ON COLUMN bench.fixtures.owner IS 'Name of the role that loaded it';
+COMMENT ON COLUMN bench.fixtures.schema IS 'Schema of its tables; clients have it first in their search_path';
+COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a number stands for one that was dropped since';
+COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded: ids are 1 to this; the script variable of this name';
+COMMENT ON COLUMN bench.fixtures.options IS 'Options as given to bench.load';
+COMMENT ON COLUMN bench.fixtures.loaded_at IS 'When the load had ended';
+COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent on writing the rows, without what came after them';
+COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second, without what came after them';
+COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included';
+COMMENT ON COLUMN bench.fixtures.index_bytes IS 'Bytes of the indexes after the load';
+
+CREATE SEQUENCE bench.run_id_seq;
+
+CREATE TABLE bench.run_log (
+    run_id            bigint PRIMARY KEY DEFAULT nextval('bench.run_id_seq'),
+    workload          text NOT NULL,
+    fixture           text,
+    script            text NOT NULL,
+    clients           int NOT NULL,
+    secs              double precision,
+    transactions      bigint,
+    warmup            double precision NOT NULL,
+    max_tries         int NOT NULL,
+    seed              bigint NOT NULL,
+    driver            text NOT NULL DEFAULT 'engine',
+    query_mode        text NOT NULL DEFAULT 'prepared',
+    results           text NOT NULL,
+    nodes             text NOT NULL DEFAULT 'local',
+    variables         jsonb NOT NULL,
+    settings          jsonb NOT NULL,
+    sample_interval   double precision NOT NULL,
+    tags              jsonb NOT NULL,
+    status            text NOT NULL CHECK (status IN ('starting', 'running', 'completed', 'incomplete', 'canceled', 'failed')),
+    started_at        timestamptz,
+    finished_at       timestamptz,
+    role              text NOT NULL,
+    error             jsonb,
+    horizon_held      boolean NOT NULL,
+    server_version    text NOT NULL DEFAULT current_setting('server_version'),
+    extension_version text NOT NULL,
+    environment       jsonb NOT NULL DEFAULT '{}',
+    segment           bigint NOT NULL,
+    coordinator_pid   int NOT NULL,
+    latency_avg_ms    double precision,
+    latency_stddev_ms double precision,
+    latency_p50_ms    double precision,
+    latency_p95_ms    double precision,
+    latency_p99_ms    double precision,
+    latency_p999_ms   double precision,
+    latency_max_ms    double precision
+);
+ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
+COMMENT ON SEQUENCE bench.run_id_seq IS 'Ids of runs';
+COMMENT ON TABLE bench.run_log IS 'What the recorder writes of each run; read bench.runs and bench.summary';
+
+CREATE TABLE bench.samples (
+    run_id            bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    node              int NOT NULL DEFAULT 0,
+    elapsed           double precision NOT NULL,
+    secs              double precision NOT NULL,
+    at                timestamptz NOT NULL,
+    clients           int NOT NULL,
+    transactions      bigint NOT NULL,
+    tps               double precision NOT NULL,
+    failed            bigint NOT NULL,
+    retried           bigint NOT NULL,
+    skipped           bigint NOT NULL DEFAULT 0,
+    late              bigint NOT NULL DEFAULT 0,
+    latency_avg_ms    double precision,
+    latency_stddev_ms double precision,
+    latency_p50_ms    double precision,
+    latency_p95_ms    double precision,
+    latency_p99_ms    double precision,
+    latency_max_ms    double precision,
+    lag_avg_ms        double precision,
+    PRIMARY KEY (run_id, node, elapsed)
+);
+COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval. A transaction belongs to the interval in which it ended, by its own client''s clock.';
+CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL,
+    FOREIGN KEY (run_id) REFERENCES bench.run_log ON DELETE CASCADE);
+COMMENT ON TABLE bench.warmup_samples IS 'The same as bench.samples, of the warm-up: elapsed counts from its begin';
+
+CREATE TABLE bench.latencies (
+    run_id  bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    node    int NOT NULL DEFAULT 0,
+    script  int NOT NULL,
+    low_ms  double precision NOT NULL,
+    high_ms double precision NOT NULL,
+    count   bigint NOT NULL,
+    PRIMARY KEY (run_id, node, script, low_ms)
+);
+COMMENT ON TABLE bench.latencies IS 'Histogram of the latencies of a run''s measured transactions: one row per run, node, script and bucket that is not empty. A bucket is at most 1 % wide.';
+COMMENT ON COLUMN bench.latencies.run_id IS 'The run';
+COMMENT ON COLUMN bench.latencies.node IS '0: the only one';
+COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, from 0';
+COMMENT ON COLUMN bench.latencies.low_ms IS 'Lower bound of the bucket in milliseconds, inclusive';
+COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milliseconds, exclusive';
+COMMENT ON COLUMN bench.latencies.count IS 'Transactions in the bucket';
+
+CREATE TABLE bench.error_log (
+    run_id   bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    node     int NOT NULL DEFAULT 0,
+    sqlstate text NOT NULL,
+    message  text NOT NULL,
+    count    bigint NOT NULL,
+    first_at timestamptz,
+    PRIMARY KEY (run_id, node, sqlstate)
+);
+COMMENT ON TABLE bench.error_log IS 'What the recorder writes of each run''s errors; read bench.errors';
+
+CREATE TABLE bench.audit_log (
+    run_id  bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    counter text NOT NULL,
+    harness bigint,
+    server  bigint,
+    judged  boolean NOT NULL,
+    reason  text NOT NULL,
+    PRIMARY KEY (run_id, counter)
+);
+COMMENT ON TABLE bench.audit_log IS 'What the recorder writes of each run''s audit; read bench.audit(run_id)';
+
+DO $$
+DECLARE
+    relation regclass;
+BEGIN
+    FOREACH relation IN ARRAY '{bench.samples,bench.warmup_samples}'::regclass[] LOOP
+        EXECUTE format('COMMENT ON COLUMN %s.run_id IS %L', relation, 'The run');
+        EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, '0: the only one');
+        EXECUTE format('COMMENT ON COLUMN %s.elapsed IS %L', relation, 'End of the interval, in seconds since the phase began');
+        EXECUTE format('COMMENT ON COLUMN %s.secs IS %L', relation, 'True length of the interval in seconds');
+        EXECUTE format('COMMENT ON COLUMN %s.at IS %L', relation, 'When the sample was written');
+        EXECUTE format('COMMENT ON COLUMN %s.clients IS %L', relation, 'Clients at work in the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.transactions IS %L', relation, 'Transactions committed in the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');
+        EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Transactions given up after an error, or after max_tries serialization failures and deadlocks');
+        EXECUTE format('COMMENT ON COLUMN %s.retried IS %L', relation, 'Transactions that took more than one try');
+        EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'Transactions skipped under a rate and a latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Transactions above the latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_avg_ms IS %L', relation, 'Mean latency of committed transactions in milliseconds, retries included');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_stddev_ms IS %L', relation, 'Standard deviation of the latency in milliseconds');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_p50_ms IS %L', relation, 'Median latency in milliseconds, within 1 %');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_p95_ms IS %L', relation, '95th percentile of the latency in milliseconds, within 1 %');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Greatest latency in milliseconds');
+        EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'Mean delay of the start behind the schedule under a rate, in milliseconds');
+    END LOOP;
+END $$;
+
+GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies TO PUBLIC;
+
+-- Results, the users' own workloads and fixtures, and the sequence go into dumps.
+SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
+SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.audit_log', '');

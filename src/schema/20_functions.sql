@@ -1,0 +1,97 @@
+-- Functions. Those that start work are for whoever is granted them.
+
+CREATE FUNCTION bench.load(fixture text, rows bigint DEFAULT NULL, jobs int DEFAULT NULL, options jsonb DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_sql_wrapper';
+COMMENT ON FUNCTION bench.load IS
+'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was.';
+
+CREATE FUNCTION bench.unload(fixture text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unload_wrapper';
+COMMENT ON FUNCTION bench.unload IS 'Drops a loaded fixture''s tables.';
+
+CREATE FUNCTION bench.create_workload(name text, script text, fixture text DEFAULT NULL, description text DEFAULT NULL)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_workload_wrapper';
+COMMENT ON FUNCTION bench.create_workload IS
+'Stores a script under a name, in place of the owner''s own older one. Scripts are in pgbench''s language: SQL statements, :variables, and \set with expressions. Built-in workloads cannot be replaced.';
+
+CREATE FUNCTION bench.drop_workload(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
+COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload; built-in ones stay.';
+
+CREATE FUNCTION bench.run(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT 1,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_wrapper';
+COMMENT ON FUNCTION bench.run IS
+'Runs a workload with that many concurrent sessions of the calling role, waits for it, and returns the run''s id. secs: measured seconds after warmup seconds (10 if neither secs nor transactions is given); transactions: per client, instead of secs; max_tries: tries per transaction at a serialization failure or deadlock, 0 for no limit; seed NULL: a random one, recorded; variables: script variables, as pgbench -D; settings: configuration parameters of every client; sample_interval: seconds; results: serialize turns rows into text as for a client, discard does not look at them. Canceling the call stops the run; what was measured stays.';
+
+CREATE FUNCTION bench.start(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT 1,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_wrapper';
+COMMENT ON FUNCTION bench.start IS
+'Starts a run as bench.run does and returns its id at once; the run goes on without the session. See bench.wait, bench.stop and bench.progress.';
+
+CREATE FUNCTION bench.wait(run_id bigint, timeout double precision DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_wrapper';
+COMMENT ON FUNCTION bench.wait IS
+'Waits until a run has ended, timeout seconds at most (NULL: however long), and returns its status. Ending the wait changes nothing about the run.';
+
+CREATE FUNCTION bench.stop(run_id bigint)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_wrapper';
+COMMENT ON FUNCTION bench.stop IS
+'Ends a run within a second; what was measured stays. False when it was not under way. For members of the run''s role and of pg_signal_backend.';
+
+CREATE FUNCTION bench.run_is_live(segment bigint, run_id bigint)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_is_live_wrapper';
+COMMENT ON FUNCTION bench.run_is_live IS 'Whether the coordinator of a run is at work.';
+
+CREATE FUNCTION bench.status_of(status text, segment bigint, run_id bigint)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql
+    RETURN CASE WHEN status IN ('starting', 'running') AND NOT bench.run_is_live(segment, run_id) THEN 'crashed' ELSE status END;
+COMMENT ON FUNCTION bench.status_of IS 'A run''s status: crashed where its coordinator is gone and could not write down the end.';
+
+CREATE FUNCTION bench.run_progress(segment bigint, run_id bigint)
+    RETURNS TABLE (phase text, elapsed double precision, remaining double precision, tps double precision,
+                   latency_avg_ms double precision, transactions bigint, clients int)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_progress_wrapper';
+COMMENT ON FUNCTION bench.run_progress IS 'Where a run under way stands; read bench.progress.';
+
+CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
+    RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';
+COMMENT ON FUNCTION bench.percentile IS
+'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. NULL when the run has no histogram.';
+
+REVOKE ALL ON FUNCTION
+    bench.load, bench.unload, bench.create_workload, bench.drop_workload, bench.run, bench.start
+    FROM PUBLIC;

@@ -1,0 +1,155 @@
+-- Views. Rows of runs and errors are for members of the run's role and of pg_read_all_stats.
+
+CREATE FUNCTION bench.is_visible(role text)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE sql
+    RETURN pg_has_role(current_user, 'pg_read_all_stats', 'MEMBER')
+           OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = role AND pg_has_role(current_user, r.oid, 'MEMBER'));
+COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the runs of another: is it, is its member, or is a member of pg_read_all_stats.';
+
+CREATE VIEW bench.runs WITH (security_barrier) AS
+SELECT run_id, NULL::bigint AS sweep_id, workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed,
+       driver, query_mode, results, nodes, variables, settings, sample_interval, tags,
+       bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
+       server_version, extension_version, environment
+FROM bench.run_log
+WHERE bench.is_visible(role);
+COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to members of the run''s role and of pg_read_all_stats.';
+COMMENT ON COLUMN bench.runs.run_id IS 'The run';
+COMMENT ON COLUMN bench.runs.sweep_id IS 'The sweep it is part of';
+COMMENT ON COLUMN bench.runs.workload IS 'The workload''s name';
+COMMENT ON COLUMN bench.runs.fixture IS 'The fixture it worked on';
+COMMENT ON COLUMN bench.runs.script IS 'The script as run';
+COMMENT ON COLUMN bench.runs.clients IS 'Concurrent sessions';
+COMMENT ON COLUMN bench.runs.secs IS 'Measured seconds asked for';
+COMMENT ON COLUMN bench.runs.transactions IS 'Transactions per client asked for';
+COMMENT ON COLUMN bench.runs.warmup IS 'Seconds run before the measuring';
+COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction at a serialization failure or deadlock; 0: no limit';
+COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, given or drawn';
+COMMENT ON COLUMN bench.runs.driver IS 'engine: inside the server';
+COMMENT ON COLUMN bench.runs.query_mode IS 'prepared: parsed once, planned as prepared statements are';
+COMMENT ON COLUMN bench.runs.results IS 'serialize: rows turned into text and dropped; discard: not looked at';
+COMMENT ON COLUMN bench.runs.nodes IS 'local: this server only';
+COMMENT ON COLUMN bench.runs.variables IS 'Script variables given';
+COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set in every client''s session';
+COMMENT ON COLUMN bench.runs.sample_interval IS 'Seconds';
+COMMENT ON COLUMN bench.runs.tags IS 'The user''s own labels';
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+COMMENT ON COLUMN bench.runs.started_at IS 'When the clients were let loose';
+COMMENT ON COLUMN bench.runs.finished_at IS 'When the results were written';
+COMMENT ON COLUMN bench.runs.role IS 'The role that called and that the clients ran as';
+COMMENT ON COLUMN bench.runs.error IS 'Why it did not complete: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.runs.horizon_held IS 'Whether a waiting caller held back the xmin horizon: then dead rows could not be pruned';
+COMMENT ON COLUMN bench.runs.server_version IS 'server_version at that time';
+COMMENT ON COLUMN bench.runs.extension_version IS 'The extension''s version at that time';
+COMMENT ON COLUMN bench.runs.environment IS 'unserved_defaults: configuration parameters that were on and that the engine''s sessions do not honour';
+
+CREATE VIEW bench.errors WITH (security_barrier) AS
+SELECT e.run_id, e.node, e.sqlstate, e.message, e.count, e.first_at
+FROM bench.error_log e JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, those that were retried included';
+COMMENT ON COLUMN bench.errors.run_id IS 'The run';
+COMMENT ON COLUMN bench.errors.node IS '0: the only one';
+COMMENT ON COLUMN bench.errors.sqlstate IS 'SQLSTATE';
+COMMENT ON COLUMN bench.errors.message IS 'Message of the first one';
+COMMENT ON COLUMN bench.errors.count IS 'How many';
+COMMENT ON COLUMN bench.errors.first_at IS 'When the first one came';
+
+-- For the extension's own functions, which ask about the run of their caller.
+CREATE VIEW bench.summary_of_all AS
+SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
+       s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
+       s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
+       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms
+FROM bench.run_log r
+LEFT JOIN LATERAL (
+    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
+           sum(x.retried)::bigint AS retried, sum(x.transactions) / sum(x.secs) AS tps,
+           avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
+           sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+           -- of the whole: the mean of the squares less the square of the mean
+           sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
+                            - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) AS latency_stddev_ms,
+           max(x.latency_max_ms) AS latency_max_ms
+    FROM bench.samples x WHERE x.run_id = r.run_id
+) s ON true;
+COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody''s runs';
+
+CREATE VIEW bench.summary WITH (security_barrier) AS
+SELECT run_id, workload, clients, driver, results, bench.status_of(status, segment, run_id) AS status, started_at,
+       secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
+       latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms
+FROM bench.summary_of_all
+WHERE bench.is_visible(role);
+COMMENT ON VIEW bench.summary IS 'One row per run: what was measured';
+COMMENT ON COLUMN bench.summary.run_id IS 'The run';
+COMMENT ON COLUMN bench.summary.workload IS 'The workload''s name';
+COMMENT ON COLUMN bench.summary.clients IS 'Concurrent sessions';
+COMMENT ON COLUMN bench.summary.driver IS 'engine: inside the server';
+COMMENT ON COLUMN bench.summary.results IS 'serialize: rows turned into text and dropped; discard: not looked at';
+COMMENT ON COLUMN bench.summary.status IS 'As in bench.runs';
+COMMENT ON COLUMN bench.summary.started_at IS 'When the clients were let loose';
+COMMENT ON COLUMN bench.summary.secs IS 'Seconds measured';
+COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed while measuring';
+COMMENT ON COLUMN bench.summary.failed IS 'Transactions given up while measuring';
+COMMENT ON COLUMN bench.summary.retried IS 'Transactions that took more than one try';
+COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs, of the whole';
+COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean of the samples';
+COMMENT ON COLUMN bench.summary.tps_min IS 'Least of the samples';
+COMMENT ON COLUMN bench.summary.tps_max IS 'Greatest of the samples';
+COMMENT ON COLUMN bench.summary.tps_stddev IS 'Standard deviation of the samples';
+COMMENT ON COLUMN bench.summary.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_stddev_ms IS 'Standard deviation of the latency in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p50_ms IS 'Median latency in milliseconds; NULL until the run has ended, like the other percentiles';
+COMMENT ON COLUMN bench.summary.latency_p95_ms IS '95th percentile in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p99_ms IS '99th percentile in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p999_ms IS '99.9th percentile in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_max_ms IS 'Greatest latency in milliseconds';
+
+CREATE VIEW bench.progress WITH (security_barrier) AS
+SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients
+FROM bench.run_log r, LATERAL bench.run_progress(r.segment, r.run_id) p
+WHERE r.status IN ('starting', 'running') AND bench.is_visible(r.role);
+COMMENT ON VIEW bench.progress IS 'Runs under way';
+COMMENT ON COLUMN bench.progress.run_id IS 'The run';
+COMMENT ON COLUMN bench.progress.phase IS 'starting, ramp, warm-up, measurement, drain';
+COMMENT ON COLUMN bench.progress.elapsed IS 'Seconds since the phase began';
+COMMENT ON COLUMN bench.progress.remaining IS 'Seconds until the measuring ends; NULL for a run of so many transactions';
+COMMENT ON COLUMN bench.progress.tps IS 'Transactions per second of the last sample';
+COMMENT ON COLUMN bench.progress.latency_avg_ms IS 'Mean latency of the last sample in milliseconds';
+COMMENT ON COLUMN bench.progress.transactions IS 'Measured transactions so far';
+COMMENT ON COLUMN bench.progress.clients IS 'Clients at work';
+
+CREATE VIEW bench.audits WITH (security_barrier) AS
+SELECT a.run_id, a.counter, a.harness, a.server, a.harness - a.server AS difference,
+       CASE WHEN a.judged AND o.run_id IS NULL THEN a.harness = a.server END AS ok,
+       CASE WHEN a.judged AND o.run_id IS NOT NULL
+            THEN format('run %s worked on the same fixture at the same time', o.run_id) ELSE a.reason END AS reason
+FROM bench.audit_log a
+JOIN bench.run_log r USING (run_id)
+LEFT JOIN LATERAL (
+    SELECT min(x.run_id) AS run_id FROM bench.run_log x
+    WHERE x.run_id <> a.run_id AND x.fixture = r.fixture
+      AND x.started_at < r.finished_at AND coalesce(x.finished_at, 'infinity') > r.started_at
+) o ON true
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.audits IS 'What bench.audit(run_id) shows, of all runs';
+COMMENT ON COLUMN bench.audits.run_id IS 'The run';
+COMMENT ON COLUMN bench.audits.counter IS 'Name of the server''s counter';
+COMMENT ON COLUMN bench.audits.harness IS 'What the clients counted, in all phases of the run';
+COMMENT ON COLUMN bench.audits.server IS 'How far the server''s counter went meanwhile';
+COMMENT ON COLUMN bench.audits.difference IS 'harness less server';
+COMMENT ON COLUMN bench.audits.ok IS 'Whether the two are equal; NULL where they need not be';
+COMMENT ON COLUMN bench.audits.reason IS 'What is counted, or why it is not judged';
+
+CREATE FUNCTION bench.audit(run_id bigint)
+    RETURNS TABLE (counter text, harness bigint, server bigint, difference bigint, ok boolean, reason text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE sql
+BEGIN ATOMIC
+    SELECT a.counter, a.harness, a.server, a.difference, a.ok, a.reason
+    FROM bench.audits a WHERE a.run_id = audit.run_id ORDER BY a.counter;
+END;
+COMMENT ON FUNCTION bench.audit IS
+'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
+
+GRANT SELECT ON bench.runs, bench.errors, bench.summary, bench.progress, bench.audits TO PUBLIC;

@@ -1,0 +1,106 @@
+//! Configuration parameters: reading, checking and quoting them by the server's own functions.
+
+use std::ffi::{CStr, CString};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::{PgTryBuilder, pg_sys};
+
+use crate::engine::unserved;
+use crate::error::from_caught;
+
+/// A parameter's value in this session; `None` for one that does not exist.
+pub fn current(name: &str) -> Option<String> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a NUL-terminated name; missing_ok, not restricted to what the role may see, for
+    // the names this project asks for are harmless.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+    }
+}
+
+/// An identifier, quoted where it needs to be.
+pub fn quote_identifier(name: &str) -> String {
+    pgrx::spi::quote_identifier(name)
+}
+
+/// The session's search_path with a schema put before it.
+pub fn search_path_with(schema: &str) -> String {
+    let own = current("search_path").unwrap_or_default();
+    let schema = quote_identifier(schema);
+    if own.trim().is_empty() { schema } else { format!("{schema}, {own}") }
+}
+
+/// Checks the settings of a run as the calling role's session would, without changing anything.
+///
+/// # Errors
+/// 0A000 for what the engine does not do; the server's own errors for the rest.
+pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
+    for (name, value) in settings {
+        if let Some(unserved) = unserved::find(name) {
+            return Err(UserError::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!("configuration parameter \"{}\" has no effect on the engine's sessions", unserved.name),
+            )
+            .hint(unserved.hint));
+        }
+        let text = |text: &str| {
+            CString::new(text).map_err(|_| {
+                UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
+            })
+        };
+        let (name, value) = (text(name)?, text(value)?);
+        PgTryBuilder::new(|| {
+            // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
+            // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).
+            unsafe {
+                let context = if pg_sys::superuser() {
+                    pg_sys::GucContext::PGC_SUSET
+                } else {
+                    pg_sys::GucContext::PGC_USERSET
+                };
+                pg_sys::set_config_option(
+                    name.as_ptr(),
+                    value.as_ptr(),
+                    context,
+                    pg_sys::GucSource::PGC_S_SESSION,
+                    pg_sys::GucAction::GUC_ACTION_SET,
+                    false,
+                    pgrx::PgLogLevel::ERROR as i32,
+                    false,
+                );
+            }
+            Ok(())
+        })
+        // Nothing was written and nothing is held at this point, and the error is raised again
+        // with its own SQLSTATE by the caller.
+        .catch_others(|caught| Err(from_caught(caught)))
+        .execute()?;
+    }
+    Ok(())
+}
+
+/// A client is a new session: what the caller has SET does not reach it. Says so, with the
+/// `settings` to pass.
+pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserError> {
+    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits";
+    let differing = crate::catalog::fetch::<pgrx::JsonB>(
+        "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
+         WHERE source OPERATOR(pg_catalog.=) 'session' AND setting OPERATOR(pg_catalog.<>) reset_val \
+           AND NOT name OPERATOR(pg_catalog.=) ANY (pg_catalog.string_to_array($1, ','))",
+        &[OF_THE_CLIENT.into()],
+    )?;
+    let Some(pgrx::JsonB(serde_json::Value::Object(mut differing))) = differing else { return Ok(()) };
+    differing.retain(|name, _| {
+        unserved::find(name).is_none() && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
+    });
+    if !differing.is_empty() {
+        let names: Vec<&str> = differing.keys().map(String::as_str).collect();
+        pgrx::notice!(
+            "clients are new sessions, in which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
+            names.join(", "),
+            serde_json::Value::Object(differing.clone())
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! The plain shapes that the segment is made of. Every field is atomic, so that a shared
+//! reference is all that anyone ever needs; on the usual machines a relaxed load and store of a
+//! word is an ordinary move, and each word has one writer.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+
+use bench_core::stats::histogram::{BUCKETS, bucket_of};
+use bench_core::stats::Moments;
+use bench_core::timeline::Timeline;
+
+/// A counter with a single writer: an increment is a load and a store, not a locked operation.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Relaxed);
+    }
+}
+
+/// Text of at most N bytes, written once.
+#[repr(C)]
+pub struct Text<const N: usize> {
+    /// Length + 1; 0 while nothing is there.
+    length: AtomicU32,
+    bytes: [AtomicU8; N],
+}
+
+impl<const N: usize> Text<N> {
+    /// Publishes the text, cut at a character's boundary if it is too long. The first one stays.
+    pub fn set(&self, text: &str) {
+        if self.length.load(Relaxed) != 0 {
+            return;
+        }
+        let mut end = text.len().min(N);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        for (to, from) in self.bytes.iter().zip(&text.as_bytes()[..end]) {
+            to.store(*from, Relaxed);
+        }
+        // Release: whoever sees the length sees the bytes.
+        self.length.store(end as u32 + 1, Release);
+    }
+
+    pub fn get(&self) -> Option<String> {
+        let length = (self.length.load(Acquire) as usize).checked_sub(1)?.min(N);
+        let bytes: Vec<u8> = self.bytes[..length].iter().map(|b| b.load(Relaxed)).collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Where a run stands, for those who wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum RunState {
+    /// The clients are being launched; nothing has been counted.
+    Starting = 0,
+    Running = 1,
+    /// Everything is written. The header's error says whether it went well.
+    Finished = 2,
+}
+
+/// Why a run is to end early. A higher one overrules a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum StopReason {
+    None = 0,
+    /// bench.stop.
+    Requested = 1,
+    /// The caller of bench.run was canceled, terminated or disconnected.
+    CallerGone = 2,
+    /// A client waits for a lock that the waiting caller holds.
+    BlockedByCaller = 3,
+}
+
+/// The head of the segment.
+#[repr(C)]
+pub struct Header {
+    /// Tells the segment from anybody else's; written last.
+    pub magic: AtomicU64,
+    pub run_id: AtomicI64,
+    pub coordinator_pid: AtomicI32,
+    /// The session inside bench.run; 0 when nobody waits from the start.
+    pub caller_pid: AtomicI32,
+    pub clients: AtomicU32,
+    pub scripts: AtomicU32,
+    pub commands: AtomicU32,
+    /// Intervals that each client can hold before the coordinator has read them.
+    pub ring: AtomicU32,
+    pub spec_bytes: AtomicU32,
+    state: AtomicU32,
+    stop: AtomicU32,
+    /// 1 as soon as the clients may begin.
+    pub gate: AtomicU32,
+    /// Intervals below this one are read: nothing may be added to them.
+    pub closed: AtomicU32,
+    /// The caller could not release its snapshot while waiting.
+    pub horizon_held: AtomicU32,
+    /// Server defaults that a session would honour and the engine does not: bits of `engine::defaults`.
+    pub unserved: AtomicU32,
+    pub timeline: SharedTimeline,
+    pub progress: Progress,
+    /// A `UserError` as JSON, when the run as a whole failed.
+    pub error: Text<4096>,
+}
+
+impl Header {
+    pub fn state(&self) -> RunState {
+        match self.state.load(Acquire) {
+            0 => RunState::Starting,
+            1 => RunState::Running,
+            _ => RunState::Finished,
+        }
+    }
+
+    pub fn set_state(&self, state: RunState) {
+        self.state.store(state as u32, Release);
+    }
+
+    pub fn stop(&self) -> StopReason {
+        match self.stop.load(Acquire) {
+            0 => StopReason::None,
+            1 => StopReason::Requested,
+            2 => StopReason::CallerGone,
+            _ => StopReason::BlockedByCaller,
+        }
+    }
+
+    pub fn request_stop(&self, reason: StopReason) {
+        self.stop.fetch_max(reason as u32, AcqRel);
+    }
+}
+
+/// A [`Timeline`] in shared memory: written before the gate opens, except that the end can
+/// come nearer.
+#[repr(C)]
+pub struct SharedTimeline {
+    warmup_start_ns: AtomicI64,
+    measure_start_ns: AtomicI64,
+    pub measure_end_ns: AtomicI64,
+    interval_ns: AtomicI64,
+    warmup_intervals: AtomicU32,
+    measured_intervals: AtomicU32,
+}
+
+impl SharedTimeline {
+    pub fn store(&self, timeline: &Timeline) {
+        self.warmup_start_ns.store(timeline.warmup_start_ns, Relaxed);
+        self.measure_start_ns.store(timeline.measure_start_ns, Relaxed);
+        self.measure_end_ns.store(timeline.measure_end_ns, Relaxed);
+        self.interval_ns.store(timeline.interval_ns, Relaxed);
+        self.warmup_intervals.store(timeline.warmup_intervals, Relaxed);
+        self.measured_intervals.store(timeline.measured_intervals, Relaxed);
+    }
+
+    pub fn load(&self) -> Timeline {
+        Timeline {
+            warmup_start_ns: self.warmup_start_ns.load(Relaxed),
+            measure_start_ns: self.measure_start_ns.load(Relaxed),
+            measure_end_ns: self.measure_end_ns.load(Relaxed),
+            interval_ns: self.interval_ns.load(Relaxed),
+            warmup_intervals: self.warmup_intervals.load(Relaxed),
+            measured_intervals: self.measured_intervals.load(Relaxed),
+        }
+    }
+}
+
+/// The newest sample, for bench.progress and the caller's NOTICEs. Fields of two samples may
+/// mix in a reader's hand; nothing is computed from them.
+#[repr(C)]
+pub struct Progress {
+    /// Samples written so far.
+    pub samples: AtomicU32,
+    pub in_warmup: AtomicU32,
+    elapsed_secs: AtomicU64,
+    tps: AtomicU64,
+    latency_avg_ms: AtomicU64,
+    latency_stddev_ms: AtomicU64,
+    pub failed: Counter,
+    /// Measured transactions so far.
+    pub transactions: Counter,
+    pub clients: AtomicU32,
+}
+
+/// The numbers of [`Progress`] that are not whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProgressFigures {
+    pub elapsed_secs: f64,
+    pub tps: f64,
+    pub latency_avg_ms: f64,
+    pub latency_stddev_ms: f64,
+}
+
+impl Progress {
+    pub fn set_figures(&self, figures: ProgressFigures) {
+        self.elapsed_secs.store(figures.elapsed_secs.to_bits(), Relaxed);
+        self.tps.store(figures.tps.to_bits(), Relaxed);
+        self.latency_avg_ms.store(figures.latency_avg_ms.to_bits(), Relaxed);
+        self.latency_stddev_ms.store(figures.latency_stddev_ms.to_bits(), Relaxed);
+    }
+
+    pub fn figures(&self) -> ProgressFigures {
+        let read = |word: &AtomicU64| f64::from_bits(word.load(Relaxed));
+        ProgressFigures {
+            elapsed_secs: read(&self.elapsed_secs),
+            tps: read(&self.tps),
+            latency_avg_ms: read(&self.latency_avg_ms),
+            latency_stddev_ms: read(&self.latency_stddev_ms),
+        }
+    }
+}
+
+/// Where a client stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ClientState {
+    Starting = 0,
+    /// Compiled its scripts and stands at the gate.
+    Ready = 1,
+    Running = 2,
+    /// Ended by itself, its statistics flushed.
+    Done = 3,
+    /// Ended at an error, its statistics flushed.
+    Aborted = 4,
+}
+
+/// Phases of a run, as an index of [`ClientSlot::totals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TotalsOf {
+    Ramp = 0,
+    Warmup = 1,
+    Measured = 2,
+    Drain = 3,
+}
+
+/// Transactions of one client in one phase.
+#[repr(C)]
+pub struct Totals {
+    pub committed: Counter,
+    /// Given up after max_tries, or ended by an error.
+    pub failed: Counter,
+    /// Tries beyond each transaction's first.
+    pub retries: Counter,
+}
+
+/// Errors of one client with one SQLSTATE.
+#[repr(C)]
+pub struct ErrorEntry {
+    /// As PostgreSQL packs it (MAKE_SQLSTATE); 0: unused.
+    pub sqlstate: AtomicI32,
+    pub count: Counter,
+    /// Of the first one: microseconds since 2000-01-01, a TimestampTz.
+    pub first_at: AtomicI64,
+    pub message: Text<480>,
+}
+
+/// What one client shows to the others, apart from its commands and intervals.
+#[repr(C, align(128))]
+pub struct ClientSlot {
+    pub pid: AtomicI32,
+    state: AtomicU32,
+    /// When the client left its loop, by CLOCK_MONOTONIC; 0 before.
+    pub ended_ns: AtomicI64,
+    /// Odd while the client writes into an interval.
+    pub sequence: AtomicU32,
+    pub totals: [Totals; 4],
+    pub errors: [ErrorEntry; 8],
+}
+
+impl ClientSlot {
+    pub fn state(&self) -> ClientState {
+        match self.state.load(Acquire) {
+            0 => ClientState::Starting,
+            1 => ClientState::Ready,
+            2 => ClientState::Running,
+            3 => ClientState::Done,
+            _ => ClientState::Aborted,
+        }
+    }
+
+    pub fn set_state(&self, state: ClientState) {
+        self.state.store(state as u32, Release);
+    }
+
+    /// Ended, by itself or at an error.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state(), ClientState::Done | ClientState::Aborted)
+    }
+
+    /// Transactions ended so far, in all phases.
+    pub fn attempts(&self) -> u64 {
+        self.totals.iter().map(|t| t.committed.get() + t.failed.get()).sum()
+    }
+
+    /// Counts an error; a ninth SQLSTATE goes to the last entry.
+    pub fn count_error(&self, sqlstate: i32, message: &str, at: i64) {
+        let last = self.errors.len() - 1;
+        let entry = self.errors[..last]
+            .iter()
+            .find(|e| matches!(e.sqlstate.load(Relaxed), s if s == 0 || s == sqlstate))
+            .unwrap_or(&self.errors[last]);
+        if entry.count.get() == 0 {
+            entry.first_at.store(at, Relaxed);
+            entry.message.set(message);
+            entry.sqlstate.store(sqlstate, Release);
+        }
+        entry.count.add(1);
+    }
+}
+
+/// One command of one script as one client executed it, over all phases.
+#[derive(Default)]
+#[repr(C)]
+pub struct CommandCounters {
+    /// Executions that ended without an error.
+    pub executions: Counter,
+    /// Executions that ended with one.
+    pub errors: Counter,
+    /// Rows inserted, updated, deleted or returned.
+    pub rows: Counter,
+    /// Index scans that the plans stood for, while every plan was simple enough to tell.
+    pub index_scans: Counter,
+    /// 1 when a plan was not.
+    pub index_scans_unknown: AtomicU32,
+    /// 1 when the statement touches a relation that is not a table of the fixture.
+    pub outside: AtomicU32,
+    /// What the statement does: a `CmdType` of the server's; 0: unknown or a utility.
+    pub command_type: AtomicU32,
+    /// The server's query identifier, where it computes one.
+    pub query_id: AtomicU64,
+}
+
+/// What one client did with one script in one interval.
+#[repr(C)]
+pub struct IntervalCell {
+    /// The interval + 1; 0: never used.
+    label: AtomicU32,
+    pub committed: Counter,
+    pub failed: Counter,
+    /// Transactions that took more than one try.
+    pub retried: Counter,
+    latency_sum_ns: Counter,
+    latency_sum_sq_ns2: AtomicU64,
+    latency_max_ns: Counter,
+    histogram: [AtomicU32; BUCKETS],
+}
+
+impl IntervalCell {
+    pub fn holds(&self, interval: u32) -> bool {
+        self.label.load(Relaxed) == interval + 1
+    }
+
+    /// The cell's latencies, summed up.
+    pub fn moments(&self) -> Moments {
+        Moments {
+            count: self.committed.get(),
+            sum_ns: self.latency_sum_ns.get() as f64,
+            sum_sq_ns2: self.latency_sum_sq_ns2(),
+            max_ns: self.latency_max_ns.get(),
+        }
+    }
+
+    /// The cell's histogram, read once.
+    pub fn counts(&self) -> Vec<u32> {
+        self.histogram.iter().map(|bucket| bucket.load(Relaxed)).collect()
+    }
+
+    fn latency_sum_sq_ns2(&self) -> f64 {
+        f64::from_bits(self.latency_sum_sq_ns2.load(Relaxed))
+    }
+
+    /// Makes the cell stand for this interval. Whatever it held has been read before.
+    pub fn start(&self, interval: u32) {
+        for counter in [&self.committed, &self.failed, &self.retried, &self.latency_sum_ns, &self.latency_max_ns]
+        {
+            counter.set(0);
+        }
+        self.latency_sum_sq_ns2.store(0, Relaxed);
+        for bucket in &self.histogram {
+            bucket.store(0, Relaxed);
+        }
+        self.label.store(interval + 1, Relaxed);
+    }
+
+    /// Counts a committed transaction.
+    #[inline]
+    pub fn commit(&self, latency_ns: u64) {
+        self.committed.add(1);
+        self.latency_sum_ns.add(latency_ns);
+        let latency = latency_ns as f64;
+        self.latency_sum_sq_ns2.store((self.latency_sum_sq_ns2() + latency * latency).to_bits(), Relaxed);
+        if latency_ns > self.latency_max_ns.get() {
+            self.latency_max_ns.set(latency_ns);
+        }
+        let bucket = &self.histogram[bucket_of(latency_ns)];
+        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+    }
+}

@@ -1,0 +1,255 @@
+//! The shared segment of one run: a header, a slot for each client, each client's command
+//! counters and intervals, and the run's specification as JSON. All the pointer work is here;
+//! outside, a [`Segment`] hands out references to atomics.
+//!
+//! ```text
+//! Header | ClientSlot × clients | CommandCounters × clients × commands
+//!        | IntervalCell × clients × ring × scripts | specification
+//! ```
+
+mod cells;
+mod recorder;
+
+use std::marker::PhantomData;
+use std::mem::{align_of, size_of};
+use std::sync::atomic::Ordering::*;
+
+use pgrx::pg_sys;
+
+pub use cells::*;
+pub use recorder::{Outcome, Recorder};
+
+/// "pgbench1" in ASCII: a segment of this layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
+
+/// The dimensions of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub clients: u32,
+    pub scripts: u32,
+    /// Commands of all scripts together.
+    pub commands: u32,
+    /// Intervals that a client can hold before the coordinator has read them.
+    pub ring: u32,
+    pub spec_bytes: u32,
+}
+
+/// Byte offsets of the parts.
+struct Offsets {
+    slots: usize,
+    commands: usize,
+    cells: usize,
+    spec: usize,
+    end: usize,
+}
+
+impl Shape {
+    fn offsets(&self) -> Offsets {
+        let clients = self.clients as usize;
+        let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
+        let commands = slots + clients * size_of::<ClientSlot>();
+        let cells = commands + clients * self.commands as usize * size_of::<CommandCounters>();
+        let cell_count = clients * self.ring as usize * self.scripts as usize;
+        let spec = cells + cell_count * size_of::<IntervalCell>();
+        Offsets { slots, commands, cells, spec, end: spec + self.spec_bytes as usize }
+    }
+}
+
+/// A process's hold on a segment. It is neither `Send` nor `Sync`: a backend has one thread.
+///
+/// Dropping it does not detach: the server detaches with the resource owner, with the process,
+/// or by [`Segment::detach`], so that an error takes the usual way.
+pub struct Segment {
+    raw: *mut pg_sys::dsm_segment,
+    base: *mut u8,
+    shape: Shape,
+    not_send: PhantomData<*mut u8>,
+}
+
+impl Segment {
+    /// Makes a segment and puts the specification into it. It lasts while somebody is attached.
+    pub fn create(shape: Shape, spec: &str) -> Self {
+        let shape = Shape { spec_bytes: spec.len() as u32, ..shape };
+        let offsets = shape.offsets();
+        // SAFETY: dsm_create returns a mapping of at least `end` bytes, aligned for any type, or
+        // raises an error. It may reuse memory, hence the zeroes; nobody else knows its handle yet.
+        let segment = unsafe {
+            let raw = pg_sys::dsm_create(offsets.end, 0);
+            let base = pg_sys::dsm_segment_address(raw).cast::<u8>();
+            std::ptr::write_bytes(base, 0, offsets.end);
+            std::ptr::copy_nonoverlapping(spec.as_ptr(), base.add(offsets.spec), spec.len());
+            Self { raw, base, shape, not_send: PhantomData }
+        };
+        let header = segment.header();
+        header.clients.store(shape.clients, Relaxed);
+        header.scripts.store(shape.scripts, Relaxed);
+        header.commands.store(shape.commands, Relaxed);
+        header.ring.store(shape.ring, Relaxed);
+        header.spec_bytes.store(shape.spec_bytes, Relaxed);
+        header.magic.store(MAGIC, Release);
+        segment
+    }
+
+    /// Attaches to a run's segment; `None` when it is gone or is not one.
+    pub fn attach(handle: u32) -> Option<Self> {
+        // SAFETY: dsm_attach returns NULL for a handle that no segment has (any more), else a
+        // mapping that stays until it is detached. Whatever it is, it has at least its own
+        // length, so the header is read only where it fits, and the rest only where all fits.
+        unsafe {
+            let raw = pg_sys::dsm_attach(handle);
+            if raw.is_null() {
+                return None;
+            }
+            match Self::recognize(raw) {
+                Some(segment) => Some(segment),
+                None => {
+                    pg_sys::dsm_detach(raw);
+                    None
+                }
+            }
+        }
+    }
+
+    /// Looks into a run's segment, whether or not this process is attached to it already.
+    pub fn peek<T>(handle: u32, look: impl FnOnce(&Segment) -> T) -> Option<T> {
+        // SAFETY: dsm_find_mapping only searches this process's own list.
+        let mapped = unsafe { pg_sys::dsm_find_mapping(handle) };
+        if mapped.is_null() {
+            let segment = Self::attach(handle)?;
+            let result = look(&segment);
+            segment.detach();
+            Some(result)
+        } else {
+            // SAFETY: a mapping of this process.
+            unsafe { Self::recognize(mapped) }.as_ref().map(look)
+        }
+    }
+
+    /// # Safety
+    /// `raw` must be a live mapping of this process.
+    unsafe fn recognize(raw: *mut pg_sys::dsm_segment) -> Option<Self> {
+        // SAFETY: the caller vouches for `raw`; the lengths are checked before anything is read.
+        unsafe {
+            let length = pg_sys::dsm_segment_map_length(raw);
+            if length < size_of::<Header>() {
+                return None;
+            }
+            let base = pg_sys::dsm_segment_address(raw).cast::<u8>();
+            let header = &*base.cast::<Header>();
+            if header.magic.load(Acquire) != MAGIC {
+                return None;
+            }
+            let shape = Shape {
+                clients: header.clients.load(Relaxed),
+                scripts: header.scripts.load(Relaxed),
+                commands: header.commands.load(Relaxed),
+                ring: header.ring.load(Relaxed),
+                spec_bytes: header.spec_bytes.load(Relaxed),
+            };
+            (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
+        }
+    }
+
+    /// What others attach by.
+    pub fn handle(&self) -> u32 {
+        // SAFETY: `raw` is this process's live mapping.
+        unsafe { pg_sys::dsm_segment_handle(self.raw) }
+    }
+
+    /// Keeps the mapping until the process ends, beyond the resource owner at hand.
+    pub fn pin(&self) {
+        // SAFETY: as above.
+        unsafe { pg_sys::dsm_pin_mapping(self.raw) }
+    }
+
+    /// Gives the mapping back; callbacks of [`Segment::on_detach`] run.
+    pub fn detach(self) {
+        // SAFETY: as above; `self` is consumed, so no reference into the mapping outlives it.
+        unsafe { pg_sys::dsm_detach(self.raw) }
+    }
+
+    /// Has the server call `callback` when this process lets go of the segment, in whatever way.
+    pub fn on_detach(
+        &self,
+        callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum),
+    ) {
+        // SAFETY: the callback is a function of this library, which stays loaded.
+        unsafe { pg_sys::on_dsm_detach(self.raw, Some(callback), pg_sys::Datum::from(0)) }
+    }
+
+    /// Takes back a callback registered by [`Segment::on_detach`].
+    pub fn cancel_on_detach(
+        &self,
+        callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum),
+    ) {
+        // SAFETY: as above; the server compares function and argument.
+        unsafe { pg_sys::cancel_on_dsm_detach(self.raw, Some(callback), pg_sys::Datum::from(0)) }
+    }
+
+    /// The header of a segment in a detach callback, where the mapping is still in place.
+    ///
+    /// # Safety
+    /// `raw` must be what the server passed to a callback of [`Segment::on_detach`].
+    pub unsafe fn header_in_callback<'a>(raw: *mut pg_sys::dsm_segment) -> &'a Header {
+        // SAFETY: dsm_detach calls its callbacks before it unmaps, and they are registered only
+        // on segments made or recognized here.
+        unsafe { &*pg_sys::dsm_segment_address(raw).cast::<Header>() }
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a Header, checked at creation or recognition.
+        unsafe { &*self.base.cast::<Header>() }
+    }
+
+    pub fn slot(&self, client: u32) -> &ClientSlot {
+        assert!(client < self.shape.clients);
+        // SAFETY: inside the mapping by the assertion and by how offsets are computed.
+        unsafe { &*self.base.add(self.shape.offsets().slots).cast::<ClientSlot>().add(client as usize) }
+    }
+
+    pub fn slots(&self) -> impl Iterator<Item = &ClientSlot> {
+        (0..self.shape.clients).map(|client| self.slot(client))
+    }
+
+    /// Counters of a client's commands, in the order of the scripts.
+    pub fn commands(&self, client: u32) -> &[CommandCounters] {
+        assert!(client < self.shape.clients);
+        let count = self.shape.commands as usize;
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().commands).cast::<CommandCounters>();
+            std::slice::from_raw_parts(first.add(client as usize * count), count)
+        }
+    }
+
+    /// A client's cells, one for each script, for whichever interval shares this place in the ring.
+    pub fn cells(&self, client: u32, interval: u32) -> &[IntervalCell] {
+        assert!(client < self.shape.clients);
+        let scripts = self.shape.scripts as usize;
+        let row = client as usize * self.shape.ring as usize + (interval % self.shape.ring) as usize;
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().cells).cast::<IntervalCell>();
+            std::slice::from_raw_parts(first.add(row * scripts), scripts)
+        }
+    }
+
+    /// The specification that the segment was created with.
+    pub fn spec(&self) -> &str {
+        // SAFETY: inside the mapping, valid UTF-8 as it came from a &str, never written again.
+        unsafe {
+            let bytes = self.base.add(self.shape.offsets().spec);
+            std::str::from_utf8_unchecked(std::slice::from_raw_parts(bytes, self.shape.spec_bytes as usize))
+        }
+    }
+}
+
+/// How many intervals a ring must hold for a coordinator that wakes late: about two seconds'
+/// worth, and never fewer than four.
+pub fn ring_for(sample_interval_secs: f64) -> u32 {
+    (2.0 / sample_interval_secs).ceil() as u32 + 3
+}

@@ -1,0 +1,146 @@
+//! How a client counts, and how the coordinator takes the counts of an interval without either
+//! waiting for the other in the usual case.
+//!
+//! The client makes its sequence number odd, then looks which intervals are closed, then writes,
+//! then makes it even again. The coordinator closes an interval, then waits until it has seen
+//! each client's sequence even or changed. The two full fences order each side's announcement
+//! before its look (Dekker's way), so a client either sees the interval closed and counts into
+//! the next one, or is seen writing and waited for. So a late coordinator moves no transaction
+//! from one sample to another, and the sum of the samples is exactly the total.
+
+use std::sync::atomic::{Ordering::*, fence};
+
+use bench_core::timeline::{Phase, Timeline};
+
+use super::{ClientSlot, Header, IntervalCell, Segment, Totals, TotalsOf};
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Committed,
+    Failed,
+}
+
+/// One client's pen.
+pub struct Recorder<'a> {
+    segment: &'a Segment,
+    header: &'a Header,
+    slot: &'a ClientSlot,
+    client: u32,
+    timeline: Timeline,
+    /// Where the last transaction was counted: while the clock stays below `until_ns`, the next
+    /// one belongs there as well.
+    until_ns: i64,
+    phase: Phase,
+    sequence: u32,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a client that has passed the gate: the time line is in place.
+    pub fn new(segment: &'a Segment, client: u32) -> Self {
+        let header = segment.header();
+        let slot = segment.slot(client);
+        Self {
+            segment,
+            header,
+            slot,
+            client,
+            timeline: header.timeline.load(),
+            until_ns: i64::MIN,
+            phase: Phase::Ramp,
+            sequence: slot.sequence.load(Relaxed),
+        }
+    }
+
+    /// The reading of the clock at which the client has to stop.
+    #[inline]
+    pub fn end_ns(&self) -> i64 {
+        self.header.timeline.measure_end_ns.load(Relaxed)
+    }
+
+    /// Counts a transaction that ended at `end_ns` and took `tries` tries.
+    #[inline]
+    pub fn record(&mut self, script: usize, start_ns: i64, end_ns: i64, tries: u64, outcome: Outcome) {
+        if end_ns >= self.until_ns {
+            self.find_phase(end_ns);
+        }
+        // The end may have come nearer since the time line was read.
+        let phase = if end_ns >= self.end_ns() { Phase::Drain } else { self.phase };
+        let totals = &self.slot.totals;
+        match phase {
+            Phase::Ramp => count(&totals[TotalsOf::Ramp as usize], tries, outcome),
+            Phase::Drain => count(&totals[TotalsOf::Drain as usize], tries, outcome),
+            Phase::Interval(interval) => {
+                self.sequence = self.sequence.wrapping_add(1);
+                self.slot.sequence.store(self.sequence, Relaxed);
+                fence(SeqCst);
+                let closed = self.header.closed.load(Relaxed);
+                // Late for a closed interval: the first open one. Too far ahead of a coordinator
+                // that is very late: the last one there is room for.
+                let interval = interval.clamp(closed, closed + self.segment.shape().ring - 1);
+                let of = if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
+                count(&totals[of as usize], tries, outcome);
+                let cell = self.cell(interval, script);
+                if tries > 1 {
+                    cell.retried.add(1);
+                }
+                match outcome {
+                    Outcome::Committed => cell.commit((end_ns - start_ns).max(0).unsigned_abs()),
+                    Outcome::Failed => cell.failed.add(1),
+                }
+                self.sequence = self.sequence.wrapping_add(1);
+                self.slot.sequence.store(self.sequence, Release);
+            }
+        }
+    }
+
+    #[inline]
+    fn cell(&self, interval: u32, script: usize) -> &'a IntervalCell {
+        let cell = &self.segment.cells(self.client, interval)[script];
+        if !cell.holds(interval) {
+            cell.start(interval);
+        }
+        cell
+    }
+
+    #[cold]
+    fn find_phase(&mut self, now_ns: i64) {
+        self.timeline = self.header.timeline.load();
+        self.phase = self.timeline.phase_at(now_ns);
+        self.until_ns = match self.phase {
+            Phase::Ramp => self.timeline.warmup_start_ns,
+            Phase::Interval(interval) => self.timeline.bounds(interval).1,
+            Phase::Drain => i64::MAX,
+        };
+    }
+}
+
+#[inline]
+fn count(totals: &Totals, tries: u64, outcome: Outcome) {
+    match outcome {
+        Outcome::Committed => totals.committed.add(1),
+        Outcome::Failed => totals.failed.add(1),
+    }
+    if tries > 1 {
+        totals.retries.add(tries - 1);
+    }
+}
+
+impl Segment {
+    /// Closes an interval and waits until no client is writing into it any more; afterwards its
+    /// cells can be read at leisure. `pause` is called between looks.
+    pub fn close_interval(&self, interval: u32, mut pause: impl FnMut()) {
+        self.header().closed.store(interval + 1, Relaxed);
+        fence(SeqCst);
+        for slot in self.slots() {
+            let seen = slot.sequence.load(Acquire);
+            if seen % 2 == 1 {
+                // Writing takes nanoseconds; a client that was preempted in the middle of it
+                // needs a processor first.
+                while slot.sequence.load(Acquire) == seen {
+                    pause();
+                }
+            }
+        }
+    }
+}

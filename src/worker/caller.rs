@@ -1,0 +1,183 @@
+//! The session that asked for a run or a load, while it waits.
+//!
+//! The segment's detach callback is its last will: an error, a termination, a disconnect all end
+//! in a detach, and the callback asks for a stop. The work itself goes on in the workers.
+
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::{Kind, Worker, crew, horizon, is_backend, wake};
+use crate::error::internal;
+use crate::shm::{RunState, Segment, StopReason};
+
+/// How often a waiting session looks up when nobody wakes it.
+const LOOK_MS: i64 = 200;
+
+/// How often it looks whether its client is still there and whether it is in its own way.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+
+unsafe extern "C-unwind" {
+    fn pq_check_connection() -> bool;
+}
+
+/// Work that a worker leads: a coordinator's or a load leader's.
+pub struct Errand {
+    pub segment: Segment,
+    leader: Worker,
+}
+
+impl Errand {
+    /// Starts the leader of a segment's workers.
+    ///
+    /// # Errors
+    /// 53400 when there is no slot for it.
+    pub fn start(segment: Segment, kind: Kind, database: u32, role: u32, workers: u32) -> Result<Self, UserError> {
+        match Worker::register(kind, segment.handle(), 0, database, role) {
+            Some(leader) => Ok(Self { segment, leader }),
+            None => {
+                segment.detach();
+                Err(crew::no_slots(u64::from(workers) + 1))
+            }
+        }
+    }
+
+    /// Waits until `done` says so or the leader has finished, however long it takes.
+    ///
+    /// # Errors
+    /// What the leader reports, or that it has died.
+    pub fn wait(
+        &self,
+        release_horizon: bool,
+        mut done: impl FnMut(&Segment) -> bool,
+    ) -> Result<(), UserError> {
+        let header = self.segment.header();
+        let mut watch = Watch::new(release_horizon);
+        loop {
+            // Before the look at the state: a leader that ends has written its state first.
+            let stopped = self.leader.has_stopped();
+            if done(&self.segment) || header.state() == RunState::Finished {
+                break;
+            }
+            if stopped {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    "the background worker that led the work has ended unexpectedly",
+                )
+                .hint("The server's log says why."));
+            }
+            watch.pause(&self.segment);
+        }
+        watch.end();
+        match header.error.get() {
+            None => Ok(()),
+            Some(json) => Err(serde_json::from_str(&json).unwrap_or_else(|_| internal(json))),
+        }
+    }
+
+    /// From now on the end of this session's wait is the end of the work.
+    pub fn tie(&self) {
+        self.segment.on_detach(caller_gone);
+    }
+
+    /// Lets go of the segment, with the work done or in others' hands.
+    pub fn leave(self) {
+        self.segment.cancel_on_detach(caller_gone);
+        self.segment.detach();
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn caller_gone(segment: *mut pg_sys::dsm_segment, _argument: pg_sys::Datum) {
+    // SAFETY: called by the server with the segment that the callback was registered on.
+    let header = unsafe { Segment::header_in_callback(segment) };
+    if header.state() != RunState::Finished {
+        header.request_stop(StopReason::CallerGone);
+        wake(header.coordinator_pid.load(Relaxed));
+    }
+}
+
+/// A waiting session's eyes: interrupts, its client, its own locks, its snapshot.
+pub struct Watch {
+    release_horizon: bool,
+    checked: Instant,
+    /// Each client's attempts at the last check.
+    attempts: Vec<u64>,
+}
+
+impl Watch {
+    pub fn new(release_horizon: bool) -> Self {
+        Self { release_horizon, checked: Instant::now(), attempts: Vec::new() }
+    }
+
+    /// Waits a moment. A cancel or a termination of this session leaves from here by an ERROR.
+    pub fn pause(&mut self, segment: &Segment) {
+        pgrx::check_for_interrupts!();
+        if self.checked.elapsed() >= CHECK_EVERY {
+            self.checked = Instant::now();
+            check_connection();
+            self.check_own_locks(segment);
+        }
+        if self.release_horizon {
+            // SAFETY: the caller of `new` has asked `horizon::can_release`.
+            unsafe { horizon::release() };
+        }
+        super::nap(LOOK_MS);
+    }
+
+    /// Ends the wait.
+    pub fn end(&self) {
+        if self.release_horizon {
+            horizon::resume();
+        }
+    }
+
+    /// A client that waits for a lock of this very session would wait for ever: the server's
+    /// deadlock detector sees no cycle, for this session waits for no lock.
+    fn check_own_locks(&mut self, segment: &Segment) {
+        let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
+        let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
+        let blocked = segment
+            .slots()
+            .enumerate()
+            .filter(|(client, slot)| stuck(*client) && !slot.is_over())
+            .map(|(_, slot)| slot.pid.load(Relaxed))
+            .chain([segment.header().coordinator_pid.load(Relaxed)])
+            .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
+        self.attempts = attempts;
+        if blocked {
+            segment.header().request_stop(StopReason::BlockedByCaller);
+            wake(segment.header().coordinator_pid.load(Relaxed));
+        }
+    }
+}
+
+/// Whether this session holds, or waits before that one for, a lock that the other waits for.
+fn is_blocked_by_me(pid: i32) -> bool {
+    // SAFETY: pg_blocking_pids reads shared lock tables only and returns an int4 array without
+    // NULLs, or raises an error, which leaves by the usual way.
+    unsafe {
+        let mine = pg_sys::MyProcPid;
+        let blockers: Option<Vec<i32>> =
+            pgrx::direct_function_call(pg_sys::pg_blocking_pids, &[Some(pg_sys::Datum::from(pid))]);
+        blockers.unwrap_or_default().contains(&mine)
+    }
+}
+
+/// Ends this session if its client has gone, as the server does between the messages of one that
+/// is still there.
+fn check_connection() {
+    // SAFETY: MyProcPort is set in sessions that have a client, and only there is the socket looked
+    // at. The guard turns an ERROR into the usual unwinding.
+    unsafe {
+        if !pg_sys::MyProcPort.is_null()
+            && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection())
+        {
+            pg_sys::ClientConnectionLost = 1;
+            pg_sys::InterruptPending = 1;
+            pgrx::check_for_interrupts!();
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Background workers: how one is registered, and what each does first.
+//!
+//! A run has one coordinator ([`coordinator`]) and its clients ([`client`]); a load has one
+//! leader ([`load_leader`]) and its loaders ([`loader`]). The session that asked for either waits
+//! in [`caller`]. All of them meet in a [`Segment`].
+
+pub mod caller;
+pub mod client;
+pub mod coordinator;
+pub mod crew;
+pub mod horizon;
+pub mod load_leader;
+pub mod loader;
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::Ordering::*;
+
+use pgrx::pg_sys;
+
+use crate::shm::Segment;
+
+/// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
+#[inline]
+pub fn now_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid pointer; CLOCK_MONOTONIC is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// What a worker has to know before it can read the segment; travels in bgw_extra.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Extra {
+    index: u32,
+    database: u32,
+    /// 0: the bootstrap superuser.
+    role: u32,
+}
+
+/// A kind of worker.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The function that the server calls.
+    pub entry: &'static CStr,
+    /// As pg_stat_activity's backend_type shows it.
+    pub title: &'static CStr,
+}
+
+/// A registered worker.
+pub struct Worker {
+    handle: *mut pg_sys::BackgroundWorkerHandle,
+}
+
+impl Worker {
+    /// Registers a worker that starts as soon as the postmaster gets to it; `None` when all slots
+    /// are taken. The calling process's latch is set when it starts and when it ends.
+    pub fn register(kind: Kind, segment: u32, index: u32, database: u32, role: u32) -> Option<Self> {
+        // SAFETY: all zeroes are valid in this plain struct; the texts fit their fields, which
+        // `put` makes sure of; the extra data is plain bytes smaller than the field; the handle
+        // is palloc'd in a context that lasts as long as the process.
+        unsafe {
+            let mut worker: pg_sys::BackgroundWorker = std::mem::zeroed();
+            put(&mut worker.bgw_name, kind.title);
+            put(&mut worker.bgw_type, kind.title);
+            put(&mut worker.bgw_library_name, c"$libdir/pgbench_ext");
+            put(&mut worker.bgw_function_name, kind.entry);
+            worker.bgw_flags =
+                (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as c_int;
+            worker.bgw_start_time = pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished;
+            worker.bgw_restart_time = pg_sys::BGW_NEVER_RESTART as c_int;
+            worker.bgw_main_arg = pg_sys::Datum::from(segment);
+            worker.bgw_notify_pid = pg_sys::MyProcPid;
+            let extra = Extra { index, database, role };
+            std::ptr::copy_nonoverlapping(
+                (&raw const extra).cast::<c_char>(),
+                worker.bgw_extra.as_mut_ptr(),
+                std::mem::size_of::<Extra>(),
+            );
+            let mut handle = std::ptr::null_mut();
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+            let registered =
+                pg_sys::RegisterDynamicBackgroundWorker(&raw mut worker, &raw mut handle);
+            pg_sys::CurrentMemoryContext = context;
+            registered.then_some(Self { handle })
+        }
+    }
+
+    /// Whether the worker has ended, or never will start.
+    pub fn has_stopped(&self) -> bool {
+        let mut pid = 0;
+        // SAFETY: the handle came from the server and is never freed.
+        let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.handle, &raw mut pid) };
+        status == pg_sys::BgwHandleStatus::BGWH_STOPPED
+            || status == pg_sys::BgwHandleStatus::BGWH_POSTMASTER_DIED
+    }
+
+    /// Asks the postmaster to end it, started or not.
+    pub fn terminate(&self) {
+        // SAFETY: as above.
+        unsafe { pg_sys::TerminateBackgroundWorker(self.handle) }
+    }
+}
+
+fn put<const N: usize>(field: &mut [c_char; N], text: &CStr) {
+    let bytes = text.to_bytes_with_nul();
+    assert!(bytes.len() <= N);
+    for (to, from) in field.iter_mut().zip(bytes) {
+        *to = *from as c_char;
+    }
+}
+
+/// How a worker takes SIGTERM.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OnTerminate {
+    /// As a client's session: at the next CHECK_FOR_INTERRUPTS, rolling back.
+    Die,
+    /// By a flag, [`termination_requested`], so that there is time to write down how it ended.
+    Flag,
+}
+
+static TERMINATION_REQUESTED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Whether SIGTERM has come to a worker that takes it by a flag.
+pub fn termination_requested() -> bool {
+    TERMINATION_REQUESTED.load(Relaxed)
+}
+
+unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
+    TERMINATION_REQUESTED.store(true, Relaxed);
+    // SAFETY: SetLatch is made for signal handlers; MyLatch is set before signals are let in.
+    unsafe { raw_handlers::SetLatch(pg_sys::MyLatch) };
+}
+
+/// Functions that serve as, or in, signal handlers: there no guard may stand around them.
+mod raw_handlers {
+    use std::ffi::c_int;
+    unsafe extern "C-unwind" {
+        pub fn die(signal: c_int);
+        pub fn SignalHandlerForConfigReload(signal: c_int);
+        pub fn SetLatch(latch: *mut pgrx::pg_sys::Latch);
+        #[cfg_attr(feature = "pg18", link_name = "pqsignal_be")]
+        pub fn pqsignal(
+            signal: c_int,
+            handler: Option<unsafe extern "C-unwind" fn(c_int)>,
+        ) -> *const std::ffi::c_void;
+    }
+}
+
+/// What a worker stands on once it is connected.
+pub struct Post {
+    /// This process's hold on the segment, until the process ends.
+    pub segment: Segment,
+    /// Its place in the segment.
+    pub index: u32,
+}
+
+/// What every worker does first: signals, the connection to its database as its role, the
+/// segment. Ends the process when the segment is gone: then nobody waits for it any more.
+pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Post {
+    // SAFETY: runs once, first thing in the worker's process, on its main thread. bgw_extra was
+    // written by `Worker::register` as an Extra; it is read unaligned. A resource owner is needed
+    // by dsm_attach, as in the server's own parallel workers (ParallelWorkerMain).
+    unsafe {
+        let extra = (&raw const (*pg_sys::MyBgworkerEntry).bgw_extra).cast::<Extra>().read_unaligned();
+        let handler = match on_terminate {
+            OnTerminate::Die => raw_handlers::die as unsafe extern "C-unwind" fn(c_int),
+            OnTerminate::Flag => set_termination_flag,
+        };
+        raw_handlers::pqsignal(libc::SIGTERM, Some(handler));
+        raw_handlers::pqsignal(libc::SIGHUP, Some(raw_handlers::SignalHandlerForConfigReload));
+        pg_sys::BackgroundWorkerUnblockSignals();
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(
+            pg_sys::Oid::from(extra.database),
+            pg_sys::Oid::from(extra.role),
+            0,
+        );
+        pg_sys::CurrentResourceOwner =
+            pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
+        let Some(attached) = Segment::attach(segment.value() as u32) else {
+            pg_sys::proc_exit(1);
+        };
+        attached.pin();
+        Post { segment: attached, index: extra.index }
+    }
+}
+
+/// Sets the latch of another backend, if it still is there.
+pub fn wake(pid: i32) {
+    if pid == 0 {
+        return;
+    }
+    // SAFETY: BackendPidGetProc searches the shared process array; a process that ends meanwhile
+    // leaves its PGPROC in place, and a latch set in vain is harmless.
+    unsafe {
+        let process = pg_sys::BackendPidGetProc(pid);
+        if !process.is_null() {
+            pg_sys::SetLatch(&raw mut (*process).procLatch);
+        }
+    }
+}
+
+/// Whether a backend with this pid is connected to the server.
+pub fn is_backend(pid: i32) -> bool {
+    // SAFETY: as in `wake`.
+    unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
+}
+
+/// Waits until the latch is set or the time is up, then serves interrupts. Outside a transaction
+/// in workers, so that a barrier of another backend (DROP DATABASE) never waits for this one.
+pub fn nap(milliseconds: i64) {
+    // SAFETY: this process's own latch; WL_EXIT_ON_PM_DEATH ends the process with the postmaster.
+    unsafe {
+        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        pg_sys::WaitLatch(
+            pg_sys::MyLatch,
+            events as c_int,
+            milliseconds.max(0),
+            pg_sys::PG_WAIT_EXTENSION,
+        );
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+    pgrx::check_for_interrupts!();
+}

@@ -1,0 +1,98 @@
+//! From a workload's name to what a run executes, with every question of ownership answered.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::script::{self, Script, Symbols, Value};
+use bench_core::spec::{FixtureSpec, RunOptions, RunSpec, ScriptSpec};
+use pgrx::pg_sys;
+
+use crate::catalog::{self, Workload};
+use crate::fixture;
+
+/// Variables that every script has, beside those that its run is given.
+const AUTOMATIC: [&str; 4] = ["client_id", "random_seed", "rows", "scale"];
+
+/// A workload by name, if this role may run it.
+///
+/// # Errors
+/// 42704 with the known names; 42501 for a superuser before another role's script.
+pub fn find(name: &str) -> Result<Workload, UserError> {
+    let Some(workload) = catalog::workload(name)? else {
+        let known = catalog::workload_names()?.join(", ");
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"))
+            .hint(format!("Known workloads: {known}.")));
+    };
+    // SAFETY: looks up the current role.
+    if !workload.builtin && unsafe { pg_sys::superuser() } && !catalog::is_superuser(&workload.owner)? {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("workload \"{name}\" belongs to role \"{}\", and would run as a superuser", workload.owner),
+        )
+        .hint(
+            "Read its script, then take it over with bench.create_workload, or SET ROLE to its owner before the call.",
+        ));
+    }
+    Ok(workload)
+}
+
+/// The scripts of a run, parsed once to see that they are whole. Returns the number of commands.
+///
+/// # Errors
+/// What the parser says; 42703 for a variable that nothing defines.
+pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<u32, UserError> {
+    let mut symbols = Symbols::default();
+    let mut commands = 0;
+    for ScriptSpec { name, source } in scripts {
+        let script: Script = script::parse(name, source, &mut symbols)?;
+        let undefined = script.undefined_variables(&symbols, &|id| {
+            let variable = symbols.name(id);
+            AUTOMATIC.contains(&variable) || options.variables.contains_key(variable)
+        });
+        if let Some((line, id)) = undefined {
+            let variable = symbols.name(id);
+            return Err(UserError::new(
+                sqlstate::UNDEFINED_COLUMN,
+                format!("undefined variable \"{variable}\" in script \"{name}\", line {line}"),
+            )
+            .hint(format!(
+                "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}.",
+                AUTOMATIC.join(", ")
+            )));
+        }
+        commands += script.commands.len() as u32;
+    }
+    Ok(commands)
+}
+
+/// What each client's variables are before its first transaction; the run's own come last, and win.
+pub fn initial_values(spec: &RunSpec, client: u32) -> Vec<(String, Value)> {
+    let rows = spec.fixture.as_ref().map(|f| f.rows);
+    let mut values = vec![
+        ("client_id".to_owned(), Value::Integer(i64::from(client))),
+        ("random_seed".to_owned(), Value::Integer(spec.seed)),
+        ("rows".to_owned(), rows.map_or(Value::Null, Value::Integer)),
+        ("scale".to_owned(), Value::Integer(1)),
+    ];
+    let given = spec.options.variables.iter();
+    values.extend(given.map(|(name, json)| (name.clone(), crate::worker::client::value_of(json))));
+    values
+}
+
+/// The fixture for a workload, loaded first in its small default size if there is none.
+///
+/// # Errors
+/// 42501 when only another role's is there and this role may not use it.
+pub fn find_fixture(name: &str) -> Result<FixtureSpec, UserError> {
+    if let Some(found) = fixture::usable(name)? {
+        return Ok(found);
+    }
+    let rows = fixture::builtin(name)?.default_rows;
+    pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
+    crate::api::fixtures::load(name, &Default::default(), None, None)?;
+    fixture::usable(name)?.ok_or_else(|| {
+        UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("fixture \"{name}\" was loaded and cannot be seen"),
+        )
+        .hint("In REPEATABLE READ and SERIALIZABLE load it in a transaction of its own first.")
+    })
+}

@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# Throwaway PostgreSQL clusters for demo, tests and benchmark: source this file.
+#
+#   cluster_start [LINE…]   a new cluster, reached by PGHOST, PGPORT, PGUSER and PGDATABASE;
+#                           each LINE is added to its postgresql.conf ("fsync = off")
+#   cluster_stop [MODE]     stop it (fast, smart or immediate), keeping its files
+#   cluster_resume          start it again; PGHOST says which, as for the others
+#   cluster_restart [MODE]  both
+#   cluster_remove          stop it and remove its files
+#   as_pg COMMAND…          run a command as the operating-system user of the clusters
+#   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
+#
+# Clusters listen only on a socket in their own temporary directory, so they get in the way
+# of nobody. Several may run at once: keep the PGHOST of each; $PGHOST/log is its log and
+# $PGHOST/data its data directory. All are stopped and removed when the script ends; a script
+# with an EXIT trap of its own calls cluster_remove_all from it.
+
+CLUSTER_DIRS=()
+
+PATH=$("${PG_CONFIG:-pg_config}" --bindir):$PATH
+export PATH
+unset PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
+
+# PostgreSQL refuses to run as root: then an ordinary user that exists takes its place.
+if [ "$(id -u)" -ne 0 ]; then
+    CLUSTER_USER=$(id -un)
+elif id postgres >/dev/null 2>&1; then
+    CLUSTER_USER=postgres
+elif [ "${SUDO_USER:-root}" != root ]; then
+    CLUSTER_USER=$SUDO_USER
+else
+    CLUSTER_USER=nobody
+fi
+
+as_pg() {
+    if [ "$(id -u)" -ne 0 ]; then
+        "$@"
+    else
+        # From a directory that it may read, and without root's home.
+        (cd / && exec runuser -u "$CLUSTER_USER" -- env HOME=/nonexistent "$@")
+    fi
+}
+
+sql() {
+    local args=() statement
+    for statement in "$@"; do args+=(-c "$statement"); done
+    psql -XAtq -v ON_ERROR_STOP=1 "${args[@]}"
+}
+
+cluster_start() {
+    local base dir=
+    for base in "${TMPDIR:-/tmp}" /tmp; do
+        dir=$(mktemp -d "$base/pgbench_ext.XXXXXX") || continue
+        CLUSTER_DIRS+=("$dir")
+        [ "$(id -u)" -ne 0 ] || chown "$CLUSTER_USER" "$dir"
+        # A socket's path holds 107 bytes, and the cluster's user must reach it.
+        if [ ${#dir} -le 80 ] && as_pg test -w "$dir"; then break; fi
+        rmdir "$dir"
+        dir=
+    done
+    if [ -z "$dir" ]; then
+        echo "no temporary directory that user $CLUSTER_USER can reach" >&2
+        return 1
+    fi
+    export PGHOST=$dir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+
+    as_pg initdb -D "$PGHOST/data" -U postgres -A trust -E UTF8 --no-locale --no-sync \
+        >"$PGHOST/initdb.log" 2>&1 || { cat "$PGHOST/initdb.log" >&2; return 1; }
+    {
+        echo "listen_addresses = ''"
+        echo "unix_socket_directories = '$PGHOST'"
+        echo "max_connections = 100"
+        echo "max_worker_processes = 300"
+        echo "shared_buffers = 256MB"
+        echo "max_wal_size = 4GB"
+        echo "log_line_prefix = '%m [%p] %b '"
+        printf '%s\n' "$@"
+    } | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
+    cluster_resume
+}
+
+cluster_resume() {
+    as_pg pg_ctl -D "$PGHOST/data" -l "$PGHOST/log" -s -w -t 120 start </dev/null ||
+        { tail -n 20 "$PGHOST/log" >&2; return 1; }
+}
+
+cluster_stop() {
+    as_pg pg_ctl -D "$PGHOST/data" -m "${1:-fast}" -s -w -t 120 stop
+}
+
+cluster_restart() {
+    cluster_stop "$@" && cluster_resume
+}
+
+cluster_remove() {
+    [ -d "${PGHOST:-}" ] || return 0
+    if [ -e "$PGHOST/data/postmaster.pid" ]; then
+        cluster_stop immediate >/dev/null 2>&1 || true
+    fi
+    rm -rf "$PGHOST"
+}
+
+cluster_remove_all() {
+    local dir
+    trap '' HUP INT PIPE TERM # nothing shall come between
+    for dir in "${CLUSTER_DIRS[@]}"; do PGHOST=$dir cluster_remove; done
+}
+
+trap cluster_remove_all EXIT
+for signal in HUP INT PIPE TERM; do
+    # shellcheck disable=SC2064 # the signal of now
+    trap "exit $((128 + $(kill -l $signal)))" "$signal"
+done
