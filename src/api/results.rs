@@ -63,7 +63,7 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
 /// What pgbench prints at its end, for a run.
 pub fn closing_report(run_id: i64) -> Result<String, UserError> {
     let text = catalog::as_owner(|| {
-        Spi::connect(|client| {
+        catalog::read(|client| {
             let table = client.select(
                 "SELECT r.workload, r.clients, r.secs, r.transactions, s.transactions, s.failed, s.tps, \
                         s.tps_min, s.tps_max, s.tps_stddev, s.latency_avg_ms, s.latency_stddev_ms, \
@@ -101,7 +101,6 @@ pub fn closing_report(run_id: i64) -> Result<String, UserError> {
                 tps(10)?,
             ))
         })
-        .map_err(catalog::spi_error)
     })?;
     Ok(text)
 }

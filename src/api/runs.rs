@@ -142,7 +142,7 @@ fn check_connection_limit(clients: u32) -> Result<(), UserError> {
 /// Locks of this very session that conflict with what the workload will take.
 pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserError> {
     let held = catalog::as_owner(|| {
-        Spi::connect(|client| {
+        catalog::read(|client| {
             let rows = client.select(
                 "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
                  WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
@@ -160,7 +160,6 @@ pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserEr
             }
             Ok(held)
         })
-        .map_err(catalog::spi_error)
     })?;
     for (relation, mode) in held {
         // SAFETY: a pure table look-up of the lock manager's.

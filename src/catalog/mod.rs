@@ -12,6 +12,7 @@ use std::ffi::CStr;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
+use pgrx::spi::SpiClient;
 use pgrx::{PgTryBuilder, Spi, pg_sys};
 
 use crate::error::{from_caught, internal};
@@ -158,18 +159,29 @@ pub fn transaction<T>(
 }
 
 /// An SPI failure that is not an ERROR of the server's: a bug of ours.
-pub fn spi_error(error: pgrx::spi::Error) -> UserError {
+fn spi_error(error: pgrx::spi::Error) -> UserError {
     internal(format!("unexpected SPI result: {error}"))
 }
 
-/// Runs a statement for its first value.
+/// Reads with a snapshot of its own, for what workers commit while this session's statement runs
+/// has to be seen. No transaction id is assigned: one would hold back the xmin horizon.
+pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
+    // SAFETY: inside a transaction; popped below, or by the abort after an error.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+    let result = Spi::connect(body).map_err(spi_error);
+    // SAFETY: the one that was pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
+}
+
+/// Runs a query for its first value.
 pub fn fetch<T: FromDatum + IntoDatum>(
     sql: &str,
     arguments: &[DatumWithOid],
 ) -> Result<Option<T>, UserError> {
-    Spi::get_one_with_args(sql, arguments).or_else(|error| match error {
-        pgrx::spi::SpiError::InvalidPosition => Ok(None),
-        error => Err(spi_error(error)),
+    read(|client| {
+        let table = client.select(sql, Some(1), arguments)?;
+        if table.is_empty() { Ok(None) } else { table.first().get(1) }
     })
 }
 
@@ -182,7 +194,7 @@ pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
-        Spi::connect(|client| {
+        read(|client| {
             let table = client.select(
                 "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1",
                 Some(1),
@@ -201,7 +213,6 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
                 builtin: row.get::<bool>(5)?.unwrap_or_default(),
             }))
         })
-        .map_err(spi_error)
     })
 }
 
@@ -240,7 +251,7 @@ pub fn delete_workload(name: &str) -> Result<(), UserError> {
 /// Loaded fixtures of a name, newest first.
 pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
-        Spi::connect(|client| {
+        read(|client| {
             let table = client.select(
                 "SELECT f.schema, f.owner, f.rows, \
                         ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
@@ -264,7 +275,6 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
             }
             Ok(fixtures)
         })
-        .map_err(spi_error)
     })
 }
 
@@ -358,7 +368,7 @@ pub struct RunHandle {
 /// 42704 for a run that does not exist.
 pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
     as_owner(|| {
-        Spi::connect(|client| {
+        read(|client| {
             let table = client.select(
                 "SELECT segment, status, role FROM bench.run_log WHERE run_id = $1",
                 Some(1),
@@ -373,8 +383,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
                 status: row.get::<String>(2)?.unwrap_or_default(),
                 role: row.get::<String>(3)?.unwrap_or_default(),
             }))
-        })
-        .map_err(spi_error)?
+        })?
         .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("run {run_id} does not exist")))
     })
 }
@@ -382,7 +391,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
 /// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
-        Spi::connect(|client| {
+        read(|client| {
             let table = client.select(
                 "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
                  WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
@@ -397,6 +406,5 @@ pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
             }
             Ok(buckets)
         })
-        .map_err(spi_error)
     })
 }

@@ -8,9 +8,9 @@ use bench_core::spec::{Extent, RunSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use bench_core::stats::moments::Moments;
 use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{FromDatum, pg_sys};
+use pgrx::{FromDatum, Spi, pg_sys};
 
-use super::{fetch, hold_extension, run, transaction};
+use super::{hold_extension, run, spi_error, transaction};
 
 /// How a run ended, or stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
         let scripts: Vec<&str> = spec.scripts.iter().map(|s| s.source.as_str()).collect();
         let settings: serde_json::Map<_, _> =
             o.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        fetch::<i64>(
+        Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, extension_version) \
@@ -132,7 +132,8 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
                 i64::from(segment).into(),
                 spec.horizon_held.into(),
             ],
-        )?
+        )
+        .map_err(spi_error)?
         .ok_or_else(|| crate::error::internal("the run's row could not be written"))
     })
 }
