@@ -72,6 +72,7 @@ pub fn load(
     // SAFETY: this process's own pid.
     let pid = unsafe { pg_sys::MyProcPid };
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
+    segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
     let errand =
         Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     errand.tie();

@@ -47,7 +47,7 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     if status != "completed" {
         let why = catalog::as_owner(|| {
             catalog::fetch::<String>(
-                "SELECT error ->> 'message' || pg_catalog.coalesce(' (' || (error ->> 'detail') || ')', '') \
+                "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
                  FROM bench.run_log WHERE run_id = $1",
                 &[run_id.into()],
             )

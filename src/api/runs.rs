@@ -14,7 +14,7 @@ use crate::engine::unserved;
 use crate::error::{OrRaise, warn};
 use crate::shm::{RunState, Segment, Shape, StopReason, ring_for};
 use crate::worker::caller::{Errand, Watch};
-use crate::worker::{coordinator, crew, horizon, is_backend, wake};
+use crate::worker::{ask_to_stop, coordinator, crew, horizon, is_backend};
 use crate::{settings, workload};
 
 /// How often bench.run reports its progress, at most.
@@ -439,8 +439,7 @@ fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
         if header.run_id.load(Acquire) != run_id || !is_under_way(segment) {
             return false;
         }
-        header.request_stop(StopReason::Requested);
-        wake(header.coordinator_pid.load(Relaxed));
+        ask_to_stop(header, StopReason::Requested);
         let began = Instant::now();
         while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
             crate::worker::nap(20);

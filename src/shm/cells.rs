@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
+use bench_core::error::UserError;
 use bench_core::stats::histogram::{BUCKETS, bucket_of};
 use bench_core::stats::Moments;
 use bench_core::timeline::Timeline;
@@ -108,12 +109,14 @@ pub struct Header {
     pub closed: AtomicU32,
     /// The caller could not release its snapshot while waiting.
     pub horizon_held: AtomicU32,
+    /// 1 when the leader runs long statements itself, and so has to be canceled to be stopped.
+    pub interruptible: AtomicU32,
     /// Server defaults that a session would honour and the engine does not: bits of `engine::defaults`.
     pub unserved: AtomicU32,
     pub timeline: SharedTimeline,
     pub progress: Progress,
     /// A `UserError` as JSON, when the run as a whole failed.
-    pub error: Text<4096>,
+    error: Text<16384>,
 }
 
 impl Header {
@@ -136,6 +139,25 @@ impl Header {
             2 => StopReason::CallerGone,
             _ => StopReason::BlockedByCaller,
         }
+    }
+
+    /// Leaves the error that ended the work as a whole. The first one stays.
+    pub fn fail(&self, error: &UserError) {
+        // Cut, so that the JSON is whole.
+        let cut = |text: &str| text.chars().take(1000).collect::<String>();
+        let error = UserError {
+            sqlstate: error.sqlstate.clone(),
+            message: cut(&error.message),
+            detail: error.detail.as_deref().map(cut),
+            hint: error.hint.as_deref().map(cut),
+        };
+        self.error.set(&serde_json::to_string(&error).unwrap_or_default());
+    }
+
+    /// The error that ended the work as a whole.
+    pub fn failure(&self) -> Option<UserError> {
+        let json = self.error.get()?;
+        Some(serde_json::from_str(&json).unwrap_or_else(|_| crate::error::internal(json)))
     }
 
     pub fn request_stop(&self, reason: StopReason) {

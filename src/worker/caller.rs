@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::{Kind, Worker, crew, horizon, is_backend, wake};
-use crate::error::internal;
+use super::{Kind, Worker, ask_to_stop, crew, horizon, is_backend};
 use crate::shm::{RunState, Segment, StopReason};
 
 /// How often a waiting session looks up when nobody wakes it.
@@ -71,10 +70,7 @@ impl Errand {
             watch.pause(&self.segment);
         }
         watch.end();
-        match header.error.get() {
-            None => Ok(()),
-            Some(json) => Err(serde_json::from_str(&json).unwrap_or_else(|_| internal(json))),
-        }
+        header.failure().map_or(Ok(()), Err)
     }
 
     /// From now on the end of this session's wait is the end of the work.
@@ -94,8 +90,7 @@ unsafe extern "C-unwind" fn caller_gone(segment: *mut pg_sys::dsm_segment, _argu
     // SAFETY: called by the server with the segment that the callback was registered on.
     let header = unsafe { Segment::header_in_callback(segment) };
     if header.state() != RunState::Finished {
-        header.request_stop(StopReason::CallerGone);
-        wake(header.coordinator_pid.load(Relaxed));
+        ask_to_stop(header, StopReason::CallerGone);
     }
 }
 
@@ -148,8 +143,7 @@ impl Watch {
             .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
         self.attempts = attempts;
         if blocked {
-            segment.header().request_stop(StopReason::BlockedByCaller);
-            wake(segment.header().coordinator_pid.load(Relaxed));
+            ask_to_stop(segment.header(), StopReason::BlockedByCaller);
         }
     }
 }

@@ -41,7 +41,7 @@ pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
     // However this process ends, the clients do not go on without it.
     segment.on_detach(stop_clients);
     if let Err(error) = settle_in().and_then(|()| conduct(&post)) {
-        header.error.set(&serde_json::to_string(&error).unwrap_or_default());
+        header.fail(&error);
     }
     header.set_state(RunState::Finished);
     wake(header.caller_pid.load(Relaxed));
@@ -196,9 +196,30 @@ impl<'a> Run<'a> {
             )
             .hint("The server's log says why."),
             (state, Some(message)) => {
-                UserError::new(&crate::error::unpack(state), message)
-                    .detail(format!("Client {client} met this error when it prepared workload \"{}\".", self.spec.options.workload))
+                let state = crate::error::unpack(state);
+                let hint = self.start_hint(&state);
+                let error = UserError::new(&state, message).detail(format!(
+                    "Client {client} met this error when it prepared workload \"{}\".",
+                    self.spec.options.workload
+                ));
+                UserError { hint, ..error }
             }
+        }
+    }
+
+    fn start_hint(&self, state: &str) -> Option<String> {
+        match state {
+            sqlstate::INSUFFICIENT_PRIVILEGE => self.spec.fixture.as_ref().map(|fixture| {
+                format!(
+                    "Fixture \"{0}\" is in schema \"{1}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                    fixture.name, fixture.schema
+                )
+            }),
+            sqlstate::UNDEFINED_TABLE => Some(
+                "Clients are sessions of their own: what the calling transaction has created they see after its commit."
+                    .to_owned(),
+            ),
+            _ => None,
         }
     }
 

@@ -21,9 +21,7 @@ pub fn can_release() -> Result<(), &'static str> {
         if pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId {
             return Err("the transaction has written");
         }
-        // SPI, SQL functions and every procedural language push an error context; the executor
-        // of a top-level statement does not.
-        if !pg_sys::error_context_stack.is_null() {
+        if !at_top_level() {
             return Err("the call stands inside a function or procedure");
         }
         if !pg_sys::ThereAreNoReadyPortals() {
@@ -35,6 +33,30 @@ pub fn can_release() -> Result<(), &'static str> {
         }
     }
     Ok(())
+}
+
+/// Whether the executor was entered by the session's own statement. SPI, SQL functions and every
+/// procedural language push an error context; a top-level statement has none, or the one that
+/// would show its parameters (exec_execute_message in tcop/postgres.c).
+///
+/// # Safety
+/// Inside a statement.
+unsafe fn at_top_level() -> bool {
+    unsafe extern "C-unwind" {
+        fn ParamsErrorCallback(argument: *mut std::ffi::c_void);
+    }
+    let of_parameters = ParamsErrorCallback as *const () as usize;
+    // SAFETY: the stack is a linked list of frames that are alive while they are linked.
+    unsafe {
+        let mut context = pg_sys::error_context_stack;
+        while !context.is_null() {
+            if (*context).callback.map(|callback| callback as usize) != Some(of_parameters) {
+                return false;
+            }
+            context = (*context).previous;
+        }
+    }
+    true
 }
 
 /// # Safety

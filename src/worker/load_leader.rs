@@ -8,7 +8,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{OnTerminate, Post, crew, loader, nap, report_for_duty, wake};
+use super::{OnTerminate, Post, crew, loader, nap_until_canceled, report_for_duty, wake};
 use crate::catalog;
 use crate::engine::{Session, SqlError};
 use crate::error::internal;
@@ -29,7 +29,7 @@ pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);
     post.segment.on_detach(stop_loaders);
     if let Err(error) = load(&post) {
-        header.error.set(&serde_json::to_string(&error).unwrap_or_default());
+        header.fail(&error);
     }
     header.set_state(RunState::Finished);
     wake(header.caller_pid.load(Relaxed));
@@ -61,7 +61,13 @@ fn load(post: &Post) -> Result<(), UserError> {
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(user_error)?;
     catalog::transaction(|| claim(&spec))?;
     let result = fill(post, &spec, &mut session);
+    // A cancel by the caller stands for its reason.
+    let result = result.map_err(|error| check_stop(&post.segment).err().unwrap_or(error));
     if result.is_err() {
+        crew::terminate();
+        // SAFETY: a flag of this process's: a cancel that has done its work must not hit what
+        // follows.
+        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         // The first error is the one to tell; a leftover is removed by the next load as well.
         let _ = session.run(&format!("DROP TABLE IF EXISTS {}", spec.staging_table()));
     }
@@ -113,7 +119,7 @@ fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
         if done == spec.jobs {
             return Ok(());
         }
-        nap(100);
+        nap_until_canceled(100)?;
     }
 }
 

@@ -15,9 +15,11 @@ pub mod loader;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering::*;
 
-use pgrx::pg_sys;
+use bench_core::error::UserError;
+use pgrx::{PgTryBuilder, pg_sys};
 
-use crate::shm::Segment;
+use crate::error::from_caught;
+use crate::shm::{Header, Segment, StopReason};
 
 /// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
 #[inline]
@@ -169,6 +171,10 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Pos
             OnTerminate::Flag => set_termination_flag,
         };
         raw_handlers::pqsignal(libc::SIGTERM, Some(handler));
+        if on_terminate == OnTerminate::Flag {
+            // A cancel means the same: the work as a whole is to end.
+            raw_handlers::pqsignal(libc::SIGINT, Some(handler));
+        }
         raw_handlers::pqsignal(libc::SIGHUP, Some(raw_handlers::SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
         pg_sys::BackgroundWorkerInitializeConnectionByOid(
@@ -201,10 +207,36 @@ pub fn wake(pid: i32) {
     }
 }
 
+/// Asks the leader of a segment's workers to end the work.
+pub fn ask_to_stop(header: &Header, reason: StopReason) {
+    header.request_stop(reason);
+    let pid = header.coordinator_pid.load(Acquire);
+    if header.interruptible.load(Relaxed) != 0 && pid != 0 && is_backend(pid) {
+        // SAFETY: a signal to a backend of this server, as pg_cancel_backend sends it.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+    } else {
+        wake(pid);
+    }
+}
+
 /// Whether a backend with this pid is connected to the server.
 pub fn is_backend(pid: i32) -> bool {
     // SAFETY: as in `wake`.
     unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
+}
+
+/// As [`nap`], in a worker that has something to put in order before it gives in to a cancel.
+///
+/// # Errors
+/// The cancel, as an error like others.
+pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
+    PgTryBuilder::new(|| {
+        nap(milliseconds);
+        Ok(())
+    })
+    // No transaction is open here, so there is nothing to roll back.
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute()
 }
 
 /// Waits until the latch is set or the time is up, then serves interrupts. Outside a transaction

@@ -19,7 +19,8 @@ CLUSTER_DIRS=()
 
 PATH=$("${PG_CONFIG:-pg_config}" --bindir):$PATH
 export PATH
-unset PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
+# Backtraces in error details are for developers.
+unset RUST_BACKTRACE PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
 
 # PostgreSQL refuses to run as root: then an ordinary user that exists takes its place.
 if [ "$(id -u)" -ne 0 ]; then

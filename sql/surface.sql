@@ -1,0 +1,130 @@
+--
+-- What CREATE EXTENSION puts into a database: the contract's functions, tables and views
+--
+
+-- Functions with their arguments, in the contract's order and with its defaults
+SELECT p.proname AS function,
+       CASE p.prokind WHEN 'f' THEN '' ELSE p.prokind::text END AS kind,
+       pg_get_function_result(p.oid) AS result
+FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
+ORDER BY p.proname COLLATE "C";
+
+SELECT p.proname AS function, a.place AS "#", a.name AS argument,
+       format_type(a.type, NULL) AS type, pg_get_function_arg_default(p.oid, a.place::int) AS "default"
+FROM pg_proc p,
+     LATERAL unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) WITH ORDINALITY AS a (type, name, place)
+WHERE p.pronamespace = 'bench'::regnamespace
+ORDER BY p.proname COLLATE "C", a.place;
+
+-- bench.start takes exactly what bench.run takes
+SELECT pg_get_function_arguments('bench.run'::regproc) = pg_get_function_arguments('bench.start'::regproc) AS the_same;
+
+-- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:
+SELECT p.oid::regprocedure AS function, p.provolatile, p.proparallel, p.proisstrict, p.prosecdef, p.proconfig
+FROM pg_proc p
+WHERE p.pronamespace = 'bench'::regnamespace
+  AND (p.provolatile <> 'v' OR p.proparallel <> 'u' OR p.proisstrict OR p.prosecdef OR p.proconfig IS NOT NULL)
+ORDER BY 1;
+
+-- Relations and their columns
+SELECT c.relname AS relation, c.relkind AS kind, c.relpersistence AS persistence, c.reloptions AS options
+FROM pg_class c
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
+ORDER BY c.relname COLLATE "C";
+
+SELECT c.relname AS relation, a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS type,
+       CASE WHEN a.attnotnull THEN 'not null' ELSE '' END AS "null", pg_get_expr(d.adbin, d.adrelid) AS "default"
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+ORDER BY c.relname COLLATE "C", a.attnum;
+
+SELECT conrelid::regclass AS "table", conname AS "constraint", pg_get_constraintdef(oid) AS definition
+FROM pg_constraint
+WHERE connamespace = 'bench'::regnamespace
+ORDER BY conrelid::regclass::text COLLATE "C", contype DESC, conname COLLATE "C";
+
+-- Columns that the contract promises and that are not there (those of later issues named)
+WITH promised (relation, columns) AS (VALUES
+    ('workloads', 'name, owner, fixture, script, description, builtin'),
+    ('fixtures', 'name, owner, schema, relations, rows, options, loaded_at, load_secs, rows_per_sec, table_bytes, index_bytes, index_levels'),
+    ('runs', 'run_id, sweep_id, workload, script, clients, secs, seed, driver, query_mode, results, nodes, variables, settings, tags, status, started_at, finished_at, role, error, server_version, extension_version, environment'),
+    ('samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
+    ('warmup_samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
+    ('latencies', 'run_id, node, script, low_ms, high_ms, count'),
+    ('errors', 'run_id, sqlstate, message, count, first_at, node'),
+    ('summary', 'run_id, workload, clients, driver, results, status, started_at, secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms'),
+    ('progress', 'run_id, phase, elapsed, remaining, tps, latency_avg_ms, transactions, clients')
+)
+SELECT relation, string_agg(name, ', ' ORDER BY place) AS missing
+FROM promised, unnest(string_to_array(columns, ', ')) WITH ORDINALITY AS u (name, place)
+WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('bench.' || relation) AND attname = name)
+GROUP BY relation ORDER BY relation COLLATE "C";
+
+-- Objects of the extension without a comment: none
+SELECT pg_describe_object(d.classid, d.objid, 0) AS object
+FROM pg_depend d
+JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'pgbench_ext'
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND d.classid <> 'pg_type'::regclass
+  AND obj_description(d.objid, d.classid::regclass::text) IS NULL
+ORDER BY 1;
+SELECT obj_description(oid, 'pg_extension') IS NOT NULL AS extension_has_a_comment
+FROM pg_extension WHERE extname = 'pgbench_ext';
+
+-- Columns of what users read without a comment: none
+SELECT c.relname AS relation, a.attname AS "column"
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+  AND has_table_privilege('public', c.oid, 'SELECT')
+  AND col_description(c.oid, a.attnum) IS NULL
+ORDER BY 1, 2;
+
+-- Columns named after a unit say it in their comment, too
+SELECT c.relname AS relation, a.attname AS "column", col_description(c.oid, a.attnum) AS comment
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+  AND has_table_privilege('public', c.oid, 'SELECT')
+  AND (a.attname LIKE '%\_ms' AND col_description(c.oid, a.attnum) NOT ILIKE '%millisecond%'
+       OR a.attname LIKE '%secs' AND col_description(c.oid, a.attnum) NOT ILIKE '%second%'
+       OR a.attname LIKE '%bytes%' AND col_description(c.oid, a.attnum) NOT ILIKE '%bytes%')
+ORDER BY 1, 2;
+
+-- What PUBLIC may do: call what only looks, read, and nothing else
+SELECT p.proname AS function, has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
+FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
+ORDER BY public_may, p.proname COLLATE "C";
+SELECT c.relname AS relation, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
+FROM pg_class c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
+GROUP BY c.relname ORDER BY c.relname COLLATE "C";
+SELECT a.privilege_type AS public_may_with_schema
+FROM pg_namespace n, aclexplode(n.nspacl) a WHERE n.nspname = 'bench' AND a.grantee = 0;
+SELECT attrelid::regclass AS relation, attname AS "column", attacl
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.relnamespace = 'bench'::regnamespace AND attacl IS NOT NULL;
+
+-- Dumped by pg_dump: results, own workloads and fixtures, the sequence
+SELECT c.oid::regclass AS relation, u.condition
+FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS u (relation, condition)
+JOIN pg_class c ON c.oid = u.relation
+WHERE e.extname = 'pgbench_ext'
+ORDER BY c.relname COLLATE "C";
+-- every table and sequence is among them
+SELECT c.oid::regclass AS not_dumped
+FROM pg_class c, pg_extension e
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'S')
+  AND e.extname = 'pgbench_ext' AND c.oid <> ALL (e.extconfig);
+
+-- The extension: schema, version, fixed place
+SELECT extname, extnamespace::regnamespace AS schema, extrelocatable, extversion
+FROM pg_extension WHERE extname = 'pgbench_ext';
+SELECT superuser, trusted, relocatable, schema, requires
+FROM pg_available_extension_versions WHERE name = 'pgbench_ext';
+
+-- The workloads that come with it
+\pset format unaligned
+SELECT name, fixture, builtin, script, description FROM bench.workloads ORDER BY name COLLATE "C";
