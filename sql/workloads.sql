@@ -104,7 +104,9 @@ SELECT bench.run('w', transactions => 1);
 SELECT bench.create_workload('w', 'COPY (SELECT 1) TO STDOUT;');
 SELECT bench.run('w', transactions => 1);
 SELECT bench.create_workload('w', E'BEGIN;\nSELECT 1;');
-SELECT bench.run('w', transactions => 1) IS NOT NULL AS ran \gset
+SET client_min_messages = error;
+SELECT bench.run('w', transactions => 1) IS NOT NULL AS ran;
+SET client_min_messages = warning;
 SELECT status, transactions, error ->> 'sqlstate' AS sqlstate, error ->> 'message' AS message
 FROM bench.runs ORDER BY run_id DESC LIMIT 1;
 \set VERBOSITY sqlstate
@@ -118,7 +120,10 @@ SELECT bench.run('w', transactions => 1);
 SELECT bench.create_workload('w', E'\\set a 1\nSELECT :a;\nSELECT :b, :c;');
 SELECT bench.run('w', transactions => 1);
 SELECT bench.run('w', transactions => 1, variables => '{"b": 1}');
-SELECT bench.run('w', transactions => 1, variables => '{"b": 1, "c": "x"}');
+SELECT bench.run('w', transactions => 1, variables => '{"b": 1, "c": "x"}') IS NOT NULL AS given;
+\set VERBOSITY sqlstate
+SELECT bench.run('w', transactions => 1);
+\set VERBOSITY default
 SELECT bench.create_workload('w', 'SELECT :client_id::int, :random_seed::int8, :scale::int, :rows::int8;');
 SELECT bench.run('w', transactions => 1) IS NOT NULL AS automatic;
 SELECT bench.create_workload('w', E'SELECT '':no'', ":no" FROM (SELECT 1 AS ":no") s /* :no */ -- :no\n;');

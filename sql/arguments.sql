@@ -1,0 +1,329 @@
+--
+-- Bad arguments: each is refused with a clear message before anything is started or left behind
+--
+SET client_min_messages = warning;
+CREATE ROLE regress_bench_user LOGIN;
+CREATE ROLE regress_bench_nologin;
+GRANT EXECUTE ON FUNCTION bench.run, bench.start, bench.load, bench.unload TO regress_bench_user, regress_bench_nologin;
+SELECT bench.create_workload('nothing', 'SELECT 1;');
+
+-- NULLs
+SELECT bench.run(NULL);
+SELECT bench.run('nothing', clients => NULL);
+SELECT bench.run('nothing', warmup => NULL);
+SELECT bench.run('nothing', max_tries => NULL);
+SELECT bench.run('nothing', variables => NULL);
+SELECT bench.run('nothing', settings => NULL);
+SELECT bench.run('nothing', sample_interval => NULL);
+SELECT bench.run('nothing', driver => NULL);
+SELECT bench.run('nothing', query_mode => NULL);
+SELECT bench.run('nothing', results => NULL);
+SELECT bench.run('nothing', nodes => NULL);
+SELECT bench.run('nothing', tags => NULL);
+SELECT bench.start(NULL);
+SELECT bench.load(NULL);
+SELECT bench.load('pk', options => NULL);
+SELECT bench.unload(NULL);
+SELECT bench.wait(NULL);
+SELECT bench.stop(NULL);
+SELECT bench.percentile(NULL, 0.5);
+SELECT bench.percentile(1, NULL);
+SELECT * FROM bench.audit(NULL);
+
+-- Unknown names: the hint lists the known
+SELECT bench.run('nonesuch');
+SELECT bench.run('');
+SELECT bench.run('PK_SELECT');
+SELECT bench.start('nonesuch');
+SELECT bench.load('nonesuch');
+SELECT bench.unload('nonesuch');
+SELECT bench.drop_workload('nonesuch');
+SELECT bench.wait(-1);
+SELECT bench.wait(9223372036854775807);
+SELECT bench.stop(-1);
+SELECT bench.percentile(-1, 0.5);
+SELECT * FROM bench.audit(-1);
+-- a fixture that is known and not loaded
+SELECT bench.unload('wide');
+
+-- A weighted mix is for a later version
+SELECT bench.run('pk_select@9,pk_update@1', transactions => 1);
+SELECT bench.run('nothing@1', transactions => 1);
+
+-- clients
+SELECT bench.run('nothing', clients => 0);
+SELECT bench.run('nothing', clients => -5);
+SELECT bench.run('nothing', '-2147483648');
+-- more than there are slots for: needed, configured, in use, and what to set. What is in use may differ by those
+-- that are just ending, so these numbers are held against each other instead.
+CREATE FUNCTION pg_temp.slots(call text, OUT sqlstate text, OUT message text, OUT detail text, OUT hint text, OUT sums boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    n bigint[];
+BEGIN
+    EXECUTE call;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS sqlstate = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
+        detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    SELECT array_agg(m[1]::bigint) INTO n FROM regexp_matches(detail || hint, '\d+', 'g') AS m;
+    sums := n[2] = current_setting('max_worker_processes')::bigint AND n[3] BETWEEN 0 AND 10 AND n[4] = n[1] + n[3];
+    detail := regexp_replace(detail, 'configured: \d+; in use: \d+', 'configured: N; in use: N');
+    hint := regexp_replace(hint, '\d+', 'N');
+END $$;
+\x on
+SELECT * FROM pg_temp.slots($$SELECT bench.run('nothing', 2147483647)$$);
+SELECT * FROM pg_temp.slots($$SELECT bench.start('nothing', clients => 100000, transactions => 1)$$);
+SELECT detail LIKE format('Needed: %s (one for each client and one for the coordinator);%%',
+                          current_setting('max_worker_processes')::int + 1) AS needed, sqlstate, sums
+FROM pg_temp.slots($$SELECT bench.run('nothing', current_setting('max_worker_processes')::int, transactions => 1)$$);
+\x off
+SELECT bench.load('pk', 1000, jobs => 0);
+SELECT bench.load('pk', 1000, jobs => -1);
+SELECT bench.load('pk', 1000, jobs => 257);
+
+-- secs, transactions, warmup, sample_interval
+SELECT bench.run('nothing', secs => 1, transactions => 1);
+SELECT bench.run('nothing', secs => 0);
+SELECT bench.run('nothing', secs => -1);
+SELECT bench.run('nothing', secs => 'NaN');
+SELECT bench.run('nothing', secs => 'Infinity');
+SELECT bench.run('nothing', secs => '-Infinity');
+SELECT bench.run('nothing', secs => 1e9);
+SELECT bench.run('nothing', transactions => 0);
+SELECT bench.run('nothing', transactions => -1);
+SELECT bench.run('nothing', warmup => -1);
+SELECT bench.run('nothing', warmup => 'NaN');
+SELECT bench.run('nothing', warmup => 'Infinity');
+SELECT bench.run('nothing', sample_interval => 0);
+SELECT bench.run('nothing', sample_interval => -1);
+SELECT bench.run('nothing', sample_interval => 0.09);
+SELECT bench.run('nothing', sample_interval => 3601);
+SELECT bench.run('nothing', sample_interval => 'NaN');
+SELECT bench.run('nothing', sample_interval => 'Infinity');
+SELECT bench.run('nothing', max_tries => -1);
+SELECT bench.run('nothing', max_tries => 0, transactions => 1);
+SELECT bench.wait(1, timeout => -1);
+SELECT bench.wait(1, timeout => 'NaN');
+SELECT bench.wait(1, timeout => 'Infinity');
+
+-- For later versions
+SELECT bench.run('nothing', rate => 100);
+SELECT bench.run('nothing', latency_limit => 10);
+SELECT bench.run('nothing', query_mode => 'simple');
+SELECT bench.run('nothing', query_mode => 'extended');
+SELECT bench.run('nothing', driver => 'wire');
+SELECT bench.run('nothing', nodes => 'workers');
+SELECT bench.run('nothing', nodes => 'all');
+SELECT bench.start('nothing', rate => 100);
+-- words that will never be known
+SELECT bench.run('nothing', driver => 'libpq');
+SELECT bench.run('nothing', query_mode => 'Prepared');
+SELECT bench.run('nothing', results => 'drop');
+SELECT bench.run('nothing', results => '');
+SELECT bench.run('nothing', nodes => 'none');
+
+-- Shapes of JSON
+SELECT bench.run('nothing', variables => '[1]');
+SELECT bench.run('nothing', variables => '"x"');
+SELECT bench.run('nothing', variables => 'null');
+SELECT bench.run('nothing', variables => '{"x": [1]}');
+SELECT bench.run('nothing', variables => '{"x": {"y": 1}}');
+SELECT bench.run('nothing', variables => '{"1x": 1}');
+SELECT bench.run('nothing', variables => '{"": 1}');
+SELECT bench.run('nothing', variables => '{"a-b": 1}');
+SELECT bench.run('nothing', settings => '[]');
+SELECT bench.run('nothing', settings => '{"work_mem": null}');
+SELECT bench.run('nothing', settings => '{"work_mem": ["4MB"]}');
+SELECT bench.run('nothing', tags => '1');
+SELECT bench.run('nothing', tags => '["nightly"]');
+SELECT bench.load('pk', 1000, options => '[]');
+SELECT bench.load('pk', 1000, options => 'true');
+
+-- settings: those that do not exist or do not take the value, by the server's own words
+SELECT bench.run('nothing', settings => '{"no_such_setting": 1}');
+SELECT bench.run('nothing', settings => '{"": "x"}');
+SELECT bench.run('nothing', settings => '{"work_mem": "much"}');
+SELECT bench.run('nothing', settings => '{"work_mem": -1}');
+SELECT bench.run('nothing', settings => '{"work_mem": "1 parsec"}');
+SELECT bench.run('nothing', settings => '{"plan_cache_mode": "sometimes"}');
+SELECT bench.run('nothing', settings => '{"enable_seqscan": "perhaps"}');
+SELECT bench.run('nothing', settings => '{"work_mem": "4MB", "TimeZone": "Mars/Olympus"}');
+-- which cannot be changed in a session
+SELECT bench.run('nothing', settings => '{"shared_buffers": "1GB"}');
+SELECT bench.run('nothing', settings => '{"fsync": "off"}');
+SELECT bench.run('nothing', settings => '{"server_version": "99"}');
+SELECT bench.run('nothing', settings => '{"ignore_system_indexes": "on"}');
+-- which the engine's sessions have no use for
+SELECT bench.run('nothing', settings => '{"log_statement": "all"}');
+SELECT bench.run('nothing', settings => '{"LOG_MIN_DURATION_STATEMENT": 0}');
+SELECT bench.run('nothing', settings => '{"log_duration": true}');
+SELECT bench.run('nothing', settings => '{"client_connection_check_interval": "1s"}');
+SELECT bench.run('nothing', settings => '{"idle_session_timeout": "1s"}');
+SELECT bench.run('nothing', settings => '{"idle_in_transaction_session_timeout": "1s"}');
+SELECT bench.run('nothing', settings => '{"transaction_isolation": "serializable"}');
+SELECT bench.run('nothing', settings => '{"role": "postgres"}');
+SELECT bench.run('nothing', settings => '{"session_authorization": "postgres"}');
+-- What lives in postgres.c and is neither honoured nor refused would measure nothing: none of these may pass
+\set VERBOSITY sqlstate
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_statement": "all"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_duration": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_min_duration_statement": "0"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_min_duration_sample": "0"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_statement_sample_rate": "0.5"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_transaction_sample_rate": "1"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_executor_stats": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_statement_stats": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_disconnections": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_connections": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"client_connection_check_interval": "1s"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"idle_session_timeout": "1s"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"idle_in_transaction_session_timeout": "1s"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"local_preload_libraries": "auto_explain"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"post_auth_delay": "1s"}');
+\set VERBOSITY default
+-- which this role may not set
+SET ROLE regress_bench_user;
+SELECT bench.run('nothing', transactions => 1, settings => '{"session_replication_role": "replica"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"commit_delay": "10"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"zero_damaged_pages": "on"}');
+SELECT bench.start('nothing', transactions => 1, settings => '{"log_min_messages": "debug5"}');
+RESET ROLE;
+
+-- options of bench.load
+SELECT bench.load('pk', 1000, options => '{"colour": "red"}');
+SELECT bench.load('pk', 1000, options => '{"Schema": "x"}');
+SELECT bench.load('pk', 1000, options => '{"schema": 1}');
+SELECT bench.load('pk', 1000, options => '{"schema": ""}');
+SELECT bench.load('pk', 1000, options => '{"schema": null}');
+SELECT bench.load('pk', 1000, options => '{"schema": "pg_catalog"}');
+SELECT bench.load('pk', 1000, options => '{"schema": "pg_mine"}');
+SELECT bench.load('pk', 1000, options => '{"unlogged": "yes"}');
+SELECT bench.load('pk', 1000, options => '{"fillfactor": 9}');
+SELECT bench.load('pk', 1000, options => '{"fillfactor": 101}');
+SELECT bench.load('pk', 1000, options => '{"fillfactor": 50.5}');
+SELECT bench.load('pk', 1000, options => '{"fillfactor": "50"}');
+SELECT bench.load('pk', 1000, options => '{"tablespace": "nonesuch"}');
+SELECT bench.load('pk', 1000, options => '{"tablespace": 1}');
+SELECT bench.load('pk', -1);
+SELECT bench.load('pk', 2147483648);
+SELECT bench.load('log', 2147483648);
+-- for later versions
+SELECT bench.load('pk', 1000, options => '{"index_tablespace": "pg_default"}');
+SELECT bench.load('pk', 1000, options => '{"partitions": 4}');
+SELECT bench.load('pk', 1000, options => '{"shard_count": 4}');
+\set VERBOSITY sqlstate
+SELECT bench.load('pk', 1000, options => '{"partition_method": "hash"}');
+SELECT bench.load('pk', 1000, options => '{"foreign_keys": true}');
+SELECT bench.load('pk', 1000, options => '{"reloptions": {}}');
+SELECT bench.load('pk', 1000, options => '{"index": "before"}');
+SELECT bench.load('pk', 1000, options => '{"info": "short"}');
+SELECT bench.load('pk', 1000, options => '{"crt_time": "timestamptz"}');
+SELECT bench.load('pk', 1000, options => '{"tables": 4}');
+SELECT bench.load('pk', 1000, options => '{"scale": 4}');
+SELECT bench.load('pk', 1000, options => '{"distribute": true}');
+\set VERBOSITY default
+
+-- percentiles are fractions
+SELECT count(*) AS runs FROM bench.run_log;
+SELECT bench.run('nothing', transactions => 10) AS run_id \gset
+SELECT bench.percentile(:run_id, 99);
+SELECT bench.percentile(:run_id, 99.9);
+SELECT bench.percentile(:run_id, 100);
+SELECT bench.percentile(:run_id, 101);
+SELECT bench.percentile(:run_id, -0.1);
+SELECT bench.percentile(:run_id, 'NaN');
+SELECT bench.percentile(:run_id, 'Infinity');
+SELECT bench.percentile(:run_id, 0) > 0 AS "0", bench.percentile(:run_id, 1) > 0 AS "1";
+
+-- The transaction's and the role's own limits
+BEGIN READ ONLY;
+SELECT bench.run('nothing', transactions => 1);
+ROLLBACK;
+SET default_transaction_read_only = on;
+SELECT bench.start('nothing', transactions => 1);
+SELECT bench.load('pk', 1000);
+RESET default_transaction_read_only;
+SET ROLE regress_bench_nologin;
+SELECT bench.run('nothing', transactions => 1);
+SELECT bench.load('pk', 1000);
+RESET ROLE;
+ALTER ROLE regress_bench_user CONNECTION LIMIT 2;
+SET ROLE regress_bench_user;
+SELECT bench.run('nothing', clients => 3, transactions => 1);
+RESET ROLE;
+
+-- The same in SQLSTATEs
+\set VERBOSITY sqlstate
+SELECT bench.run(NULL);
+SELECT bench.run('nonesuch');
+SELECT bench.run('nothing', clients => 0);
+SELECT bench.run('nothing', clients => NULL);
+SELECT bench.run('nothing', clients => 100000, transactions => 1);
+SELECT bench.run('nothing', secs => 1, transactions => 1);
+SELECT bench.run('nothing', secs => 'NaN');
+SELECT bench.run('nothing', secs => 'Infinity');
+SELECT bench.run('nothing', rate => 1);
+SELECT bench.run('nothing', latency_limit => 1);
+SELECT bench.run('nothing', query_mode => 'simple');
+SELECT bench.run('nothing', driver => 'wire');
+SELECT bench.run('nothing', nodes => 'all');
+SELECT bench.run('nothing', driver => 'libpq');
+SELECT bench.run('nothing', results => 'drop');
+SELECT bench.run('nothing', variables => '[1]');
+SELECT bench.run('nothing', settings => '{"no_such_setting": 1}');
+SELECT bench.run('nothing', settings => '{"work_mem": "much"}');
+SELECT bench.run('nothing', settings => '{"shared_buffers": "1GB"}');
+SELECT bench.run('nothing', settings => '{"role": "postgres"}');
+SELECT bench.load('nonesuch');
+SELECT bench.load('pk', -1);
+SELECT bench.load('pk', options => '{"colour": "red"}');
+SELECT bench.load('pk', 1000, jobs => 0);
+SELECT bench.load('pk', 1000, options => '{"partitions": 4}');
+SELECT bench.load('pk', 1000, options => '{"schema": "pg_catalog"}');
+SELECT bench.load('pk', 1000, options => '{"tablespace": "nonesuch"}');
+SELECT bench.unload('nonesuch');
+SELECT bench.unload('wide');
+SELECT bench.wait(NULL);
+SELECT bench.wait(-1);
+SELECT bench.wait(1, timeout => -1);
+SELECT bench.stop(-1);
+SELECT bench.percentile(-1, 0.5);
+SELECT bench.percentile(-1, 99);
+BEGIN READ ONLY;
+SELECT bench.run('nothing', transactions => 1);
+ROLLBACK;
+SET ROLE regress_bench_user;
+SELECT bench.run('nothing', transactions => 1, settings => '{"session_replication_role": "replica"}');
+SELECT bench.run('nothing', clients => 3, transactions => 1);
+SELECT bench.stop(NULL);
+SET ROLE regress_bench_nologin;
+SELECT bench.run('nothing', transactions => 1);
+RESET ROLE;
+\set VERBOSITY default
+
+-- Handles of no run
+SELECT h, bench.run_is_live(h, 1) AS live, bench.status_of('running', h, 1) AS status,
+       (SELECT count(*) FROM bench.run_progress(h, 1)) AS progress
+FROM unnest('{0, 1, -1, 4294967296, NULL}'::bigint[]) AS h;
+SELECT bench.run_is_live(1, NULL), bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
+
+-- Nothing came of any of these but the one good run
+SELECT status, count(*) FROM bench.run_log GROUP BY status;
+SELECT count(*) AS fixtures FROM bench.fixtures;
+SELECT to_regclass('bench_data.pk') AS pk, to_regclass('bench_data.bench_loading_pk') AS loading,
+       to_regnamespace('pg_mine') AS schema;
+-- a worker that has been told to go may take a moment
+DO $$
+BEGIN
+    FOR i IN 1 .. 100 LOOP
+        PERFORM pg_stat_clear_snapshot();
+        EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+                              WHERE backend_type LIKE 'pgbench_ext%' AND datname = current_database());
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+END $$;
+SELECT count(*) AS workers FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%' AND datname = current_database();
+
+SELECT bench.drop_workload('nothing');
+DROP OWNED BY regress_bench_user, regress_bench_nologin;
+DROP ROLE regress_bench_user, regress_bench_nologin;

@@ -1,0 +1,164 @@
+//! The install SQL is written by hand, so nothing but this test holds its function arguments and
+//! results against those of the Rust functions behind them: a mismatch would read a Datum of one
+//! type as another.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Argument names and SQL types, and the result's SQL type.
+#[derive(Debug, PartialEq)]
+struct Signature {
+    arguments: Vec<(String, String)>,
+    result: String,
+}
+
+fn read_all(folder: &str, ending: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut paths: Vec<_> = fs::read_dir(&folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == ending))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read_to_string(path).expect("text")).collect::<Vec<_>>().join("\n")
+}
+
+/// The text up to the parenthesis that closes the one before `text`, and what follows it.
+fn until_closing(text: &str) -> (&str, &str) {
+    let mut depth = 1;
+    for (at, character) in text.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return (&text[..at], &text[at + 1..]);
+        }
+    }
+    panic!("no closing parenthesis in {text:.60}")
+}
+
+fn split_arguments(list: &str) -> Vec<&str> {
+    list.split(',').map(str::trim).filter(|argument| !argument.is_empty()).collect()
+}
+
+/// Functions of the install SQL that are written in Rust, by the name of their symbol.
+fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
+    let mut found = BTreeMap::new();
+    for piece in sql.split("CREATE FUNCTION bench.").skip(1) {
+        let statement = piece.split("\nCOMMENT").next().unwrap_or(piece);
+        let (_, rest) = statement.split_once('(').expect("arguments");
+        let (arguments, rest) = until_closing(rest);
+        let Some(symbol) = rest.split("'MODULE_PATHNAME', '").nth(1) else { continue };
+        let symbol = symbol.split('\'').next().expect("a symbol").trim_end_matches("_wrapper").to_owned();
+        let arguments = split_arguments(arguments)
+            .into_iter()
+            .map(|argument| {
+                let declared = argument.split(" DEFAULT ").next().unwrap_or(argument);
+                let (name, sql_type) = declared.split_once(' ').expect("a name and a type");
+                (name.to_owned(), sql_type.trim().to_owned())
+            })
+            .collect();
+        let result = rest.split("RETURNS ").nth(1).expect("a result");
+        let result = match result.strip_prefix("TABLE (") {
+            Some(columns) => {
+                let columns: Vec<String> = split_arguments(until_closing(columns).0)
+                    .iter()
+                    .map(|column| column.split_whitespace().collect::<Vec<_>>().join(" "))
+                    .collect();
+                format!("TABLE ({})", columns.join(", "))
+            }
+            None => result.split(" VOLATILE").next().unwrap_or(result).trim().to_owned(),
+        };
+        found.insert(symbol, Signature { arguments, result });
+    }
+    found
+}
+
+fn sql_type_of(rust: &str) -> String {
+    let inner = rust.strip_prefix("Option<").and_then(|t| t.strip_suffix('>')).unwrap_or(rust);
+    match inner {
+        "String" => "text",
+        "i64" => "bigint",
+        "i32" => "int",
+        "f64" => "double precision",
+        "bool" => "boolean",
+        "JsonB" => "jsonb",
+        "" => "void",
+        other => panic!("no SQL type is known for {other}"),
+    }
+    .to_owned()
+}
+
+fn rust_signature(after_name: &str) -> Signature {
+    let (arguments, rest) = until_closing(after_name);
+    let arguments = split_arguments(arguments)
+        .into_iter()
+        .map(|argument| {
+            let (name, rust) = argument.split_once(": ").expect("a name and a type");
+            assert!(rust.starts_with("Option<"), "{name} would make the function STRICT");
+            (name.to_owned(), sql_type_of(rust))
+        })
+        .collect();
+    let result = rest.split('{').next().unwrap_or("").trim().trim_start_matches("->").trim();
+    let result = if result.starts_with("TableIterator") {
+        let columns: Vec<String> = result
+            .split("name!(")
+            .skip(1)
+            .map(|column| {
+                let (name, rust) = column.split(')').next().unwrap_or("").split_once(", ").expect("a column");
+                format!("{name} {}", sql_type_of(rust))
+            })
+            .collect();
+        format!("TABLE ({})", columns.join(", "))
+    } else {
+        sql_type_of(result)
+    };
+    Signature { arguments, result }
+}
+
+/// Functions under `#[pg_extern]`, those that a macro makes included.
+fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
+    let mut found = BTreeMap::new();
+    for piece in rust.split("#[pg_extern(").skip(1) {
+        let (_, declaration) = piece.split_once("fn ").expect("a function");
+        let (name, rest) = declaration.split_once('(').expect("arguments");
+        if name == "$name" {
+            for call in rust.split("\nrun_function!(").skip(1) {
+                let name = call.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with("//"));
+                let name = name.expect("a name").trim_end_matches(',');
+                found.insert(name.to_owned(), rust_signature(rest));
+            }
+        } else {
+            found.insert(name.to_owned(), rust_signature(rest));
+        }
+    }
+    found
+}
+
+#[test]
+fn install_sql_and_rust_agree() {
+    let sql = sql_signatures(&read_all("../schema", "sql"));
+    let rust = rust_signatures(&read_all("../api", "rs"));
+    assert!(sql.len() >= 11, "the install SQL was not understood: {:?}", sql.keys());
+    assert_eq!(
+        sql.keys().collect::<Vec<_>>(),
+        rust.keys().collect::<Vec<_>>(),
+        "functions on one side only"
+    );
+    for (name, signature) in &sql {
+        assert_eq!(signature, &rust[name], "{name}");
+    }
+}
+
+#[test]
+fn a_difference_is_found() {
+    let sql = sql_signatures(
+        "CREATE FUNCTION bench.f(a int DEFAULT 1) RETURNS bigint VOLATILE LANGUAGE c AS 'MODULE_PATHNAME', 'f_wrapper';",
+    );
+    let rust = rust_signatures("#[pg_extern(sql = false)]\nfn f(a: Option<i64>) -> i64 {");
+    assert_eq!(sql["f"].result, rust["f"].result);
+    assert_ne!(sql["f"], rust["f"]);
+}

@@ -1,0 +1,146 @@
+# shellcheck shell=bash
+# What the fault tests have in common: source this file after `cd` to the project's root.
+#
+#   session NAME STATEMENT…   a psql in the background; its application_name is NAME
+#   ended NAME [SECS]         waits for its end; OUT is what it printed
+#   leave NAME                ends a session that only held something
+#   try STATEMENT…            a psql; OUT is what it printed, errors with their SQLSTATEs
+#   eventually SECS QUERY     waits until a query says true
+#   pid_of NAME               process id of a session's backend
+#   clock; within MS DESC     a test that no more time has passed since `clock`
+#   status_is RUN STATUS DESC, kept RUN DESC, nothing_left DESC, no_restart DESC
+
+# shellcheck source=test/lib/cluster.sh
+. test/lib/cluster.sh
+# shellcheck source=test/lib/tap.sh
+. test/lib/tap.sh
+
+work=$(mktemp -d)
+declare -A PIDS=()
+trap 'kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+
+# A cluster with the extension and a small fixture.
+faults_start() {
+    cluster_start 'fsync = off' 'autovacuum = off' "$@" &&
+        sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" >/dev/null || exit 1
+    remember_server
+}
+
+# The checkpointer is a new process after a crash, while the postmaster stays.
+server_identity() {
+    sql "SELECT pg_postmaster_start_time(), pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+}
+
+# The checkpointer appears a moment after the server lets sessions in.
+remember_server() {
+    eventually 10 "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+    SERVER=$(server_identity)
+}
+
+no_restart() { is "$(server_identity)" "$SERVER" "$1"; }
+
+psql_verbose() {
+    local args=() statement
+    for statement in "$@"; do args+=(-c "$statement"); done
+    psql -XAt -v VERBOSITY=verbose "${args[@]}" 2>&1
+}
+
+session() {
+    local name=$1
+    shift
+    # In a process of its own, so that its pid is psql's.
+    local args=() statement
+    for statement in "$@"; do args+=(-c "$statement"); done
+    PGAPPNAME=$name psql -XAt -v VERBOSITY=verbose "${args[@]}" >"$work/$name" 2>&1 </dev/null &
+    PIDS[$name]=$!
+}
+
+ended() {
+    local name=$1 deadline=$((SECONDS + ${2:-20})) pid=${PIDS[$1]}
+    while kill -0 "$pid" 2>/dev/null; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            diag "session $name did not end"
+            kill "$pid"
+            break
+        fi
+        sleep 0.02
+    done
+    wait "$pid" 2>/dev/null
+    unset "PIDS[$name]"
+    OUT=$(cat "$work/$name")
+}
+
+pid_of() { sql "SELECT pid FROM pg_stat_activity WHERE application_name = '$1'"; }
+
+leave() {
+    sql "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = '$1'" >/dev/null
+    ended "$1"
+}
+
+# Waits until the session NAME sleeps, with whatever it did before done.
+holds() {
+    eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '$1' AND wait_event = 'PgSleep')"
+}
+
+# shellcheck disable=SC2034 # OUT is for the scripts
+try() { OUT=$(timeout 60 bash -c "$(declare -f psql_verbose)"'; psql_verbose "$@"' try "$@") || true; }
+
+eventually() {
+    local deadline=$((SECONDS + $1))
+    until [ "$(sql "$2" 2>/dev/null)" = t ]; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            diag "never came true: $2"
+            return 1
+        fi
+        sleep 0.03
+    done
+}
+
+clock() { CLOCK=${EPOCHREALTIME/[.,]/}; }
+
+within() {
+    local ms=$(((${EPOCHREALTIME/[.,]/} - CLOCK) / 1000))
+    if [ "$ms" -le "$1" ]; then tap_pass "$2"; else tap_fail "$2" "$ms ms, not within $1 ms"; fi
+}
+
+last_run() { sql 'SELECT max(run_id) FROM bench.runs'; }
+
+# Waits until a new run has that many samples; RUN is its id.
+sampling() { # RUNS-BEFORE SAMPLES [TABLE]
+    eventually 15 "SELECT count(*) >= $2 FROM bench.${3:-samples} WHERE run_id > $1" ||
+        { tap_fail "a run after $1 has $2 samples"; }
+    RUN=$(last_run)
+}
+
+# The run's status, when its coordinator has ended.
+status_is() {
+    is "$(sql "SELECT bench.wait($1, 15)" 2>&1)" "$2" "$3: the run's status is $2"
+}
+
+# What was measured is there, and samples and histogram tell the same.
+kept() {
+    is "$(sql "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $1")" t \
+        "$2: its samples are kept"
+    is "$(sql "SELECT (SELECT sum(transactions) FROM bench.samples WHERE run_id = $1) -
+                      (SELECT sum(count) FROM bench.latencies WHERE run_id = $1)")" 0 \
+        "$2: samples and histogram count the same"
+}
+
+error_of() { sql "SELECT error ->> 'sqlstate' FROM bench.runs WHERE run_id = $1"; }
+
+workers() { sql "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'"; }
+
+nothing_left() {
+    if eventually "${2:-3}" "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'" >"$work/left"; then
+        tap_pass "$1: no worker is left"
+    else
+        tap_fail "$1: no worker is left" "$(sql "SELECT pid, backend_type, state, wait_event_type, wait_event, query
+            FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'")"
+    fi
+}
+
+# A run still works.
+still_works() {
+    try "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
+    like "$OUT" 'actually processed: 40' "$1: a run after it works"
+}
