@@ -9,7 +9,10 @@ use crate::catalog::{self, Workload};
 use crate::fixture;
 
 /// Variables that every script has, beside those that its run is given.
-const AUTOMATIC: [&str; 4] = ["client_id", "random_seed", "rows", "scale"];
+const AUTOMATIC: [&str; 3] = ["client_id", "random_seed", "scale"];
+
+/// One more, for scripts of a workload with a fixture.
+const ROWS: &str = "rows";
 
 /// A workload by name, if this role may run it.
 ///
@@ -34,18 +37,32 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
     Ok(workload)
 }
 
-/// The scripts of a run, parsed once to see that they are whole. Returns the number of commands.
+/// What a look at the scripts of a run has found.
+pub struct Checked {
+    /// Commands of all scripts together.
+    pub commands: u32,
+    /// Whether a script reads the number of the fixture's rows.
+    pub reads_rows: bool,
+}
+
+/// The scripts of a run, parsed once to see that they are whole.
 ///
 /// # Errors
 /// What the parser says; 42703 for a variable that nothing defines.
-pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<u32, UserError> {
+pub fn check_scripts(
+    scripts: &[ScriptSpec],
+    options: &RunOptions,
+    has_fixture: bool,
+) -> Result<Checked, UserError> {
     let mut symbols = Symbols::default();
     let mut commands = 0;
     for ScriptSpec { name, source } in scripts {
         let script: Script = script::parse(name, source, &mut symbols)?;
         let undefined = script.undefined_variables(&symbols, &|id| {
             let variable = symbols.name(id);
-            AUTOMATIC.contains(&variable) || options.variables.contains_key(variable)
+            AUTOMATIC.contains(&variable)
+                || (has_fixture && variable == ROWS)
+                || options.variables.contains_key(variable)
         });
         if let Some((line, id)) = undefined {
             let variable = symbols.name(id);
@@ -54,13 +71,29 @@ pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<u32
                 format!("undefined variable \"{variable}\" in script \"{name}\", line {line}"),
             )
             .hint(format!(
-                "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}.",
+                "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture.",
                 AUTOMATIC.join(", ")
             )));
         }
         commands += script.commands.len() as u32;
     }
-    Ok(commands)
+    let reads_rows = has_fixture && symbols.lookup(ROWS).is_some() && !options.variables.contains_key(ROWS);
+    Ok(Checked { commands, reads_rows })
+}
+
+/// A fixture without rows gives a script nothing to draw ids from.
+///
+/// # Errors
+/// 55000, before any worker is started.
+pub fn check_rows(fixture: &FixtureSpec, checked: &Checked) -> Result<(), UserError> {
+    if fixture.rows > 0 || !checked.reads_rows {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("fixture \"{}\" is loaded with no rows, and the workload needs some", fixture.name),
+    )
+    .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
 }
 
 /// What each client's variables are before its first transaction; the run's own come last, and win.
@@ -69,7 +102,7 @@ pub fn initial_values(spec: &RunSpec, client: u32) -> Vec<(String, Value)> {
     let mut values = vec![
         ("client_id".to_owned(), Value::Integer(i64::from(client))),
         ("random_seed".to_owned(), Value::Integer(spec.seed)),
-        ("rows".to_owned(), rows.map_or(Value::Null, Value::Integer)),
+        (ROWS.to_owned(), rows.map_or(Value::Null, Value::Integer)),
         ("scale".to_owned(), Value::Integer(1)),
     ];
     let given = spec.options.variables.iter();

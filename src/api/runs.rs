@@ -196,7 +196,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     check_server()?;
     let workload = workload::find(&options.workload)?;
     let scripts = vec![ScriptSpec { name: workload.name, source: workload.script }];
-    let commands = workload::check_scripts(&scripts, &options)?;
+    let checked = workload::check_scripts(&scripts, &options, workload.fixture.is_some())?;
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
@@ -204,6 +204,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     let fixture: Option<FixtureSpec> =
         workload.fixture.as_deref().map(workload::find_fixture).transpose()?;
     if let Some(fixture) = &fixture {
+        workload::check_rows(fixture, &checked)?;
         let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&t| t.into()).collect();
         check_own_locks(&tables, lock_of(&scripts))?;
     }
@@ -219,7 +220,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         horizon_held: false,
     };
-    Ok((spec, commands))
+    Ok((spec, checked.commands))
 }
 
 /// The weakest lock that every statement of the scripts is content with: reading ones wait for
@@ -424,7 +425,9 @@ fn stop(run_id: Option<i64>) -> bool {
 fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if !catalog::is_member(&handle.role)? && !catalog::is_member("pg_signal_backend")? {
+    // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
+    let may_signal = catalog::is_member("pg_signal_backend")? && !catalog::is_superuser(&handle.role)?;
+    if !catalog::is_member(&handle.role)? && !may_signal {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),

@@ -1,6 +1,16 @@
 -- Tables and their grants. Users read; only the extension's own functions, which check who is
 -- asking, and the recorder, which is a superuser's background worker, write.
 
+-- The owner of a schema can drop and rename what is in it: it has to be the one who installs.
+DO $$
+BEGIN
+    IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'bench') <> current_user::regrole THEN
+        RAISE insufficient_privilege
+            USING MESSAGE = 'schema "bench" exists and belongs to another role',
+                  HINT = 'Drop or rename it, or ALTER SCHEMA bench OWNER TO CURRENT_USER.';
+    END IF;
+END $$;
+
 GRANT USAGE ON SCHEMA bench TO PUBLIC;
 COMMENT ON SCHEMA bench IS 'pgbench_ext: benchmarks from inside the server';
 

@@ -29,6 +29,8 @@ pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);
     post.segment.on_detach(stop_loaders);
     if let Err(error) = load(&post) {
+        // A cancel by the caller stands for its reason.
+        let error = check_stop(&post.segment).err().unwrap_or(error);
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -61,8 +63,6 @@ fn load(post: &Post) -> Result<(), UserError> {
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(user_error)?;
     catalog::transaction(|| claim(&spec))?;
     let result = fill(post, &spec, &mut session);
-    // A cancel by the caller stands for its reason.
-    let result = result.map_err(|error| check_stop(&post.segment).err().unwrap_or(error));
     if result.is_err() {
         crew::terminate();
         // SAFETY: a flag of this process's: a cancel that has done its work must not hit what
@@ -170,7 +170,7 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
                     sqlstate::WRONG_OBJECT_TYPE,
                     format!("relation {} exists and is not a fixture", spec.table()),
                 )
-                .hint("Choose another schema: options => '{\"schema\": \"…\"}'."));
+                .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'."));
             }
             Ok(())
         }

@@ -53,6 +53,7 @@ session() {
     for statement in "$@"; do args+=(-c "$statement"); done
     PGAPPNAME=$name psql -XAt -v VERBOSITY=verbose "${args[@]}" >"$work/$name" 2>&1 </dev/null &
     PIDS[$name]=$!
+    disown # no word from bash when it is killed
 }
 
 ended() {
@@ -65,7 +66,6 @@ ended() {
         fi
         sleep 0.02
     done
-    wait "$pid" 2>/dev/null
     unset "PIDS[$name]"
     OUT=$(cat "$work/$name")
 }
