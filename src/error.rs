@@ -37,9 +37,11 @@ impl<T> OrRaise<T> for Result<T, UserError> {
 
 /// MAKE_SQLSTATE of utils/elog.h: five characters of six bits.
 pub fn pack(sqlstate: &str) -> i32 {
-    sqlstate.bytes().take(5).enumerate().fold(0, |packed, (place, byte)| {
-        packed | ((i32::from(byte) - i32::from(b'0')) & 0x3F) << (6 * place)
-    })
+    sqlstate
+        .bytes()
+        .take(5)
+        .enumerate()
+        .fold(0, |packed, (place, byte)| packed | ((i32::from(byte) - i32::from(b'0')) & 0x3F) << (6 * place))
 }
 
 /// unpack_sql_state of utils/error/elog.c.

@@ -40,7 +40,10 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
         if let Some(unserved) = unserved::find(name) {
             return Err(UserError::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("configuration parameter \"{}\" has no effect on the engine's sessions", unserved.name),
+                format!(
+                    "configuration parameter \"{}\" has no effect on the engine's sessions",
+                    unserved.name
+                ),
             )
             .hint(unserved.hint));
         }

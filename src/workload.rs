@@ -21,8 +21,11 @@ const ROWS: &str = "rows";
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let Some(workload) = catalog::workload(name)? else {
         let known = catalog::workload_names()?.join(", ");
-        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"))
-            .hint(format!("Known workloads: {known}.")));
+        return Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            format!("workload \"{name}\" does not exist"),
+        )
+        .hint(format!("Known workloads: {known}.")));
     };
     // SAFETY: looks up the current role.
     if !workload.builtin && unsafe { pg_sys::superuser() } && !catalog::is_superuser(&workload.owner)? {

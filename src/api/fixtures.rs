@@ -24,12 +24,7 @@ const MAX_JOBS: i32 = 256;
 
 /// Loads a fixture. See the COMMENT ON.
 #[pg_extern(sql = false, name = "load")]
-fn load_sql(
-    fixture: Option<String>,
-    rows: Option<i64>,
-    jobs: Option<i32>,
-    options: Option<JsonB>,
-) -> i64 {
+fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<JsonB>) -> i64 {
     (|| {
         let fixture = required("fixture", fixture)?;
         let Value::Object(options) = required("options", options)?.0 else {
@@ -73,8 +68,7 @@ pub fn load(
     let pid = unsafe { pg_sys::MyProcPid };
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
     segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
-    let errand =
-        Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
+    let errand = Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     errand.tie();
     let began = Instant::now();
     let mut reported = began;
@@ -135,17 +129,15 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     let mut loaded = catalog::fixtures(&name)?;
     loaded.sort_by_key(|f| f.owner != role);
     let Some(fixture) = loaded.into_iter().next() else {
-        return Err(UserError::new(
-            sqlstate::UNDEFINED_OBJECT,
-            format!("fixture \"{name}\" is not loaded"),
-        ));
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };
     if !catalog::acts_for(&fixture.owner)? {
         return Err(not_yours(&name, &fixture.owner));
     }
     // As the caller, who owns the tables or acts for their owner.
     for table in fixture.tables {
-        let name = catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?;
+        let name =
+            catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?;
         catalog::run(&format!("DROP TABLE {}", name.unwrap_or_default()), &[])?;
     }
     catalog::delete_fixture(&fixture.schema, &name)

@@ -201,8 +201,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     check_role()?;
     check_connection_limit(options.clients)?;
     crew::check_slots(u64::from(options.clients) + 1)?;
-    let fixture: Option<FixtureSpec> =
-        workload.fixture.as_deref().map(workload::find_fixture).transpose()?;
+    let fixture: Option<FixtureSpec> = workload.fixture.as_deref().map(workload::find_fixture).transpose()?;
     if let Some(fixture) = &fixture {
         workload::check_rows(fixture, &checked)?;
         let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&t| t.into()).collect();
@@ -320,12 +319,7 @@ struct Reporter {
 impl Reporter {
     fn new(spec: &RunSpec) -> Self {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
-        Self {
-            every_secs,
-            next_secs: every_secs,
-            in_warmup: spec.options.warmup_secs > 0.0,
-            warned: false,
-        }
+        Self { every_secs, next_secs: every_secs, in_warmup: spec.options.warmup_secs > 0.0, warned: false }
     }
 
     fn report(&mut self, segment: &Segment) {
@@ -378,7 +372,7 @@ fn wait(run_id: Option<i64>, timeout: Option<f64>) -> String {
 
 fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserError> {
     let run_id = required("run_id", run_id)?;
-    if timeout.is_some_and(|t| !(t >= 0.0 && t <= 1e9)) {
+    if timeout.is_some_and(|t| !(0.0..=1e9).contains(&t)) {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
             "timeout must be a number of seconds, not below 0",

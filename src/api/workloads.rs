@@ -76,11 +76,8 @@ fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
             .hint("Choose another name for your own."));
     }
     if !catalog::acts_for(&workload.owner)? {
-        return Err(refuse(format!(
-            "workload \"{}\" belongs to role \"{}\"",
-            workload.name, workload.owner
-        ))
-        .hint("Only its owner, members of the owner and superusers may replace or drop it."));
+        return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))
+            .hint("Only its owner, members of the owner and superusers may replace or drop it."));
     }
     Ok(())
 }

@@ -82,10 +82,7 @@ pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, Use
         pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
         let level = pg_sys::NewGUCNestLevel();
         set_local(c"search_path", c"pg_catalog, pg_temp");
-        pg_sys::SetUserIdAndSecContext(
-            owner,
-            context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32,
-        );
+        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
         let result = body();
         pg_sys::SetUserIdAndSecContext(role, context);
         pg_sys::AtEOXact_GUC(true, level);
@@ -187,8 +184,7 @@ pub fn fetch<T: FromDatum + IntoDatum>(
 
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
-    Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len()))
-        .map_err(spi_error)
+    Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
 }
 
 /// A workload by its name.
@@ -320,7 +316,8 @@ pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
 
 /// Whether a role of this name exists and is a superuser.
 pub fn is_superuser(role: &str) -> Result<bool, UserError> {
-    let sql = "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    let sql =
+        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
     Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
 }
 

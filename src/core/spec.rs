@@ -99,7 +99,9 @@ impl RunOptions {
         }
         let warmup_secs = required("warmup", a.warmup)?;
         if !(0.0..=MAX_SECS).contains(&warmup_secs) {
-            return Err(invalid(format!("warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}")));
+            return Err(invalid(format!(
+                "warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}"
+            )));
         }
         let sample_interval_secs = required("sample_interval", a.sample_interval)?;
         if !(0.1..=3600.0).contains(&sample_interval_secs) {
@@ -110,8 +112,9 @@ impl RunOptions {
         let extent = extent(a.secs, a.transactions)?;
         let max_tries = required("max_tries", a.max_tries)?;
         if max_tries < 0 {
-            return Err(invalid(format!("max_tries must not be negative: {max_tries}"))
-                .hint("Use 0 for no limit."));
+            return Err(
+                invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
+            );
         }
         if max_tries == 0 && matches!(extent, Extent::Transactions(_)) {
             return Err(invalid("an unlimited number of tries needs a limit of time")
@@ -126,7 +129,8 @@ impl RunOptions {
         word("driver", a.driver, &["engine", "wire"], &["engine"])?;
         word("query_mode", a.query_mode, &["simple", "extended", "prepared"], &["prepared"])?;
         word("nodes", a.nodes, &["local", "workers", "all"], &["local"])?;
-        let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])? {
+        let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
+        {
             "discard" => Results::Discard,
             _ => Results::Serialize,
         };

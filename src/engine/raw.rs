@@ -9,8 +9,8 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{
     CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, DestReceiver, ErrorData, List,
-    MemoryContext, Oid, ParamListInfo, PlannedStmt, Portal, QueryCompletion, QueryDesc,
-    QueryEnvironment, RawStmt, ResourceOwner, ScanDirection, Snapshot,
+    MemoryContext, Oid, ParamListInfo, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment,
+    RawStmt, ResourceOwner, ScanDirection, Snapshot,
 };
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
@@ -105,12 +105,7 @@ unsafe extern "C-unwind" {
     pub fn FreeQueryDesc(desc: *mut QueryDesc);
     pub fn ExecutorStart(desc: *mut QueryDesc, eflags: c_int);
     #[cfg(not(feature = "pg18"))]
-    pub fn ExecutorRun(
-        desc: *mut QueryDesc,
-        direction: ScanDirection::Type,
-        count: u64,
-        execute_once: bool,
-    );
+    pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64, execute_once: bool);
     #[cfg(feature = "pg18")]
     pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64);
     pub fn ExecutorFinish(desc: *mut QueryDesc);

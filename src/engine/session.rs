@@ -193,12 +193,8 @@ impl Session {
         // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner.
         unsafe {
             let owner = pg_sys::CurrentResourceOwner;
-            let plan = raw::GetCachedPlan(
-                statement.plan_source,
-                statement.params,
-                owner,
-                std::ptr::null_mut(),
-            );
+            let plan =
+                raw::GetCachedPlan(statement.plan_source, statement.params, owner, std::ptr::null_mut());
             let planned: *mut pg_sys::PlannedStmt = list_first((*plan).stmt_list).cast();
             if list_length((*plan).stmt_list) != 1 || !raw::is_plannable((*planned).commandType) {
                 raw::ReleaseCachedPlan(plan, owner);
@@ -303,9 +299,9 @@ unsafe fn index_scans(plan: *mut pg_sys::Plan) -> Option<u64> {
             pg_sys::NodeTag::T_ModifyTable | pg_sys::NodeTag::T_LockRows | pg_sys::NodeTag::T_Result => {
                 index_scans((*plan).lefttree)
             }
-            pg_sys::NodeTag::T_SeqScan
-            | pg_sys::NodeTag::T_ValuesScan
-            | pg_sys::NodeTag::T_FunctionScan => Some(0),
+            pg_sys::NodeTag::T_SeqScan | pg_sys::NodeTag::T_ValuesScan | pg_sys::NodeTag::T_FunctionScan => {
+                Some(0)
+            }
             // An array in the condition is a scan for each element.
             pg_sys::NodeTag::T_IndexScan => {
                 only_operators((*plan.cast::<pg_sys::IndexScan>()).indexqual).then_some(1)

@@ -17,7 +17,10 @@ enum Conversion {
     Float8,
     Boolean,
     /// Through the type's input function, as a client's text parameters are.
-    Text { input: pg_sys::Oid, io_param: pg_sys::Oid },
+    Text {
+        input: pg_sys::Oid,
+        io_param: pg_sys::Oid,
+    },
 }
 
 /// A statement's parameter: where its value comes from and what the server inferred it to be.
@@ -63,8 +66,15 @@ impl Statement {
             let prepared = &raw mut raw_statement;
             trap(|| analyse(text, declared, &mut *prepared))?;
         }
-        let Prepared { plan_source, params, needs_snapshot, command_type, query_id, relations, relation_count } =
-            raw_statement;
+        let Prepared {
+            plan_source,
+            params,
+            needs_snapshot,
+            command_type,
+            query_id,
+            relations,
+            relation_count,
+        } = raw_statement;
         let relations = relations.get(..relation_count).map(<[u32]>::to_vec);
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
@@ -147,8 +157,7 @@ impl Statement {
                         by_value => input_of(by_value),
                     };
                     let param = (*self.params).params.as_mut_ptr().add(index);
-                    (*param).value =
-                        raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+                    (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
                 }
             }
         }
@@ -304,11 +313,7 @@ unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
         fn errstart(elevel: i32, domain: *const std::ffi::c_char) -> bool;
         fn errcode(sqlerrcode: i32) -> i32;
         fn errmsg_internal(format: *const std::ffi::c_char, ...) -> i32;
-        fn errfinish(
-            filename: *const std::ffi::c_char,
-            lineno: i32,
-            funcname: *const std::ffi::c_char,
-        );
+        fn errfinish(filename: *const std::ffi::c_char, lineno: i32, funcname: *const std::ffi::c_char);
     }
     // SAFETY: what the macro ereport(ERROR, …) expands to.
     unsafe {

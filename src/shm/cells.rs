@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 use bench_core::error::UserError;
-use bench_core::stats::histogram::{BUCKETS, bucket_of};
 use bench_core::stats::Moments;
+use bench_core::stats::histogram::{BUCKETS, bucket_of};
 use bench_core::timeline::Timeline;
 
 /// A counter with a single writer: an increment is a load and a store, not a locked operation.
@@ -406,7 +406,8 @@ impl IntervalCell {
 
     /// Makes the cell stand for this interval. Whatever it held has been read before.
     pub fn start(&self, interval: u32) {
-        for counter in [&self.committed, &self.failed, &self.retried, &self.latency_sum_ns, &self.latency_max_ns]
+        for counter in
+            [&self.committed, &self.failed, &self.retried, &self.latency_sum_ns, &self.latency_max_ns]
         {
             counter.set(0);
         }

@@ -169,10 +169,7 @@ impl Segment {
     }
 
     /// Has the server call `callback` when this process lets go of the segment, in whatever way.
-    pub fn on_detach(
-        &self,
-        callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum),
-    ) {
+    pub fn on_detach(&self, callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum)) {
         // SAFETY: the callback is a function of this library, which stays loaded.
         unsafe { pg_sys::on_dsm_detach(self.raw, Some(callback), pg_sys::Datum::from(0)) }
     }

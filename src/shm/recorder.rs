@@ -78,7 +78,8 @@ impl<'a> Recorder<'a> {
                 // Late for a closed interval: the first open one. Too far ahead of a coordinator
                 // that is very late: the last one there is room for.
                 let interval = interval.clamp(closed, closed + self.segment.shape().ring - 1);
-                let of = if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
+                let of =
+                    if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
                 count(&totals[of as usize], tries, outcome);
                 let cell = self.cell(interval, script);
                 if tries > 1 {

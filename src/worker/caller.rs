@@ -33,7 +33,13 @@ impl Errand {
     ///
     /// # Errors
     /// 53400 when there is no slot for it.
-    pub fn start(segment: Segment, kind: Kind, database: u32, role: u32, workers: u32) -> Result<Self, UserError> {
+    pub fn start(
+        segment: Segment,
+        kind: Kind,
+        database: u32,
+        role: u32,
+        workers: u32,
+    ) -> Result<Self, UserError> {
         match Worker::register(kind, segment.handle(), 0, database, role) {
             Some(leader) => Ok(Self { segment, leader }),
             None => {
@@ -166,9 +172,7 @@ fn check_connection() {
     // SAFETY: MyProcPort is set in sessions that have a client, and only there is the socket looked
     // at. The guard turns an ERROR into the usual unwinding.
     unsafe {
-        if !pg_sys::MyProcPort.is_null()
-            && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection())
-        {
+        if !pg_sys::MyProcPort.is_null() && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection()) {
             pg_sys::ClientConnectionLost = 1;
             pg_sys::InterruptPending = 1;
             pgrx::check_for_interrupts!();

@@ -3,8 +3,8 @@
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::script::{Prng, client_generator};
 use bench_core::script::{Command, Script, Symbols, Value, VariableId, Variables, parse};
+use bench_core::script::{Prng, client_generator};
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 use serde_json::Value as Json;
@@ -121,7 +121,10 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
         .iter()
         .map(|script| parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()
-        .map_err(|error| SqlError { sqlstate: crate::error::pack(&error.sqlstate), message: error.message })?;
+        .map_err(|error| SqlError {
+            sqlstate: crate::error::pack(&error.sqlstate),
+            message: error.message,
+        })?;
     let defined = crate::workload::initial_values(spec, post.index);
     let ids: Vec<(VariableId, Value)> =
         defined.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect();
@@ -265,15 +268,8 @@ fn text(string: &str) -> Result<CString, SqlError> {
 }
 
 fn internal(error: impl std::fmt::Display) -> SqlError {
-    SqlError {
-        sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
-        message: error.to_string(),
-    }
+    SqlError { sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message: error.to_string() }
 }
 
 /// The kind of worker that a client is.
-pub const KIND: super::Kind = super::Kind {
-    entry: c"pgbench_ext_client_main",
-    title: c"pgbench_ext client",
-};
-
+pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_client_main", title: c"pgbench_ext client" };

@@ -236,12 +236,8 @@ impl<'a> Run<'a> {
             Extent::Transactions(_) => (0, None),
         };
         // Stamped before the gate opens: however late anybody wakes, no time is left out.
-        self.timeline = Timeline::new(
-            now_ns() + ramp_ns,
-            ns(o.warmup_secs),
-            measure_ns,
-            ns(o.sample_interval_secs),
-        );
+        self.timeline =
+            Timeline::new(now_ns() + ramp_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
         header.timeline.store(&self.timeline);
         header.gate.store(1, Release);
         header.set_state(RunState::Running);
@@ -473,7 +469,14 @@ impl<'a> Run<'a> {
         let mut outcome = if measured { self.write_rest() } else { Ok(()) };
         let errors = self.errors();
         let (status, error) = self.verdict(failure.or_else(|| outcome.clone().err()), &errors);
-        let audit = if measured { self.audit().unwrap_or_else(|e| { outcome = Err(e); Vec::new() }) } else { Vec::new() };
+        let audit = if measured {
+            self.audit().unwrap_or_else(|e| {
+                outcome = Err(e);
+                Vec::new()
+            })
+        } else {
+            Vec::new()
+        };
         let closing = Closing {
             status,
             error: error.as_ref(),
@@ -510,25 +513,24 @@ impl<'a> Run<'a> {
             return (status, Some(failure));
         }
         match reason {
-            Some(StopReason::BlockedByCaller) => (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller))),
+            Some(StopReason::BlockedByCaller) => {
+                (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller)))
+            }
             // Stopped by hand is complete as far as it went; the reason tells it from the rest.
             Some(reason) => (Status::Canceled, Some(stop_error(reason))),
             None => {
-                let aborted = self
-                    .segment
-                    .slots()
-                    .filter(|slot| slot.state() == ClientState::Aborted)
-                    .count() as u32
+                let aborted = self.segment.slots().filter(|slot| slot.state() == ClientState::Aborted).count()
+                    as u32
                     + self.lost;
                 if aborted == 0 {
                     return (Status::Completed, None);
                 }
                 let clients = self.segment.shape().clients;
                 let worst = errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(errors.first());
-                let (state, message) = worst.map_or(
-                    (sqlstate::ADMIN_SHUTDOWN.to_owned(), "terminated".to_owned()),
-                    |e| (e.sqlstate.clone(), e.message.clone()),
-                );
+                let (state, message) = worst
+                    .map_or((sqlstate::ADMIN_SHUTDOWN.to_owned(), "terminated".to_owned()), |e| {
+                        (e.sqlstate.clone(), e.message.clone())
+                    });
                 let error = UserError::new(&state, message)
                     .detail(format!("{aborted} of {clients} clients ended early."));
                 (Status::Incomplete, Some(error))

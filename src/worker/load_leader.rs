@@ -50,8 +50,7 @@ pub fn user_error(error: SqlError) -> UserError {
 }
 
 fn load(post: &Post) -> Result<(), UserError> {
-    let spec: LoadSpec =
-        serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     let run = |session: &mut Session, sql: &str| session.run(sql).map_err(user_error);
     session.set(c"application_name", c"pgbench_ext load").map_err(user_error)?;
@@ -194,7 +193,9 @@ fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
         "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid",
         &[spec.staging_table().into()],
     )?
-    .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile"))?;
+    .ok_or_else(|| {
+        UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile")
+    })?;
     // Indexes and sequences have the table's name in theirs; a constraint goes with its index.
     let statements = catalog::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER %s %s RENAME TO %I', \
@@ -214,4 +215,3 @@ fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
     }
     catalog::put_fixture(spec, &[oid], load_secs)
 }
-

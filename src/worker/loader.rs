@@ -15,8 +15,7 @@ use crate::shm::{ClientState, StopReason, TotalsOf};
 const CHUNK: i64 = 50_000;
 
 /// The kind of worker that a loader is.
-pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader" };
+pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader" };
 
 /// The server's entry into a loader.
 #[pgrx::pg_guard]
@@ -37,12 +36,9 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
 }
 
 fn work(post: &Post) -> Result<(), SqlError> {
-    let internal = |message: String| SqlError {
-        sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
-        message,
-    };
-    let spec: LoadSpec =
-        serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let internal =
+        |message: String| SqlError { sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message };
+    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
     session.set(c"search_path", c"pg_catalog, pg_temp")?;

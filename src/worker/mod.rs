@@ -82,8 +82,7 @@ impl Worker {
             let mut handle = std::ptr::null_mut();
             let context = pg_sys::CurrentMemoryContext;
             pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
-            let registered =
-                pg_sys::RegisterDynamicBackgroundWorker(&raw mut worker, &raw mut handle);
+            let registered = pg_sys::RegisterDynamicBackgroundWorker(&raw mut worker, &raw mut handle);
             pg_sys::CurrentMemoryContext = context;
             registered.then_some(Self { handle })
         }
@@ -245,12 +244,7 @@ pub fn nap(milliseconds: i64) {
     // SAFETY: this process's own latch; WL_EXIT_ON_PM_DEATH ends the process with the postmaster.
     unsafe {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-        pg_sys::WaitLatch(
-            pg_sys::MyLatch,
-            events as c_int,
-            milliseconds.max(0),
-            pg_sys::PG_WAIT_EXTENSION,
-        );
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds.max(0), pg_sys::PG_WAIT_EXTENSION);
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
     pgrx::check_for_interrupts!();

@@ -143,11 +143,7 @@ fn install_sql_and_rust_agree() {
     let sql = sql_signatures(&read_all("../schema", "sql"));
     let rust = rust_signatures(&read_all("../api", "rs"));
     assert!(sql.len() >= 11, "the install SQL was not understood: {:?}", sql.keys());
-    assert_eq!(
-        sql.keys().collect::<Vec<_>>(),
-        rust.keys().collect::<Vec<_>>(),
-        "functions on one side only"
-    );
+    assert_eq!(sql.keys().collect::<Vec<_>>(), rust.keys().collect::<Vec<_>>(), "functions on one side only");
     for (name, signature) in &sql {
         assert_eq!(signature, &rust[name], "{name}");
     }
