@@ -43,15 +43,15 @@ pub fn load(
     jobs: Option<i32>,
 ) -> Result<i64, UserError> {
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
-    super::runs::check_server()?;
-    super::runs::check_role()?;
+    super::checks::check_server()?;
+    super::checks::check_role()?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
     let existing = catalog::fixtures(fixture)?.into_iter().find(|f| f.schema == spec.schema);
     if let Some(existing) = existing {
         if !catalog::acts_for(&existing.owner)? {
             return Err(not_yours(fixture, &existing.owner));
         }
-        super::runs::check_own_locks(&existing.tables, pg_sys::AccessExclusiveLock as i32)?;
+        super::checks::check_own_locks(&existing.tables, pg_sys::AccessExclusiveLock as i32)?;
     }
     crew::check_slots(u64::from(spec.jobs) + 1)?;
     let release = horizon::can_release();

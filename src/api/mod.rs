@@ -1,7 +1,9 @@
 //! Thin SQL functions: parse, call, return. Their SQL is in `src/schema`; they take `Option`s,
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
+pub mod checks;
 pub mod fixtures;
+mod progress;
 pub mod results;
 pub mod runs;
 pub mod workloads;

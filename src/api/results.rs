@@ -5,7 +5,6 @@ use bench_core::stats::histogram::percentile_of;
 use pgrx::prelude::*;
 
 use super::required;
-use super::runs::extent_text;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 
@@ -103,4 +102,13 @@ pub fn closing_report(run_id: i64) -> Result<String, UserError> {
         })
     })?;
     Ok(text)
+}
+
+/// What a run's extent is, for its report.
+fn extent_text(secs: Option<f64>, transactions: Option<i64>) -> String {
+    match (secs, transactions) {
+        (_, Some(count)) => format!("{count} transactions per client"),
+        (Some(secs), None) => format!("{secs} s"),
+        (None, None) => String::new(),
+    }
 }

@@ -11,6 +11,8 @@ pub mod crew;
 pub mod horizon;
 pub mod load_leader;
 pub mod loader;
+mod sampler;
+mod verdict;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering::*;

@@ -1,0 +1,129 @@
+//! What can be found wrong before any worker is started, apart from the arguments themselves.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::ScriptSpec;
+use pgrx::pg_sys;
+
+use crate::{catalog, settings};
+
+/// A server that can be written to.
+pub fn check_server() -> Result<(), UserError> {
+    // SAFETY: reads of the server's and the transaction's state.
+    unsafe {
+        if pg_sys::RecoveryInProgress() {
+            return Err(UserError::new(
+                sqlstate::READ_ONLY_SQL_TRANSACTION,
+                "a standby cannot run a benchmark: its results could not be written",
+            )
+            .hint("Run it on the primary."));
+        }
+        if pg_sys::XactReadOnly {
+            return Err(UserError::new(
+                sqlstate::READ_ONLY_SQL_TRANSACTION,
+                "cannot run a benchmark in a read-only transaction",
+            )
+            .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
+        }
+    }
+    Ok(())
+}
+
+/// A role that can log in, for each client is a new session of it.
+pub fn check_role() -> Result<(), UserError> {
+    let role = catalog::current_role();
+    let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    // SAFETY: this backend's own state.
+    let oid = unsafe { pg_sys::GetUserId() };
+    if catalog::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INVALID_AUTHORIZATION,
+        format!("role \"{role}\" is not permitted to log in"),
+    )
+    .detail("Each client of a run is a new session of the calling role.")
+    .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", settings::quote_identifier(&role))))
+}
+
+/// The role's own limit, which the server does not enforce for background workers.
+pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
+    let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    // SAFETY: this backend's own state.
+    let oid = unsafe { pg_sys::GetUserId() };
+    match catalog::fetch::<i32>(sql, &[oid.into()])? {
+        Some(limit) if limit >= 0 && clients > limit.unsigned_abs() => Err(UserError::new(
+            sqlstate::TOO_MANY_CONNECTIONS,
+            format!("too many clients for role \"{}\"", catalog::current_role()),
+        )
+        .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
+        _ => Ok(()),
+    }
+}
+
+/// Locks of this very session that conflict with what the workload will take.
+pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserError> {
+    let held = catalog::as_owner(|| {
+        catalog::read(|client| {
+            let rows = client.select(
+                "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
+                 WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
+                   AND l.database = (SELECT oid FROM pg_catalog.pg_database \
+                                     WHERE datname = pg_catalog.current_database()) \
+                   AND (l.relation = ANY ($1) \
+                        OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)))",
+                None,
+                &[tables.to_vec().into()],
+            )?;
+            let mut held = Vec::new();
+            for row in rows {
+                let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+                held.push((text(1)?, text(2)?));
+            }
+            Ok(held)
+        })
+    })?;
+    for (relation, mode) in held {
+        // SAFETY: a pure table look-up of the lock manager's.
+        if unsafe { pg_sys::DoLockModesConflict(lock_mode(&mode), needed) } {
+            return Err(UserError::new(
+                sqlstate::OBJECT_IN_USE,
+                format!("this session holds a lock on {relation} that the workload would wait for"),
+            )
+            .detail(format!("Held: {mode}. The session would wait for the run, and the run for the session."))
+            .hint("Commit or roll back before the call, or use bench.start."));
+        }
+    }
+    Ok(())
+}
+
+/// pg_locks.mode as a number of storage/lockdefs.h; 0 for what is not there.
+fn lock_mode(name: &str) -> i32 {
+    const MODES: [&str; 8] = [
+        "AccessShareLock",
+        "RowShareLock",
+        "RowExclusiveLock",
+        "ShareUpdateExclusiveLock",
+        "ShareLock",
+        "ShareRowExclusiveLock",
+        "ExclusiveLock",
+        "AccessExclusiveLock",
+    ];
+    MODES.iter().position(|mode| *mode == name).map_or(0, |place| place as i32 + 1)
+}
+
+/// The weakest lock that every statement of the scripts is content with: reading ones wait for
+/// nobody but an ACCESS EXCLUSIVE lock.
+pub fn lock_of(scripts: &[ScriptSpec]) -> i32 {
+    let reads = |source: &str| {
+        source
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| !line.is_empty() && !line.starts_with('\\') && !line.starts_with("--"))
+            .all(|line| line.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select")))
+    };
+    if scripts.iter().all(|script| reads(&script.source)) {
+        pg_sys::AccessShareLock as i32
+    } else {
+        pg_sys::RowExclusiveLock as i32
+    }
+}

@@ -1,0 +1,134 @@
+//! How far a run under way is: bench.progress, and the NOTICEs of bench.run.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::spec::RunSpec;
+use pgrx::prelude::*;
+
+use super::runs::is_under_way;
+use crate::engine::unserved;
+use crate::error::warn;
+use crate::shm::{RunState, Segment};
+
+/// How often bench.run reports its progress, at most.
+const REPORT_EVERY_SECS: f64 = 5.0;
+
+/// The NOTICEs of a run under way, in the manner of pgbench's.
+pub struct Reporter {
+    every_secs: f64,
+    next_secs: f64,
+    in_warmup: bool,
+    warned: bool,
+}
+
+impl Reporter {
+    pub fn new(spec: &RunSpec) -> Self {
+        let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
+        Self { every_secs, next_secs: every_secs, in_warmup: spec.options.warmup_secs > 0.0, warned: false }
+    }
+
+    /// Says what is new.
+    pub fn report(&mut self, segment: &Segment) {
+        let header = segment.header();
+        if header.state() != RunState::Starting && !self.warned {
+            self.warned = true;
+            self.warn_of_unserved(header.unserved.load(Relaxed));
+        }
+        let progress = &header.progress;
+        if progress.samples.load(Acquire) == 0 {
+            return;
+        }
+        let figures = progress.figures();
+        let in_warmup = progress.in_warmup.load(Relaxed) != 0;
+        if self.in_warmup && !in_warmup {
+            self.in_warmup = false;
+            self.next_secs = self.every_secs;
+        }
+        if figures.elapsed_secs + 1e-9 < self.next_secs {
+            return;
+        }
+        self.next_secs = figures.elapsed_secs + self.every_secs;
+        pgrx::notice!(
+            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
+            if in_warmup { "warm-up " } else { "" },
+            figures.elapsed_secs,
+            figures.tps,
+            figures.latency_avg_ms,
+            figures.latency_stddev_ms,
+            progress.failed.get()
+        );
+    }
+
+    fn warn_of_unserved(&self, bits: u32) {
+        let names = unserved::names(bits);
+        if !names.is_empty() {
+            warn(
+                format!("the engine's sessions do not honour: {}", names.join(", ")),
+                "Their cost is not in this run's figures; a client's session would pay it.",
+            );
+        }
+    }
+}
+
+/// Where a run stands: a row for bench.progress, or none when it is over.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn run_progress(
+    segment: Option<i64>,
+    run_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(phase, String),
+        name!(elapsed, f64),
+        name!(remaining, Option<f64>),
+        name!(tps, Option<f64>),
+        name!(latency_avg_ms, Option<f64>),
+        name!(transactions, i64),
+        name!(clients, i32),
+    ),
+> {
+    let row = match (segment, run_id) {
+        (Some(segment), Some(run_id)) => Segment::peek(segment as u32, |s| progress_row(s, run_id)).flatten(),
+        _ => None,
+    };
+    TableIterator::new(row)
+}
+
+type ProgressRow = (String, f64, Option<f64>, Option<f64>, Option<f64>, i64, i32);
+
+fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
+    let header = segment.header();
+    if header.run_id.load(Acquire) != run_id || !is_under_way(segment) {
+        return None;
+    }
+    let clients = segment.slots().filter(|slot| !slot.is_over()).count() as i32;
+    if header.state() == RunState::Starting {
+        return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));
+    }
+    let timeline = header.timeline.load();
+    let now = crate::worker::now_ns();
+    let (phase, since) = if now < timeline.warmup_start_ns {
+        ("ramp", timeline.warmup_start_ns)
+    } else if now < timeline.measure_start_ns {
+        ("warm-up", timeline.warmup_start_ns)
+    } else if now < timeline.measure_end_ns {
+        ("measurement", timeline.measure_start_ns)
+    } else {
+        ("drain", timeline.measure_start_ns)
+    };
+    let secs = |ns: i64| ns as f64 / 1e9;
+    let remaining =
+        (timeline.measure_end_ns != i64::MAX).then(|| secs((timeline.measure_end_ns - now).max(0)));
+    let figures = header.progress.figures();
+    let sampled = header.progress.samples.load(Acquire) > 0;
+    Some((
+        phase.to_owned(),
+        secs((now - since).max(0)),
+        remaining,
+        sampled.then_some(figures.tps),
+        sampled.then_some(figures.latency_avg_ms),
+        header.progress.transactions.get().cast_signed(),
+        clients,
+    ))
+}

@@ -1,0 +1,146 @@
+//! How a run ended, and what is said of it.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunSpec;
+use pgrx::pg_sys;
+
+use super::termination_requested;
+use crate::catalog::recorder::{ErrorLine, Status};
+use crate::shm::{Segment, StopReason};
+
+/// What is known at the end.
+pub struct Ending<'a> {
+    /// What kept the run from being measured or written down.
+    pub failure: Option<UserError>,
+    pub stop: Option<StopReason>,
+    /// Whether the clients were let loose.
+    pub measured: bool,
+    /// Clients that ended before the run did.
+    pub ended_early: u32,
+    pub clients: u32,
+    pub errors: &'a [ErrorLine],
+}
+
+/// The run's status, and the error to keep with it.
+pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
+    if let Some(failure) = &ending.failure {
+        let status = match ending.stop {
+            Some(_) => Status::Canceled,
+            None if ending.measured => Status::Incomplete,
+            None => Status::Failed,
+        };
+        return (status, Some(failure.clone()));
+    }
+    match ending.stop {
+        Some(StopReason::BlockedByCaller) => {
+            (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller)))
+        }
+        Some(reason) => (Status::Canceled, Some(stop_error(reason))),
+        None if ending.ended_early == 0 => (Status::Completed, None),
+        None => {
+            let worst = ending.errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(ending.errors.first());
+            let (state, message) =
+                worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
+            let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
+            (Status::Incomplete, Some(UserError::new(state, message).detail(detail)))
+        }
+    }
+}
+
+/// Errors of all clients by SQLSTATE. `lost` clients ended without a word: by a termination.
+pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
+    let mut lines: Vec<ErrorLine> = Vec::new();
+    for slot in segment.slots() {
+        for entry in &slot.errors {
+            let state = entry.sqlstate.load(Acquire);
+            if state == 0 {
+                continue;
+            }
+            let sqlstate = crate::error::unpack(state);
+            let first_at = entry.first_at.load(Relaxed);
+            match lines.iter_mut().find(|line| line.sqlstate == sqlstate) {
+                Some(line) => {
+                    line.count += entry.count.get();
+                    line.first_at = line.first_at.min(first_at);
+                }
+                None => lines.push(ErrorLine {
+                    sqlstate,
+                    message: entry.message.get().unwrap_or_default(),
+                    count: entry.count.get(),
+                    first_at,
+                }),
+            }
+        }
+    }
+    if lost > 0 {
+        lines.push(ErrorLine {
+            sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
+            message: "client terminated".to_owned(),
+            count: u64::from(lost),
+            // SAFETY: reads the clock.
+            first_at: unsafe { pg_sys::GetCurrentTimestamp() },
+        });
+    }
+    lines
+}
+
+/// Why a client did not get to the gate.
+pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError {
+    let entry = &segment.slot(client).errors[0];
+    match (entry.sqlstate.load(Acquire), entry.message.get()) {
+        (0, _) | (_, None) => {
+            UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, format!("client {client} could not start"))
+                .hint("The server's log says why.")
+        }
+        (state, Some(message)) => {
+            let state = crate::error::unpack(state);
+            let hint = start_hint(spec, &state);
+            let error = UserError::new(&state, message).detail(format!(
+                "Client {client} met this error when it prepared workload \"{}\".",
+                spec.options.workload
+            ));
+            UserError { hint, ..error }
+        }
+    }
+}
+
+fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
+    match state {
+        sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixture.as_ref().map(|fixture| {
+            format!(
+                "Fixture \"{0}\" is in schema \"{1}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                fixture.name, fixture.schema
+            )
+        }),
+        sqlstate::UNDEFINED_TABLE => Some(
+            "Clients are sessions of their own: what the calling transaction has created they see after its commit."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn is_retryable(state: &str) -> bool {
+    state == "40001" || state == sqlstate::DEADLOCK_DETECTED
+}
+
+/// A stop as an error: what the run's row and the caller are told.
+pub fn stop_error(reason: StopReason) -> UserError {
+    match reason {
+        StopReason::BlockedByCaller => UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "a client waits for a lock that is held by the session waiting for the run",
+        )
+        .hint("Commit before the call, or use bench.start."),
+        StopReason::CallerGone => {
+            UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call of bench.run")
+        }
+        _ if termination_requested() => UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the coordinator was terminated by an administrator's command",
+        ),
+        _ => UserError::new(sqlstate::QUERY_CANCELED, "stopped by bench.stop"),
+    }
+}
