@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use crate::catalog::recorder::AuditLine;
 use crate::catalog::{fetch, transaction};
-use crate::shm::Segment;
+use crate::shm::{Segment, TotalsOf};
 
 /// One reading.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +18,7 @@ pub struct Counters {
     deleted: i64,
     index_scans: i64,
     commits: i64,
+    rollbacks: i64,
     /// Calls of the run's statements; `None` without pg_stat_statements.
     calls: Option<i64>,
 }
@@ -40,16 +41,18 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
              FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)",
             &[tables.clone().into()],
         )?;
-        let commits = fetch::<i64>(
-            "SELECT pg_catalog.pg_stat_get_db_xact_commit($1)",
-            &[pg_sys::Oid::from(spec.database_oid).into()],
-        )?;
+        let of_database = |function: &str| -> Result<i64, UserError> {
+            let database = pg_sys::Oid::from(spec.database_oid);
+            Ok(fetch::<i64>(&format!("SELECT pg_catalog.{function}($1)"), &[database.into()])?
+                .unwrap_or_default())
+        };
         Ok(Counters {
             inserted: sum("pg_stat_get_tuples_inserted")?,
             updated: sum("pg_stat_get_tuples_updated")?,
             deleted: sum("pg_stat_get_tuples_deleted")?,
             index_scans: index_scans.unwrap_or_default(),
-            commits: commits.unwrap_or_default(),
+            commits: of_database("pg_stat_get_db_xact_commit")?,
+            rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
             calls: statement_calls(spec, query_ids)?,
         })
     })
@@ -105,8 +108,13 @@ struct Harness {
     /// No statement touches a table outside the fixture.
     inside: bool,
     calls: u64,
-    commits: u64,
-    trouble: u64,
+    /// Committed transactions by phase, see `TotalsOf`.
+    committed: [u64; 4],
+    failed: u64,
+    /// Tries beyond each transaction's first.
+    retries: u64,
+    /// Statements that ended with an error.
+    errors: u64,
 }
 
 fn harness(segment: &Segment) -> Harness {
@@ -118,8 +126,10 @@ fn harness(segment: &Segment) -> Harness {
         index_scans_known: true,
         inside: true,
         calls: 0,
-        commits: 0,
-        trouble: 0,
+        committed: [0; 4],
+        failed: 0,
+        retries: 0,
+        errors: 0,
     };
     for client in 0..segment.shape().clients {
         for command in segment.commands(client) {
@@ -136,30 +146,34 @@ fn harness(segment: &Segment) -> Harness {
             if command.query_id.load(Relaxed) != 0 {
                 h.calls += command.executions.get();
             }
-            h.trouble += command.errors.get();
+            h.errors += command.errors.get();
         }
-        for totals in &segment.slot(client).totals {
-            h.commits += totals.committed.get();
-            h.trouble += totals.failed.get() + totals.retries.get();
+        for (phase, totals) in segment.slot(client).totals.iter().enumerate() {
+            h.committed[phase] += totals.committed.get();
+            h.failed += totals.failed.get();
+            h.retries += totals.retries.get();
         }
     }
     h
 }
 
-/// Compares the two.
+/// Compares the two. `recorded` is the sum of the samples' transactions; `all_flushed` says whether
+/// every client has handed in its statistics.
 pub fn audit(
     spec: &RunSpec,
     segment: &Segment,
     before: &Counters,
     after: &Counters,
+    recorded: u64,
     all_flushed: bool,
 ) -> Vec<AuditLine> {
     let h = harness(segment);
+    let trouble = h.failed + h.retries + h.errors > 0;
     let tables_reason = if spec.fixture.is_none() {
         Some("the workload has no fixture whose tables could be watched")
     } else if !h.inside {
         Some("a statement touches tables outside the fixture")
-    } else if h.trouble > 0 {
+    } else if trouble {
         Some("work that was rolled back counts on the server as well")
     } else if !all_flushed {
         Some("a client was lost before it had flushed its statistics")
@@ -189,14 +203,43 @@ pub fn audit(
         ),
         line(
             "xact_commit",
-            h.commits,
+            h.committed.iter().sum(),
             after.commits - before.commits,
             Some("the server counts the whole database, this run's own set-up and recording included"),
             "",
         ),
+        line(
+            "xact_rollback",
+            h.failed + h.retries,
+            after.rollbacks - before.rollbacks,
+            Some("the server counts the whole database"),
+            "",
+        ),
+        line(
+            "samples",
+            h.committed[TotalsOf::Measured as usize],
+            recorded.cast_signed(),
+            None,
+            "transactions measured: the clients' totals against the sum of the samples",
+        ),
     ];
+    let own = |counter: &str, count: u64, reason: &str| AuditLine {
+        counter: counter.to_owned(),
+        harness: Some(count.cast_signed()),
+        server: None,
+        judged: false,
+        reason: reason.to_owned(),
+    };
+    lines.extend([
+        own("committed: ramp", h.committed[TotalsOf::Ramp as usize], "before the first interval began"),
+        own("committed: warm-up", h.committed[TotalsOf::Warmup as usize], "run but not counted"),
+        own("committed: measured", h.committed[TotalsOf::Measured as usize], "what the samples show"),
+        own("committed: drain", h.committed[TotalsOf::Drain as usize], "ended after the measured time"),
+        own("failed", h.failed, "transactions given up, in all phases"),
+        own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
+    ]);
     if let (Some(before), Some(after)) = (before.calls, after.calls) {
-        let not_judged = (h.trouble > 0)
+        let not_judged = trouble
             .then_some("executions that failed are not calls")
             .or((!all_flushed).then_some("a client was lost"));
         lines.push(line(

@@ -348,6 +348,7 @@ impl<'a> Run<'a> {
     fn audit(&self) -> Result<Vec<recorder::AuditLine>, UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_flushed = self.lost == 0 && !self.terminated;
-        Ok(counters::audit(self.spec, self.segment, &self.before, &after, all_flushed))
+        let recorded = self.sampler.moments.count;
+        Ok(counters::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
 }
