@@ -43,7 +43,8 @@ pub struct Statement {
     pub command_type: u32,
     /// The server's query identifier; 0 where it computes none.
     pub query_id: u64,
-    /// Relations it names; `None` where they are too many to keep.
+    /// Relations it names; `None` where they are too many to keep, or where it changes rows in
+    /// more ways than one.
     pub relations: Option<Vec<u32>>,
 }
 
@@ -246,7 +247,14 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
         if !query.is_null() {
             out.command_type = (*query).commandType;
-            out.query_id = (*query).queryId as u64;
+            // pg_stat_statements counts a prepared utility once, and then no more.
+            if raw::is_plannable((*query).commandType) {
+                out.query_id = (*query).queryId as u64;
+            }
+            // These change rows in ways that the number of processed rows does not tell.
+            if (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE {
+                out.relation_count = usize::MAX / 2;
+            }
             for index in 0..list_length((*query).rtable) as usize {
                 let entry: *mut pg_sys::RangeTblEntry =
                     (*(*(*query).rtable).elements.add(index)).ptr_value.cast();

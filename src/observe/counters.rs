@@ -172,7 +172,7 @@ pub fn audit(
     let tables_reason = if spec.fixture.is_none() {
         Some("the workload has no fixture whose tables could be watched")
     } else if !h.inside {
-        Some("a statement touches tables outside the fixture")
+        Some("a statement touches other tables, or changes rows in more ways than one")
     } else if trouble {
         Some("work that was rolled back counts on the server as well")
     } else if !all_flushed {

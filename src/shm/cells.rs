@@ -78,12 +78,14 @@ pub enum RunState {
 #[repr(u32)]
 pub enum StopReason {
     None = 0,
+    /// The leader itself gives up: what went wrong is in the header's error, or in its log.
+    Abandoned = 1,
     /// bench.stop.
-    Requested = 1,
+    Requested = 2,
     /// The caller of bench.run was canceled, terminated or disconnected.
-    CallerGone = 2,
+    CallerGone = 3,
     /// A client waits for a lock that the waiting caller holds.
-    BlockedByCaller = 3,
+    BlockedByCaller = 4,
 }
 
 /// The head of the segment.
@@ -135,8 +137,9 @@ impl Header {
     pub fn stop(&self) -> StopReason {
         match self.stop.load(Acquire) {
             0 => StopReason::None,
-            1 => StopReason::Requested,
-            2 => StopReason::CallerGone,
+            1 => StopReason::Abandoned,
+            2 => StopReason::Requested,
+            3 => StopReason::CallerGone,
             _ => StopReason::BlockedByCaller,
         }
     }

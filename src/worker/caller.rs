@@ -75,6 +75,10 @@ impl Errand {
             }
             watch.pause(&self.segment);
         }
+        // Its worker slot is free, and its locks are gone, when the process is.
+        while header.state() == RunState::Finished && !self.leader.has_stopped() {
+            super::nap(10);
+        }
         watch.end();
         header.failure().map_or(Ok(()), Err)
     }

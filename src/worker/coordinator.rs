@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn stop_clients(segment: *mut pg_sys::dsm_segment, _arg
     // SAFETY: called by the server with the segment that the callback was registered on.
     let header = unsafe { Segment::header_in_callback(segment) };
     header.timeline.measure_end_ns.store(0, Relaxed);
-    header.request_stop(StopReason::Requested);
+    header.request_stop(StopReason::Abandoned);
     crew::terminate();
 }
 
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
             return Some(StopReason::Requested);
         }
         match self.segment.header().stop() {
-            StopReason::None => None,
+            StopReason::None | StopReason::Abandoned => None,
             reason => Some(reason),
         }
     }
@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
         let end_ns = &header.timeline.measure_end_ns;
         let now = now_ns();
         if header.gate.load(Relaxed) == 0 {
-            header.request_stop(StopReason::Requested);
+            header.request_stop(StopReason::Abandoned);
             self.stopped_at_ns = Some(now);
             self.segment.slots().for_each(|slot| wake(slot.pid.load(Relaxed)));
         } else if now < end_ns.load(Relaxed) {

@@ -90,7 +90,10 @@ fn workers_in_use() -> u64 {
         pg_sys::pgstat_clear_backend_activity_snapshot();
         (1..=pg_sys::pgstat_fetch_stat_numbackends())
             .filter(|&number| {
+                #[cfg(feature = "pg15")]
                 let entry = pg_sys::pgstat_fetch_stat_local_beentry(number);
+                #[cfg(not(feature = "pg15"))]
+                let entry = pg_sys::pgstat_get_local_beentry_by_index(number);
                 !entry.is_null() && {
                     let kind = status_of(entry).st_backendType;
                     // The logical replication launcher holds a slot as well and says so.

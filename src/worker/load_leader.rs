@@ -40,7 +40,7 @@ pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn stop_loaders(segment: *mut pg_sys::dsm_segment, _argument: pg_sys::Datum) {
     // SAFETY: called by the server with the segment that the callback was registered on.
-    unsafe { Segment::header_in_callback(segment) }.request_stop(StopReason::Requested);
+    unsafe { Segment::header_in_callback(segment) }.request_stop(StopReason::Abandoned);
     crew::terminate();
 }
 
@@ -196,22 +196,29 @@ fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
     .ok_or_else(|| {
         UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile")
     })?;
-    // Indexes and sequences have the table's name in theirs; a constraint goes with its index.
+    // Indexes and sequences have the table's name in theirs, and so do NOT NULL constraints from
+    // PostgreSQL 18 on; any other constraint goes with its index.
     let statements = catalog::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER %s %s RENAME TO %I', \
+        "SELECT pg_catalog.array_agg(renames.sql) FROM ( \
+         SELECT pg_catalog.format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', n.conrelid::pg_catalog.regclass, \
+                    n.conname, $2 || pg_catalog.substr(n.conname, pg_catalog.length($3) + 1)) AS sql \
+         FROM pg_catalog.pg_constraint n \
+         WHERE n.conrelid = $1 AND n.contype = 'n' AND pg_catalog.starts_with(n.conname, $3) \
+         UNION ALL \
+         SELECT pg_catalog.format('ALTER %s %s RENAME TO %I', \
                     CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, c.oid::pg_catalog.regclass, \
-                    $2 || pg_catalog.substr(c.relname, pg_catalog.length($3) + 1))) \
+                    $2 || pg_catalog.substr(c.relname, pg_catalog.length($3) + 1)) \
          FROM pg_catalog.pg_class c \
          WHERE (c.oid IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1) \
                 OR c.oid IN (SELECT objid FROM pg_catalog.pg_depend \
                              WHERE refobjid = $1 AND classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
                                AND refclassid = classid AND deptype = 'a')) \
-           AND c.relkind IN ('i', 'S') AND pg_catalog.starts_with(c.relname, $3)",
+           AND c.relkind IN ('i', 'S') AND pg_catalog.starts_with(c.relname, $3)) AS renames",
         &[oid.into(), spec.name.as_str().into(), spec.staging_name().into()],
     )?;
-    catalog::run(&format!("ALTER TABLE {} RENAME TO {renamed}", spec.staging_table()), &[])?;
     for sql in statements.unwrap_or_default() {
         catalog::run(&sql, &[])?;
     }
+    catalog::run(&format!("ALTER TABLE {} RENAME TO {renamed}", spec.staging_table()), &[])?;
     catalog::put_fixture(spec, &[oid], load_secs)
 }

@@ -187,6 +187,9 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Pos
             pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
         let Some(attached) = Segment::attach(segment.value() as u32) else {
             pg_sys::proc_exit(1);
+            // Its bindings do not know that it never returns.
+            #[cfg(feature = "pg18")]
+            unreachable!("proc_exit has returned");
         };
         attached.pin();
         Post { segment: attached, index: extra.index }
