@@ -60,7 +60,6 @@ INSERT INTO bench_data.wide (crt_time) VALUES (now()) RETURNING id, c1, c20;
 SET client_min_messages = error;
 SELECT bench.run('pk_select', transactions => 1) IS NOT NULL AS ran;
 SET client_min_messages = warning;
-SELECT status, error FROM bench.runs ORDER BY run_id DESC LIMIT 1;
 
 -- A second load replaces the first, table and all
 SELECT bench.load('pk', 500) AS rows, 'bench_data.pk'::regclass::oid AS first_oid \gset
@@ -165,6 +164,7 @@ INSERT INTO bench_data.bench_loading_pk VALUES (42);
 SELECT bench.load('pk', 10);
 SELECT * FROM bench_data.bench_loading_pk;
 DROP TABLE IF EXISTS bench_data.bench_loading_pk;
+SELECT bench.load('pk', 10);
 -- put there after the fixture's own was dropped: it is no fixture either
 SELECT bench.load('wide', 10);
 DROP TABLE bench_data.wide;

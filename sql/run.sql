@@ -30,7 +30,9 @@ SELECT bool_and(a <= b) AS monotone
 FROM (SELECT bench.percentile(:run_id, p) AS a, bench.percentile(:run_id, p + 0.01) AS b
       FROM (SELECT i / 100.0 AS p FROM generate_series(0, 99) AS i) AS s) AS t;
 SELECT counter, CASE WHEN counter <> 'xact_commit' THEN harness END AS harness, ok, difference = harness - server AS difference, reason
-FROM bench.audit(:run_id);
+FROM bench.audit(:run_id) WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd', 'xact_commit') ORDER BY counter;
+SELECT counter AS judged_and_wrong_or_without_reason FROM bench.audit(:run_id)
+WHERE ok = false OR coalesce(reason, '') = '' OR difference IS DISTINCT FROM harness - server;
 SELECT workload, r.fixture, r.script = w.script AS script, clients, secs, transactions, warmup, max_tries, seed IS NOT NULL AS seed,
        driver, query_mode, results, nodes, variables, settings, sample_interval, tags, status,
        started_at < finished_at AS times, role = current_user AS role, error, horizon_held,
@@ -50,7 +52,7 @@ SELECT bench.run('pk_select', 2, transactions => 10) IS NOT NULL AS pk_select,
 SELECT workload, transactions, status FROM bench.summary WHERE run_id > :run_id ORDER BY run_id;
 SELECT a.counter, u.workload, a.harness, a.ok
 FROM bench.summary u, bench.audit(u.run_id) a
-WHERE u.run_id > :run_id AND a.counter <> 'xact_commit' ORDER BY u.run_id, a.counter;
+WHERE u.run_id > :run_id AND a.counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd') ORDER BY u.run_id, a.counter;
 SELECT (SELECT count(*) FROM bench_data.log) AS log, (SELECT count(DISTINCT id) FROM bench_data.log) AS ids,
        (SELECT count(*) FROM bench_data.wide) AS wide, (SELECT count(DISTINCT id) FROM bench_data.wide) AS wide_ids;
 
@@ -191,7 +193,7 @@ SELECT sqlstate, message, count, node, first_at BETWEEN r.started_at AND r.finis
 FROM bench.errors e JOIN bench.runs r USING (run_id) WHERE run_id = :run_id;
 SELECT error FROM last_run;
 SELECT balance FROM account WHERE id = 1;
-SELECT counter, ok, reason FROM bench.audit(:run_id) WHERE counter <> 'xact_commit';
+SELECT counter, ok, reason FROM bench.audit(:run_id) WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd') ORDER BY counter;
 -- all of them
 SELECT bench.create_workload('divide', E'BEGIN;\nSELECT 1 / 0;\nEND;');
 SELECT bench.run('divide', clients => 3, transactions => 20) AS run_id \gset

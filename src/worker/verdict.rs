@@ -98,7 +98,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
             let state = crate::error::unpack(state);
             let hint = start_hint(spec, &state);
             let error = UserError::new(&state, message).detail(format!(
-                "Client {client} met this error when it prepared workload \"{}\".",
+                "A client met this error when it prepared workload \"{}\".",
                 spec.options.workload
             ));
             UserError { hint, ..error }

@@ -31,7 +31,6 @@ caller_ends() { # NAME SQLSTATE COMMAND…
 
 backend_signal() { sql "SELECT $1(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null; }
 
-# shellcheck disable=SC2016 # expanded when called
 psql_signal() { kill "$1" "${PIDS[caller]}"; }
 
 caller_ends 'Ctrl-C in bench.run' 57014 psql_signal -INT
@@ -161,5 +160,6 @@ for way in pg_cancel_backend pg_terminate_backend; do
 done
 
 still_works 'at the end'
+log_is_clean
 no_restart 'the server has not restarted'
 done_testing

@@ -8,7 +8,7 @@
 #   eventually SECS QUERY     waits until a query says true
 #   pid_of NAME               process id of a session's backend
 #   clock; within MS DESC     a test that no more time has passed since `clock`
-#   status_is RUN STATUS DESC, kept RUN DESC, nothing_left DESC, no_restart DESC
+#   status_is RUN STATUS DESC, kept RUN DESC, nothing_left DESC, no_restart DESC, log_is_clean
 
 # shellcheck source=test/lib/cluster.sh
 . test/lib/cluster.sh
@@ -19,7 +19,8 @@ work=$(mktemp -d)
 declare -A PIDS=()
 trap 'kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
 
-# A cluster with the extension and a small fixture.
+# A cluster with the extension and a small fixture; takes lines of configuration.
+# shellcheck disable=SC2120 # or none
 faults_start() {
     cluster_start 'fsync = off' 'autovacuum = off' "$@" &&
         sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" >/dev/null || exit 1
@@ -48,7 +49,6 @@ psql_verbose() {
 session() {
     local name=$1
     shift
-    # In a process of its own, so that its pid is psql's.
     local args=() statement
     for statement in "$@"; do args+=(-c "$statement"); done
     PGAPPNAME=$name psql -XAt -v VERBOSITY=verbose "${args[@]}" >"$work/$name" 2>&1 </dev/null &
@@ -143,4 +143,10 @@ nothing_left() {
 still_works() {
     try "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
     like "$OUT" 'actually processed: 40' "$1: a run after it works"
+}
+
+# The server's log has none of the words that tell of a bug below SQL.
+log_is_clean() {
+    is "$(grep -E 'PANIC|TRAP|terminated by signal|leak|unexpected state|non-empty SPI|still referenced|was not closed' "$PGHOST/log")" '' \
+        "nothing bad is in the server's log"
 }

@@ -39,7 +39,7 @@ before_start 'TRUNCATE in the open transaction and bench.run' 'TRUNCATE bench_da
     "SELECT bench.run('pk_select', transactions => 10)"
 
 # Found during the run.
-during_run() { # NAME STATEMENT-IN-BLOCK ARGUMENTS
+during_run() { # NAME STATEMENT-IN-BLOCK ARGUMENTS STATUS
     clock
     try BEGIN "$2" "SELECT bench.run($3)" ROLLBACK "SELECT 'usable'"
     within 6000 "$1: is found within seconds"
@@ -61,7 +61,6 @@ during_run 'an advisory lock' 'SELECT pg_advisory_lock(42)' "'advisory', clients
 is "$(sql 'SELECT sum(n) FROM t')" 0 'what waited for the caller has not been done'
 
 # Found in the middle: what was measured before stays.
-sql 'SELECT bench.create_workload($$late$$, $$SELECT * FROM t WHERE id = 1;$$)' >/dev/null
 before=$(last_run)
 session caller BEGIN "SELECT bench.run('pk_one', clients => 2, secs => 60, sample_interval => 0.2, variables => '{\"target\": 9}')"
 sampling "$before" 2
@@ -109,7 +108,6 @@ is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN
 kept "$RUN" "a third session's table lock, released"
 
 # bench.load: a lock of the caller's that its leader meets, and a third session's.
-loads=0
 load_blocked() { # NAME STATEMENT-IN-BLOCK CALL
     clock
     try BEGIN "$2" "$3" ROLLBACK "SELECT 'usable'"
@@ -144,5 +142,6 @@ try BEGIN 'UPDATE t SET n = 1 WHERE id = 2' "SELECT bench.run('t_update', client
 like "$OUT" 'actually processed' 'another row than the updated one: the run works'
 status_is "$(last_run)" completed 'another row than the updated one'
 still_works 'at the end'
+log_is_clean
 no_restart 'the server has not restarted'
 done_testing

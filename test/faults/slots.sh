@@ -65,5 +65,6 @@ for attempt in 1 2 3; do
         "two runs at the same moment ($attempt): every run is completed or failed"
 done
 still_works 'at the end'
+log_is_clean
 no_restart 'the server has not restarted'
 done_testing

@@ -72,6 +72,26 @@ ended caller 5
 like "$OUT" "(ERROR:  57P01|WARNING.*run $RUN is canceled.*terminated by an administrator)" 'the coordinator of a bench.run is terminated: the caller is told'
 nothing_left 'the coordinator of a bench.run is terminated'
 
+# Before the gate opens: clients are held up by a lock while they prepare.
+session holder 'BEGIN' 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(60)'
+holds holder
+while read -r signal kind state; do
+    name="$signal of a $kind before the gate opens"
+    RUN=$(sql "SELECT bench.start('pk_update', clients => 3, secs => 60)")
+    eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE $CLIENT AND wait_event_type = 'Lock'"
+    clock
+    sql "SELECT $signal(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $kind'" >/dev/null
+    nothing_left "$name"
+    within 3000 "$name: the run ends at once"
+    status_is "$RUN" "$state" "$name"
+    is "$(sql "SELECT error IS NOT NULL FROM bench.runs WHERE run_id = $RUN")" t "$name: the run's error says why"
+done <<END
+pg_terminate_backend client failed
+pg_cancel_backend client failed
+pg_terminate_backend coordinator canceled
+END
+leave holder
+
 # A load's workers.
 for kind in load loader; do
     session caller "SELECT bench.load('pk', 20000000)" "SELECT 'usable'"
@@ -109,6 +129,50 @@ nothing_left 'DROP TABLE of the fixture'
 try "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
 like "$OUT" 'NOTICE:.*fixture "pk" is not loaded: loading.*actually processed: 40' 'after DROP TABLE of the fixture: a run loads it again and says so'
 no_restart 'after DROP TABLE of the fixture: the server goes on'
+
+# Other changes of the table, of privileges and of the configuration. A SELECT * whose columns change
+# is an error in a client's prepared statement as well.
+meanwhile() { # NAME WORKLOAD STATUS SQLSTATE STATEMENT…
+    local name=$1 workload=$2 status=$3 state=$4
+    shift 4
+    start "'$workload', clients => 2, secs => 1.2"
+    sql "$@" >/dev/null 2>"$work/meanwhile" || tap_fail "$name: the statement works" "$(cat "$work/meanwhile")"
+    status_is "$RUN" "$status" "$name"
+    is "$(sql "SELECT string_agg(sqlstate, ' ') FROM bench.errors WHERE run_id = $RUN")" "$state" "$name: bench.errors"
+    kept "$RUN" "$name"
+    nothing_left "$name"
+    no_restart "$name: the server goes on"
+}
+meanwhile 'ALTER TABLE … ADD COLUMN during updates' pk_update completed '' 'ALTER TABLE bench_data.pk ADD COLUMN more int'
+meanwhile 'ALTER TABLE … DROP COLUMN during SELECT *' pk_select incomplete 0A000 'ALTER TABLE bench_data.pk DROP COLUMN more'
+meanwhile 'VACUUM FULL and REINDEX' pk_update completed '' 'VACUUM FULL bench_data.pk' 'REINDEX TABLE bench_data.pk'
+meanwhile 'a rule that makes two statements of one' pk_update completed '' \
+    'CREATE RULE twice AS ON UPDATE TO bench_data.pk DO ALSO SELECT 1'
+# The rule is there from the start: the audit agrees, or says why it does not judge.
+sql "SELECT bench.run('pk_update', clients => 2, transactions => 50)" >/dev/null 2>&1
+is "$(sql "SELECT count(*) FROM bench.audit($(last_run)) WHERE NOT ok")" 0 'a table with a rule: the audit does not accuse'
+sql 'DROP RULE twice ON bench_data.pk'
+meanwhile 'a reload of the configuration' pk_select completed '' "ALTER SYSTEM SET work_mem = '8MB'" 'SELECT pg_reload_conf()'
+sql 'CREATE ROLE bob LOGIN' 'GRANT CREATE ON DATABASE postgres TO bob' 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' \
+    'SET ROLE bob' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"bobs\"}')" >/dev/null
+start_as_bob() {
+    local before
+    before=$(last_run)
+    sql 'SET ROLE bob' "SELECT bench.start('pk_update', clients => 2, secs => 60, sample_interval => 0.2)" >/dev/null
+    sampling "$before" 2
+}
+start_as_bob
+sql 'REVOKE ALL ON bobs.pk FROM bob'
+status_is "$RUN" incomplete 'REVOKE during a run'
+is "$(error_of "$RUN")" 42501 'REVOKE during a run: the error says so'
+sql 'GRANT ALL ON bobs.pk TO bob'
+start_as_bob
+sql 'DROP OWNED BY bob CASCADE' 'DROP ROLE bob' 2>"$work/bob" || tap_fail 'DROP ROLE during a run: works' "$(cat "$work/bob")"
+status_is "$RUN" incomplete 'DROP ROLE during a run'
+is "$(sql "SELECT role FROM bench.runs WHERE run_id = $RUN")" bob 'DROP ROLE during a run: the run keeps the name'
+nothing_left 'DROP ROLE during a run'
+meanwhile 'DROP SCHEMA … CASCADE' pk_select incomplete 42P01 'DROP SCHEMA bench_data CASCADE'
+sql "SELECT bench.load('pk', 1000)" >/dev/null
 
 # Another database is dropped: each backend has to answer its barrier.
 sql "SELECT bench.create_workload('sleeper', 'SELECT pg_sleep(30);')" \
@@ -197,5 +261,6 @@ sql 'BEGIN; DROP EXTENSION pgbench_ext; CREATE EXTENSION pgbench_ext; COMMIT' 2>
 nothing_left 'DROP and CREATE EXTENSION during a run' 5
 is "$(sql 'SELECT (SELECT count(*) FROM bench.runs), (SELECT count(*) FROM bench.samples), (SELECT count(*) FROM bench.latencies)')" '0|0|0' \
     'DROP and CREATE EXTENSION during a run: the new tables are empty'
+log_is_clean
 no_restart 'the server has not restarted'
 done_testing
