@@ -308,7 +308,7 @@ FROM unnest('{0, 1, -1, 4294967296, NULL}'::bigint[]) AS h;
 SELECT bench.run_is_live(1, NULL), bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
 
 -- Nothing came of any of these but the one good run
-SELECT status, count(*) FROM bench.run_log GROUP BY status;
+SELECT status, count(*) FROM bench.run_log GROUP BY status ORDER BY status;
 SELECT count(*) AS fixtures FROM bench.fixtures;
 SELECT to_regclass('bench_data.pk') AS pk, to_regclass('bench_data.bench_loading_pk') AS loading,
        to_regnamespace('pg_mine') AS schema;

@@ -106,6 +106,7 @@ within() {
 last_run() { sql 'SELECT max(run_id) FROM bench.runs'; }
 
 # Waits until a new run has that many samples; RUN is its id.
+# shellcheck disable=SC2034 # RUN is for the scripts
 sampling() { # RUNS-BEFORE SAMPLES [TABLE]
     eventually 15 "SELECT count(*) >= $2 FROM bench.${3:-samples} WHERE run_id > $1" ||
         { tap_fail "a run after $1 has $2 samples"; }
