@@ -73,6 +73,8 @@ SELECT bench.load('pk', 100, options => '{"tablespace": "nonesuch"}');
 SELECT count(*) FROM bench_data.pk;
 SELECT rows, options FROM bench.fixtures WHERE name = 'pk';
 
+-- One right after the other
+SELECT count(bench.load('log', 10)) FROM generate_series(1, 30);
 -- Several loaders share the rows: each id once
 SELECT bench.load('pk', 1001, jobs => 4);
 SELECT count(*), min(id), max(id), count(DISTINCT id) AS ids FROM bench_data.pk;

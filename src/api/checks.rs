@@ -8,24 +8,23 @@ use crate::{catalog, settings};
 
 /// A server that can be written to.
 pub fn check_server() -> Result<(), UserError> {
-    // SAFETY: reads of the server's and the transaction's state.
-    unsafe {
-        if pg_sys::RecoveryInProgress() {
-            return Err(UserError::new(
-                sqlstate::READ_ONLY_SQL_TRANSACTION,
-                "a standby cannot run a benchmark: its results could not be written",
-            )
+    let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
+    if is_standby() {
+        return Err(read_only("a standby cannot run a benchmark: its results could not be written")
             .hint("Run it on the primary."));
-        }
-        if pg_sys::XactReadOnly {
-            return Err(UserError::new(
-                sqlstate::READ_ONLY_SQL_TRANSACTION,
-                "cannot run a benchmark in a read-only transaction",
-            )
+    }
+    // SAFETY: reads the transaction's state.
+    if unsafe { pg_sys::XactReadOnly } {
+        return Err(read_only("cannot run a benchmark in a read-only transaction")
             .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
-        }
     }
     Ok(())
+}
+
+/// Whether this server replays another's WAL: then the runs it knows of are that other's.
+pub fn is_standby() -> bool {
+    // SAFETY: reads the server's state.
+    unsafe { pg_sys::RecoveryInProgress() }
 }
 
 /// A role that can log in, for each client is a new session of it.

@@ -8,7 +8,7 @@ use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpe
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 
-use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, lock_of};
+use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, is_standby, lock_of};
 use super::progress::Reporter;
 use super::required;
 use crate::catalog;
@@ -200,9 +200,15 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
     }
     let deadline = timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs));
     let handle = catalog::run_handle(run_id)?;
-    if matches!(handle.status.as_str(), "starting" | "running")
-        && let Some(segment) = Segment::attach(handle.segment)
-    {
+    let is_open = matches!(handle.status.as_str(), "starting" | "running");
+    if is_open && is_standby() {
+        return Err(UserError::new(
+            sqlstate::READ_ONLY_SQL_TRANSACTION,
+            "cannot wait for a run on a standby",
+        )
+        .hint("Wait for it on the primary, where it runs."));
+    }
+    if is_open && let Some(segment) = Segment::attach(handle.segment) {
         let release = horizon::can_release();
         let mine = segment.header().run_id.load(Acquire) == run_id;
         if mine {
@@ -270,6 +276,10 @@ fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
 #[pg_extern(sql = false)]
 fn run_is_live(segment: Option<i64>, run_id: Option<i64>) -> bool {
     let (Some(segment), Some(run_id)) = (segment, run_id) else { return false };
+    if is_standby() {
+        // It cannot know, so the row stands as it is.
+        return true;
+    }
     Segment::peek(segment as u32, |segment| {
         segment.header().run_id.load(Acquire) == run_id
             && is_backend(segment.header().coordinator_pid.load(Acquire))

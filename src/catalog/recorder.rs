@@ -3,7 +3,9 @@
 //! Each function is a transaction of its own, so that what was measured stays whatever comes
 //! after. The extension is held by a lock meanwhile, see [`super::hold_extension`].
 
-use bench_core::error::UserError;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use bench_core::stats::moments::Moments;
@@ -41,6 +43,8 @@ pub struct Sample {
     /// The interval's end, since the warm-up or the measuring began.
     pub elapsed_secs: f64,
     pub secs: f64,
+    /// The interval's end, a TimestampTz.
+    pub at: i64,
     pub clients: u32,
     pub failed: u64,
     pub retried: u64,
@@ -53,6 +57,7 @@ impl Sample {
     pub fn join(&mut self, next: &Sample) {
         self.elapsed_secs = next.elapsed_secs;
         self.secs += next.secs;
+        self.at = next.at;
         self.clients = self.clients.max(next.clients);
         self.failed += next.failed;
         self.retried += next.retried;
@@ -84,6 +89,30 @@ pub struct AuditLine {
     /// Whether the two must be equal.
     pub judged: bool,
     pub reason: String,
+}
+
+/// How long the recorder bears with a lock on the tables of results.
+pub struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    /// Ten seconds from now: VACUUM FULL of a small table passes, a forgotten session does not.
+    pub fn new() -> Self {
+        Self { until: Instant::now() + Duration::from_secs(10) }
+    }
+
+    /// Whether to try again after this error. Not when the server wants the recorder gone.
+    pub fn bears(&self, error: &UserError) -> bool {
+        error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE
+            && Instant::now() < self.until
+            && !crate::worker::termination_requested()
+    }
+}
+
+fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
+    // SAFETY: every i64 is a TimestampTz.
+    unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
 }
 
 fn ms(ns: f64) -> f64 {
@@ -164,7 +193,7 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
         let insert = format!(
             "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
                  latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
-             VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
         );
         let m = &sample.moments;
         run(
@@ -173,6 +202,7 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                 run_id.into(),
                 sample.elapsed_secs.into(),
                 sample.secs.into(),
+                timestamp(sample.at).into(),
                 sample.clients.cast_signed().into(),
                 m.count.cast_signed().into(),
                 sample.tps().into(),
@@ -204,6 +234,16 @@ pub struct Closing<'a> {
 
 /// Writes the results and the final status, all in one transaction.
 pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
+    let patience = Patience::new();
+    loop {
+        match finish_once(run_id, closing) {
+            Err(error) if patience.bears(&error) => {}
+            result => return result,
+        }
+    }
+}
+
+fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     let closing = std::panic::AssertUnwindSafe(closing);
     transaction(|| {
         hold_extension()?;
@@ -267,8 +307,6 @@ fn latencies(run_id: i64, script: usize, histogram: &Histogram) -> Result<(), Us
 }
 
 fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
-    // SAFETY: every i64 is a TimestampTz.
-    let first_at = unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(line.first_at), false) };
     run(
         "INSERT INTO bench.error_log (run_id, sqlstate, message, count, first_at) VALUES ($1, $2, $3, $4, $5)",
         &[
@@ -276,7 +314,7 @@ fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
             line.sqlstate.as_str().into(),
             line.message.as_str().into(),
             line.count.cast_signed().into(),
-            first_at.into(),
+            timestamp(line.first_at).into(),
         ],
     )
     .map(drop)

@@ -42,6 +42,8 @@ pub mod sqlstate {
     pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
     /// object_in_use
     pub const OBJECT_IN_USE: &str = "55006";
+    /// lock_not_available
+    pub const LOCK_NOT_AVAILABLE: &str = "55P03";
     /// object_not_in_prerequisite_state
     pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     /// query_canceled

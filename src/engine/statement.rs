@@ -234,7 +234,13 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
                 );
             }
         }
-        if count as usize != declared {
+        if (count as usize) < declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a variable cannot stand in this statement: it takes values only where an expression may be",
+            );
+        }
+        if count as usize > declared {
             error(
                 pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
                 c"a script's statement must not contain parameters ($1) of its own",
@@ -245,7 +251,10 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
         }
         let query: *mut pg_sys::Query =
             if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
-        if !query.is_null() {
+        if query.is_null() {
+            // Rules have made several statements of it, or none.
+            out.relation_count = usize::MAX / 2;
+        } else {
             out.command_type = (*query).commandType;
             // pg_stat_statements counts a prepared utility once, and then no more.
             if raw::is_plannable((*query).commandType) {

@@ -11,12 +11,14 @@ use crate::catalog::{fetch, transaction};
 use crate::shm::{Segment, TotalsOf};
 
 /// One reading.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Counters {
     inserted: i64,
     updated: i64,
     deleted: i64,
     index_scans: i64,
+    /// The indexes whose scans are counted.
+    indexes: Vec<pg_sys::Oid>,
     commits: i64,
     rollbacks: i64,
     /// Calls of the run's statements; `None` without pg_stat_statements.
@@ -36,10 +38,15 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             );
             Ok(fetch::<i64>(&sql, &[tables.clone().into()])?.unwrap_or_default())
         };
-        let index_scans = fetch::<i64>(
-            "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(indexrelid))::pg_catalog.int8 \
-             FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)",
+        let indexes = fetch::<Vec<pg_sys::Oid>>(
+            "SELECT pg_catalog.array_agg(indexrelid ORDER BY indexrelid) FROM pg_catalog.pg_index \
+             WHERE indrelid = ANY ($1)",
             &[tables.clone().into()],
+        )?
+        .unwrap_or_default();
+        let index_scans = fetch::<i64>(
+            "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS i",
+            &[indexes.clone().into()],
         )?;
         let of_database = |function: &str| -> Result<i64, UserError> {
             let database = pg_sys::Oid::from(spec.database_oid);
@@ -51,6 +58,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             updated: sum("pg_stat_get_tuples_updated")?,
             deleted: sum("pg_stat_get_tuples_deleted")?,
             index_scans: index_scans.unwrap_or_default(),
+            indexes,
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
             calls: statement_calls(spec, query_ids)?,
@@ -189,6 +197,9 @@ pub fn audit(
     };
     let rows = "rows of the fixture's tables, in all phases";
     let index_reason = tables_reason
+        .or_else(|| {
+            (before.indexes != after.indexes).then_some("the tables' indexes are not those of the beginning")
+        })
         .or_else(|| (!h.index_scans_known).then_some("a plan is not simple enough to tell its index scans"));
     let mut lines = vec![
         line("n_tup_ins", h.inserted, after.inserted - before.inserted, tables_reason, rows),

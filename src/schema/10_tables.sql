@@ -176,7 +176,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, '0: the only one');
         EXECUTE format('COMMENT ON COLUMN %s.elapsed IS %L', relation, 'End of the interval, in seconds since the phase began');
         EXECUTE format('COMMENT ON COLUMN %s.secs IS %L', relation, 'True length of the interval in seconds');
-        EXECUTE format('COMMENT ON COLUMN %s.at IS %L', relation, 'When the sample was written');
+        EXECUTE format('COMMENT ON COLUMN %s.at IS %L', relation, 'End of the interval');
         EXECUTE format('COMMENT ON COLUMN %s.clients IS %L', relation, 'Clients at work in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.transactions IS %L', relation, 'Transactions committed in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');

@@ -259,6 +259,8 @@ pub enum ClientState {
     Done = 3,
     /// Ended at an error, its statistics flushed.
     Aborted = 4,
+    /// Ended without a word, as the coordinator has found: by a termination.
+    Lost = 5,
 }
 
 /// Phases of a run, as an index of [`ClientSlot::totals`].
@@ -312,7 +314,8 @@ impl ClientSlot {
             1 => ClientState::Ready,
             2 => ClientState::Running,
             3 => ClientState::Done,
-            _ => ClientState::Aborted,
+            4 => ClientState::Aborted,
+            _ => ClientState::Lost,
         }
     }
 
@@ -320,9 +323,9 @@ impl ClientSlot {
         self.state.store(state as u32, Release);
     }
 
-    /// Ended, by itself or at an error.
+    /// Ended, in whatever way.
     pub fn is_over(&self) -> bool {
-        matches!(self.state(), ClientState::Done | ClientState::Aborted)
+        matches!(self.state(), ClientState::Done | ClientState::Aborted | ClientState::Lost)
     }
 
     /// Transactions ended so far, in all phases.

@@ -158,16 +158,30 @@ impl Watch {
     }
 }
 
-/// Whether this session holds, or waits before that one for, a lock that the other waits for.
+/// Whether the other session waits for a lock that this one holds, or for a session that does.
 fn is_blocked_by_me(pid: i32) -> bool {
-    // SAFETY: pg_blocking_pids reads shared lock tables only and returns an int4 array without
-    // NULLs, or raises an error, which leaves by the usual way.
-    unsafe {
-        let mine = pg_sys::MyProcPid;
-        let blockers: Option<Vec<i32>> =
-            pgrx::direct_function_call(pg_sys::pg_blocking_pids, &[Some(pg_sys::Datum::from(pid))]);
-        blockers.unwrap_or_default().contains(&mine)
+    // SAFETY: this process's own pid.
+    let mine = unsafe { pg_sys::MyProcPid };
+    let mut seen = vec![pid];
+    let mut next = 0;
+    while let Some(&waiting) = seen.get(next) {
+        next += 1;
+        // SAFETY: pg_blocking_pids reads shared lock tables only and returns an int4 array without
+        // NULLs, or raises an error, which leaves by the usual way.
+        let blockers: Option<Vec<i32>> = unsafe {
+            pgrx::direct_function_call(pg_sys::pg_blocking_pids, &[Some(pg_sys::Datum::from(waiting))])
+        };
+        for blocker in blockers.unwrap_or_default() {
+            if blocker == mine {
+                return true;
+            }
+            // 0 stands for a prepared transaction.
+            if blocker != 0 && !seen.contains(&blocker) {
+                seen.push(blocker);
+            }
+        }
     }
+    false
 }
 
 /// Ends this session if its client has gone, as the server does between the messages of one that

@@ -65,8 +65,8 @@ fn settle_in() -> Result<(), UserError> {
             (c"search_path", c"pg_catalog, pg_temp"),
             (c"default_transaction_read_only", c"off"),
             (c"default_transaction_isolation", c"read committed"),
-            // A lock on the results' tables must not hold up a stop or a shutdown for ever.
-            (c"lock_timeout", c"5s"),
+            // A lock on the results' tables must not hold up a stop or a shutdown.
+            (c"lock_timeout", c"1s"),
             // What was committed survives a crash of the server; no standby is waited for.
             (c"synchronous_commit", c"local"),
             (c"row_security", c"off"),
@@ -209,7 +209,12 @@ impl<'a> Run<'a> {
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
             if end_ns < timeline.measure_end_ns && now >= end_ns {
-                self.sampler.write_next()?;
+                self.sampler.read_next();
+                let next_end_ns = self.sampler.interval_end_ns();
+                // Writing may have to wait, reading not: first whatever is due.
+                if now < next_end_ns || next_end_ns >= timeline.measure_end_ns {
+                    self.sampler.write()?;
+                }
                 continue;
             }
             // Late wake-ups do no harm; the cap is for a stop that came without a latch.
@@ -230,7 +235,6 @@ impl<'a> Run<'a> {
 
     /// Whether every client has ended; counts those that ended without a word.
     fn all_over(&mut self) -> bool {
-        self.lost = 0;
         let mut over = true;
         for client in 0..self.segment.shape().clients {
             let slot = self.segment.slot(client);
@@ -238,6 +242,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             if crew::has_stopped(client) && !slot.is_over() {
+                slot.set_state(ClientState::Lost);
                 self.lost += 1;
             } else {
                 over = false;

@@ -136,13 +136,33 @@ unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
     unsafe { raw_handlers::SetLatch(pg_sys::MyLatch) };
 }
 
+/// A cancel means the same as a termination: the work as a whole is to end. But a lock timeout
+/// comes as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and is the statement's.
+unsafe extern "C-unwind" fn cancel_or_set_flag(signal: c_int) {
+    // SAFETY: what StatementCancelHandler does (tcop/postgres.c); the indicator is a plain read.
+    unsafe {
+        if raw_handlers::get_timeout_indicator(raw_handlers::LOCK_TIMEOUT, false) {
+            (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
+            (&raw mut pg_sys::InterruptPending).write_volatile(1);
+            raw_handlers::SetLatch(pg_sys::MyLatch);
+        } else {
+            set_termination_flag(signal);
+        }
+    }
+}
+
 /// Functions that serve as, or in, signal handlers: there no guard may stand around them.
 mod raw_handlers {
     use std::ffi::c_int;
+
+    /// LOCK_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
+    pub const LOCK_TIMEOUT: c_int = 2;
+
     unsafe extern "C-unwind" {
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         pub fn SetLatch(latch: *mut pgrx::pg_sys::Latch);
+        pub fn get_timeout_indicator(id: c_int, reset_indicator: bool) -> bool;
         #[cfg_attr(feature = "pg18", link_name = "pqsignal_be")]
         pub fn pqsignal(
             signal: c_int,
@@ -173,8 +193,7 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Pos
         };
         raw_handlers::pqsignal(libc::SIGTERM, Some(handler));
         if on_terminate == OnTerminate::Flag {
-            // A cancel means the same: the work as a whole is to end.
-            raw_handlers::pqsignal(libc::SIGINT, Some(handler));
+            raw_handlers::pqsignal(libc::SIGINT, Some(cancel_or_set_flag));
         }
         raw_handlers::pqsignal(libc::SIGHUP, Some(raw_handlers::SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();

@@ -1,14 +1,16 @@
 //! From the clients' intervals to samples: read, written down, added up.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 use bench_core::stats::{Histogram, Moments};
 use bench_core::timeline::Timeline;
+use pgrx::pg_sys;
 
 use super::{nap, now_ns, wake};
-use crate::catalog::recorder::{self, Sample};
+use crate::catalog::recorder::{self, Patience, Sample};
 use crate::shm::{ProgressFigures, Segment};
 
 const NS_PER_SEC: f64 = 1e9;
@@ -29,6 +31,17 @@ pub struct Sampler<'a> {
     /// The same of all scripts, summed up.
     pub moments: Moments,
     failed: u64,
+    /// Read and not yet written, oldest first.
+    unwritten: VecDeque<Unwritten>,
+    patience: Patience,
+    /// The same moment by the clients' clock and by the calendar.
+    began: (i64, i64),
+}
+
+/// A sample to be written, over the one whose interval ended at `replaces`.
+struct Unwritten {
+    sample: Sample,
+    replaces: Option<f64>,
 }
 
 impl<'a> Sampler<'a> {
@@ -44,12 +57,17 @@ impl<'a> Sampler<'a> {
             histograms: vec![Histogram::new(); segment.shape().scripts as usize],
             moments: Moments::default(),
             failed: 0,
+            unwritten: VecDeque::new(),
+            patience: Patience::new(),
+            began: (0, 0),
         }
     }
 
     /// The run begins.
     pub fn begin(&mut self, timeline: Timeline) {
         self.timeline = timeline;
+        // SAFETY: reads the clock.
+        self.began = (now_ns(), unsafe { pg_sys::GetCurrentTimestamp() });
     }
 
     /// The measuring ends earlier than planned.
@@ -62,12 +80,27 @@ impl<'a> Sampler<'a> {
         self.timeline.bounds(self.next_interval).1
     }
 
-    /// Reads the next interval from all clients and writes it down.
-    pub fn write_next(&mut self) -> Result<(), UserError> {
-        let end_ns = self.interval_end_ns();
-        let sample = self.read_interval(end_ns);
-        recorder::sample(self.run_id, &sample, None)?;
-        self.keep(sample);
+    /// Reads the next interval from all clients.
+    pub fn read_next(&mut self) {
+        let sample = self.read_interval(self.interval_end_ns());
+        self.announce(&sample);
+        self.last = Some(sample.clone());
+        self.unwritten.push_back(Unwritten { sample, replaces: None });
+    }
+
+    /// Writes what has been read. A lock on the tables of results only delays it, for a while:
+    /// reading goes on meanwhile, so that no client's ring of intervals overflows.
+    pub fn write(&mut self) -> Result<(), UserError> {
+        while let Some(next) = self.unwritten.front() {
+            match recorder::sample(self.run_id, &next.sample, next.replaces) {
+                Ok(()) => {
+                    self.unwritten.pop_front();
+                    self.patience = Patience::new();
+                }
+                Err(error) if self.patience.bears(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 
@@ -83,6 +116,7 @@ impl<'a> Sampler<'a> {
             in_warmup,
             elapsed_secs: (end_ns - origin) as f64 / NS_PER_SEC,
             secs: (end_ns - start_ns) as f64 / NS_PER_SEC,
+            at: self.began.1 + (end_ns - self.began.0) / 1000,
             clients: 0,
             failed: 0,
             retried: 0,
@@ -111,7 +145,8 @@ impl<'a> Sampler<'a> {
         sample
     }
 
-    fn keep(&mut self, sample: Sample) {
+    /// Adds a sample to the totals and shows it to those who wait.
+    fn announce(&mut self, sample: &Sample) {
         let progress = &self.segment.header().progress;
         progress.set_figures(ProgressFigures {
             elapsed_secs: sample.elapsed_secs,
@@ -129,7 +164,6 @@ impl<'a> Sampler<'a> {
         }
         progress.samples.fetch_add(1, Release);
         wake(self.segment.header().caller_pid.load(Relaxed));
-        self.last = Some(sample);
     }
 
     /// Reads and writes what is left of the intervals after the last client has ended. A rest
@@ -139,45 +173,58 @@ impl<'a> Sampler<'a> {
         let end = if planned_end == i64::MAX { now_ns() } else { planned_end };
         loop {
             let (start_ns, interval_end) = self.timeline.bounds(self.next_interval);
-            if start_ns >= end {
-                return self.write_stragglers(start_ns);
+            // Transactions that ended just after a stop, in an interval that the run no longer
+            // has, still count: they go to the last sample.
+            let is_past = start_ns >= end;
+            if is_past && !self.holds_next() {
+                break;
             }
-            let end_ns = interval_end.min(end);
+            let end_ns = if is_past { start_ns } else { interval_end.min(end) };
             let sample = self.read_interval(end_ns);
-            let short = sample.secs < self.shortest_secs;
-            match self.last.take() {
-                Some(mut last) if short && last.in_warmup == sample.in_warmup => {
-                    let elapsed = last.elapsed_secs;
-                    let alone = sample.clone();
-                    last.join(&sample);
-                    recorder::sample(self.run_id, &last, Some(elapsed))?;
-                    self.keep(alone);
-                }
-                _ => {
-                    recorder::sample(self.run_id, &sample, None)?;
-                    self.keep(sample);
-                }
+            if is_past || sample.secs < self.shortest_secs {
+                self.join(sample);
+            } else {
+                self.announce(&sample);
+                self.last = Some(sample.clone());
+                self.unwritten.push_back(Unwritten { sample, replaces: None });
+            }
+            if is_past {
+                break;
             }
         }
+        while !self.unwritten.is_empty() {
+            self.write()?;
+        }
+        Ok(())
     }
 
-    /// Transactions that ended just after a stop, in an interval that the run no longer has, still
-    /// count: they go to the last sample.
-    fn write_stragglers(&mut self, end_ns: i64) -> Result<(), UserError> {
+    /// Whether any client has counted into the interval that would be read next.
+    fn holds_next(&self) -> bool {
         let interval = self.next_interval;
-        let clients = 0..self.segment.shape().clients;
-        let any = |client| self.segment.cells(client, interval).iter().any(|cell| cell.holds(interval));
-        if !clients.into_iter().any(any) {
-            return Ok(());
+        (0..self.segment.shape().clients)
+            .any(|client| self.segment.cells(client, interval).iter().any(|cell| cell.holds(interval)))
+    }
+
+    /// Joins a short rest to the sample before it; the first of its phase stays alone.
+    fn join(&mut self, mut rest: Sample) {
+        match self.last.take() {
+            Some(mut last) if last.in_warmup == rest.in_warmup => {
+                let elapsed = last.elapsed_secs;
+                rest.elapsed_secs = rest.elapsed_secs.max(elapsed);
+                self.announce(&rest);
+                last.join(&rest);
+                self.last = Some(last.clone());
+                match self.unwritten.back_mut() {
+                    Some(unwritten) => unwritten.sample = last,
+                    None => self.unwritten.push_back(Unwritten { sample: last, replaces: Some(elapsed) }),
+                }
+            }
+            _ if rest.secs > 0.0 => {
+                self.announce(&rest);
+                self.last = Some(rest.clone());
+                self.unwritten.push_back(Unwritten { sample: rest, replaces: None });
+            }
+            last => self.last = last,
         }
-        let mut rest = self.read_interval(end_ns);
-        let Some(mut last) = self.last.take().filter(|last| last.in_warmup == rest.in_warmup) else {
-            return Ok(());
-        };
-        rest.elapsed_secs = last.elapsed_secs;
-        last.join(&rest);
-        recorder::sample(self.run_id, &last, Some(last.elapsed_secs))?;
-        self.keep(rest);
-        Ok(())
     }
 }

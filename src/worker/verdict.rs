@@ -27,9 +27,9 @@ pub struct Ending<'a> {
 pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
     if let Some(failure) = &ending.failure {
         let status = match ending.stop {
+            None | Some(StopReason::BlockedByCaller) if ending.measured => Status::Incomplete,
+            None | Some(StopReason::BlockedByCaller) => Status::Failed,
             Some(_) => Status::Canceled,
-            None if ending.measured => Status::Incomplete,
-            None => Status::Failed,
         };
         return (status, Some(failure.clone()));
     }
