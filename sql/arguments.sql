@@ -302,10 +302,10 @@ RESET ROLE;
 \set VERBOSITY default
 
 -- Handles of no run
-SELECT h, bench.run_is_live(h, 1) AS live, bench.status_of('running', h, 1) AS status,
+SELECT h, bench.status_of('running', h, 1) AS status,
        (SELECT count(*) FROM bench.run_progress(h, 1)) AS progress
 FROM unnest('{0, 1, -1, 4294967296, NULL}'::bigint[]) AS h;
-SELECT bench.run_is_live(1, NULL), bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
+SELECT bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
 
 -- Nothing came of any of these but the one good run
 SELECT status, count(*) FROM bench.run_log GROUP BY status ORDER BY status;

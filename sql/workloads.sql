@@ -145,9 +145,12 @@ SELECT bench.run('alices', transactions => 1) IS NOT NULL AS ran;
 RESET ROLE;
 GRANT regress_bench_alice TO regress_bench_bob;
 SET ROLE regress_bench_bob;
-SELECT bench.create_workload('alices', 'SELECT 3;', description => 'taken over');
+SELECT bench.create_workload('alices', 'SELECT 3;', description => 'by a member');
+-- it stays the owner's
 SELECT name, owner, script FROM bench.workloads WHERE NOT builtin;
-SET ROLE regress_bench_alice;
+RESET ROLE;
+REVOKE regress_bench_alice FROM regress_bench_bob;
+SET ROLE regress_bench_bob;
 SELECT bench.drop_workload('alices');
 RESET ROLE;
 -- a superuser has to take over what it wants to run

@@ -20,6 +20,12 @@ const ROWS: &str = "rows";
 /// 42704 with the known names; 42501 for a superuser before another role's script.
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let Some(workload) = catalog::workload(name)? else {
+        if name.contains(['@', ',']) {
+            return Err(UserError::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                "weighted mixes of workloads are not supported yet",
+            ));
+        }
         let known = catalog::workload_names()?.join(", ");
         return Err(UserError::new(
             sqlstate::UNDEFINED_OBJECT,
@@ -113,12 +119,27 @@ pub fn initial_values(spec: &RunSpec, client: u32) -> Vec<(String, Value)> {
     values
 }
 
+/// A fixture in a schema that the role may look into.
+fn check_usage(fixture: &FixtureSpec) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.has_schema_privilege($1, 'USAGE')";
+    if catalog::fetch::<bool>(sql, &[fixture.schema.as_str().into()])? == Some(true) {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for schema {}", fixture.schema),
+    )
+    .detail(format!("Fixture \"{}\" is in it.", fixture.name))
+    .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
+}
+
 /// The fixture for a workload, loaded first in its small default size if there is none.
 ///
 /// # Errors
 /// 42501 when only another role's is there and this role may not use it.
 pub fn find_fixture(name: &str) -> Result<FixtureSpec, UserError> {
     if let Some(found) = fixture::usable(name)? {
+        check_usage(&found)?;
         return Ok(found);
     }
     let rows = fixture::builtin(name)?.default_rows;

@@ -34,7 +34,7 @@ pub fn check_role() -> Result<(), UserError> {
     // SAFETY: this backend's own state.
     let oid = unsafe { pg_sys::GetUserId() };
     if catalog::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
-        return Ok(());
+        return check_connect();
     }
     Err(UserError::new(
         sqlstate::INVALID_AUTHORIZATION,
@@ -42,6 +42,21 @@ pub fn check_role() -> Result<(), UserError> {
     )
     .detail("Each client of a run is a new session of the calling role.")
     .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", settings::quote_identifier(&role))))
+}
+
+/// A database that the role may connect to.
+fn check_connect() -> Result<(), UserError> {
+    // SAFETY: this backend's own state.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    let sql = "SELECT pg_catalog.has_database_privilege($1, 'CONNECT')";
+    if catalog::fetch::<bool>(sql, &[database.into()])? == Some(true) {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for database \"{}\"", catalog::database_name()?),
+    )
+    .detail("Each client of a run is a new session of the calling role, which needs CONNECT."))
 }
 
 /// The role's own limit, which the server does not enforce for background workers.
@@ -60,7 +75,12 @@ pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
 }
 
 /// Locks of this very session that conflict with what the workload will take.
-pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserError> {
+pub fn check_own_locks(
+    tables: &[pg_sys::Oid],
+    needed: i32,
+    who_waits: &str,
+    hint: &str,
+) -> Result<(), UserError> {
     let held = catalog::as_owner(|| {
         catalog::read(|client| {
             let rows = client.select(
@@ -69,7 +89,8 @@ pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserEr
                    AND l.database = (SELECT oid FROM pg_catalog.pg_database \
                                      WHERE datname = pg_catalog.current_database()) \
                    AND (l.relation = ANY ($1) \
-                        OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)))",
+                        OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1))) \
+             ORDER BY l.relation = ANY ($1) DESC, l.relation",
                 None,
                 &[tables.to_vec().into()],
             )?;
@@ -86,10 +107,10 @@ pub fn check_own_locks(tables: &[pg_sys::Oid], needed: i32) -> Result<(), UserEr
         if unsafe { pg_sys::DoLockModesConflict(lock_mode(&mode), needed) } {
             return Err(UserError::new(
                 sqlstate::OBJECT_IN_USE,
-                format!("this session holds a lock on {relation} that the workload would wait for"),
+                format!("this session holds a lock on {relation} that {who_waits} would wait for"),
             )
             .detail(format!("Held: {mode}. The session would wait for the run, and the run for the session."))
-            .hint("Commit or roll back before the call, or use bench.start."));
+            .hint(hint));
         }
     }
     Ok(())

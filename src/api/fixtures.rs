@@ -51,7 +51,12 @@ pub fn load(
         if !catalog::acts_for(&existing.owner)? {
             return Err(not_yours(fixture, &existing.owner));
         }
-        super::checks::check_own_locks(&existing.tables, pg_sys::AccessExclusiveLock as i32)?;
+        super::checks::check_own_locks(
+            &existing.tables,
+            pg_sys::AccessExclusiveLock as i32,
+            "the load",
+            "Commit or roll back before the call.",
+        )?;
     }
     crew::check_slots(u64::from(spec.jobs) + 1)?;
     let release = horizon::can_release();
@@ -136,9 +141,7 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     }
     // As the caller, who owns the tables or acts for their owner.
     for table in fixture.tables {
-        let name =
-            catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?;
-        catalog::run(&format!("DROP TABLE {}", name.unwrap_or_default()), &[])?;
+        catalog::drop_table(table)?;
     }
     catalog::delete_fixture(&fixture.schema, &name)
 }

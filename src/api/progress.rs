@@ -99,7 +99,7 @@ type ProgressRow = (String, f64, Option<f64>, Option<f64>, Option<f64>, i64, i32
 
 fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     let header = segment.header();
-    if header.run_id.load(Acquire) != run_id || !is_under_way(segment) {
+    if !segment.is_of_run(run_id) || !is_under_way(segment) {
         return None;
     }
     let clients = segment.slots().filter(|slot| !slot.is_over()).count() as i32;

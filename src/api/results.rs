@@ -19,7 +19,8 @@ fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
                 sqlstate::INVALID_PARAMETER_VALUE,
                 format!("percentile value {p} is not between 0 and 1"),
             );
-            let as_share = p / 100.0;
+            // To twelve digits: 99.9 / 100 is not quite 0.999.
+            let as_share = (p * 1e10).round() / 1e12;
             return Err(if (0.0..=1.0).contains(&as_share) {
                 error.hint(format!("Use {as_share} for the {p}th percentile."))
             } else {
@@ -34,10 +35,9 @@ fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
 
 /// A run's status, 'crashed' included.
 pub fn status(run_id: i64) -> Result<String, UserError> {
-    catalog::as_owner(|| {
-        let sql = "SELECT bench.status_of(status, segment, run_id) FROM bench.run_log WHERE run_id = $1";
-        Ok(catalog::fetch::<String>(sql, &[run_id.into()])?.unwrap_or_default())
-    })
+    let handle = catalog::run_handle(run_id)?;
+    let status = super::runs::status_of(Some(handle.status), Some(handle.segment.into()), Some(run_id));
+    Ok(status.unwrap_or_default())
 }
 
 /// Says when a run is not what was asked for.

@@ -98,7 +98,12 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     if let Some(fixture) = &fixture {
         workload::check_rows(fixture, &checked)?;
         let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&t| t.into()).collect();
-        check_own_locks(&tables, lock_of(&scripts))?;
+        check_own_locks(
+            &tables,
+            lock_of(&scripts),
+            "the workload",
+            "Commit or roll back before the call, or use bench.start.",
+        )?;
     }
     let seed = options.seed.unwrap_or_else(random_seed);
     let spec = RunSpec {
@@ -200,7 +205,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
     }
     let deadline = timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs));
     let handle = catalog::run_handle(run_id)?;
-    let is_open = matches!(handle.status.as_str(), "starting" | "running");
+    let is_open = is_open(&handle.status);
     if is_open && is_standby() {
         return Err(UserError::new(
             sqlstate::READ_ONLY_SQL_TRANSACTION,
@@ -210,7 +215,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
     }
     if is_open && let Some(segment) = Segment::attach(handle.segment) {
         let release = horizon::can_release();
-        let mine = segment.header().run_id.load(Acquire) == run_id;
+        let mine = segment.is_of_run(run_id);
         if mine {
             if let Err(why) = release {
                 segment.header().horizon_held.store(1, Relaxed);
@@ -254,12 +259,12 @@ fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
         )
         .hint("Only members of its role and of pg_signal_backend may stop it."));
     }
-    if !matches!(handle.status.as_str(), "starting" | "running") {
+    if !is_open(&handle.status) {
         return Ok(false);
     }
     Ok(Segment::peek(handle.segment, |segment| {
         let header = segment.header();
-        if header.run_id.load(Acquire) != run_id || !is_under_way(segment) {
+        if !segment.is_of_run(run_id) || !is_under_way(segment) {
             return false;
         }
         ask_to_stop(header, StopReason::Requested);
@@ -272,17 +277,27 @@ fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     .unwrap_or(false))
 }
 
-/// Whether this run's coordinator is at work: what tells 'running' from 'crashed'.
+/// A run's status: what its row says, unless its coordinator is gone. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn run_is_live(segment: Option<i64>, run_id: Option<i64>) -> bool {
-    let (Some(segment), Some(run_id)) = (segment, run_id) else { return false };
-    if is_standby() {
-        // It cannot know, so the row stands as it is.
-        return true;
+pub fn status_of(status: Option<String>, segment: Option<i64>, run_id: Option<i64>) -> Option<String> {
+    let status = status?;
+    // A standby cannot know, so there the row stands as it is.
+    if !is_open(&status) || is_standby() {
+        return Some(status);
     }
-    Segment::peek(segment as u32, |segment| {
-        segment.header().run_id.load(Acquire) == run_id
-            && is_backend(segment.header().coordinator_pid.load(Acquire))
-    })
-    .unwrap_or(false)
+    let (segment, run_id) = (segment?, run_id?);
+    let is_at_work = |segment: &Segment| {
+        segment.is_of_run(run_id) && is_backend(segment.header().coordinator_pid.load(Acquire))
+    };
+    if Segment::peek(segment as u32, is_at_work) == Some(true) {
+        return Some(status);
+    }
+    // The row may have been read before the run ended well.
+    let latest = catalog::run_handle(run_id).or_raise().status;
+    Some(if is_open(&latest) { "crashed".to_owned() } else { latest })
+}
+
+/// Whether a row with this status has not been closed.
+fn is_open(status: &str) -> bool {
+    matches!(status, "starting" | "running")
 }

@@ -39,16 +39,15 @@ fn create(
     if let Some(fixture) = &fixture {
         fixture::builtin(fixture)?;
     }
+    let mut owner = catalog::current_role();
     if let Some(old) = catalog::workload(&name)? {
         check_owner(&old)?;
+        // SAFETY: looks up the current role.
+        if !unsafe { pgrx::pg_sys::superuser() } {
+            owner = old.owner;
+        }
     }
-    catalog::put_workload(
-        &name,
-        &catalog::current_role(),
-        fixture.as_deref(),
-        &script,
-        description.as_deref(),
-    )
+    catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())
 }
 
 /// Removes a workload. See the COMMENT ON.

@@ -160,11 +160,11 @@ fn spi_error(error: pgrx::spi::Error) -> UserError {
     internal(format!("unexpected SPI result: {error}"))
 }
 
-/// Reads with a snapshot of its own, for what workers commit while this session's statement runs
-/// has to be seen. No transaction id is assigned: one would hold back the xmin horizon.
+/// Reads with the latest snapshot, for what workers commit while this session's statement runs has
+/// to be seen, whatever its isolation level. No transaction id is assigned: one would hold back the xmin horizon.
 pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
-    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
     let result = Spi::connect(body).map_err(spi_error);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
@@ -185,6 +185,13 @@ pub fn fetch<T: FromDatum + IntoDatum>(
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
+}
+
+/// Drops a table, as the current role.
+pub fn drop_table(table: pg_sys::Oid) -> Result<(), UserError> {
+    let name = fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?
+        .unwrap_or_default();
+    run(&format!("DROP TABLE {name}"), &[]).map(drop)
 }
 
 /// A workload by its name.
@@ -221,6 +228,8 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
 }
 
 /// Stores a workload of this owner's, over an older one of the same name.
+///
+/// A member who replaces the owner's leaves it the owner's; a superuser takes it over.
 pub fn put_workload(
     name: &str,
     owner: &str,
@@ -350,6 +359,11 @@ pub fn current_role() -> String {
     unsafe {
         CStr::from_ptr(pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false)).to_string_lossy().into_owned()
     }
+}
+
+/// The name of this session's database.
+pub fn database_name() -> Result<String, UserError> {
+    Ok(fetch::<String>("SELECT pg_catalog.current_database()::pg_catalog.text", &[])?.unwrap_or_default())
 }
 
 /// How to find the coordinator of a run that may be under way.

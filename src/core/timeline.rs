@@ -77,8 +77,8 @@ impl Timeline {
         }
     }
 
-    /// Begin and end `[begin, end)` of an interval, ns. For an interval past the last one both are at or after
-    /// the measurement's end.
+    /// Begin and end `[begin, end)` of an interval, ns. For an interval past the last one both are the
+    /// measurement's end.
     pub fn bounds(&self, interval: u32) -> (i64, i64) {
         let (part_start_ns, part_end_ns, intervals, index) = if self.is_warmup(interval) {
             (self.warmup_start_ns, self.measure_start_ns, self.warmup_intervals, interval)
@@ -86,6 +86,9 @@ impl Timeline {
             let index = interval - self.warmup_intervals;
             (self.measure_start_ns, self.measure_end_ns, self.measured_intervals, index)
         };
+        if index >= intervals {
+            return (part_end_ns, part_end_ns);
+        }
         let start_of =
             |index: u32| part_start_ns.saturating_add(self.interval_ns.saturating_mul(i64::from(index)));
         let start_ns = start_of(index);

@@ -278,7 +278,9 @@ impl Session {
                 destroy(receiver);
             }
             counters.rows.add(completion.nprocessed);
-            counters.index_scans_unknown.store(1, Relaxed);
+            if !statement.touches_no_table {
+                counters.index_scans_unknown.store(1, Relaxed);
+            }
             raw::PortalDrop(portal, false);
         }
     }

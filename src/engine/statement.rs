@@ -39,6 +39,8 @@ pub struct Statement {
     /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
     texts: Vec<Option<CString>>,
     pub(super) needs_snapshot: bool,
+    /// BEGIN and its like, and SET.
+    pub(super) touches_no_table: bool,
     /// A `CmdType` of the server's; 0 where rules make several statements of it.
     pub command_type: u32,
     /// The server's query identifier; 0 where it computes none.
@@ -72,6 +74,7 @@ impl Statement {
             params,
             needs_snapshot,
             command_type,
+            touches_no_table,
             query_id,
             relations,
             relation_count,
@@ -96,6 +99,7 @@ impl Statement {
             parameters,
             texts,
             needs_snapshot,
+            touches_no_table,
             command_type,
             query_id,
             relations,
@@ -171,6 +175,7 @@ struct Prepared {
     params: pg_sys::ParamListInfo,
     needs_snapshot: bool,
     command_type: u32,
+    touches_no_table: bool,
     query_id: u64,
     relations: [u32; 16],
     /// Above the array's length: too many.
@@ -184,6 +189,7 @@ impl Default for Prepared {
             params: std::ptr::null_mut(),
             needs_snapshot: false,
             command_type: 0,
+            touches_no_table: false,
             query_id: 0,
             relations: [0; 16],
             relation_count: 0,
@@ -260,9 +266,13 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             if raw::is_plannable((*query).commandType) {
                 out.query_id = (*query).queryId as u64;
             }
-            // These change rows in ways that the number of processed rows does not tell.
-            if (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE {
+            out.touches_no_table =
+                (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !changes_rows_in_several_ways(query);
+            if changes_rows_in_several_ways(query) {
                 out.relation_count = usize::MAX / 2;
+            }
+            if raw::is_plannable((*query).commandType) {
+                check_permissions(query);
             }
             for index in 0..list_length((*query).rtable) as usize {
                 let entry: *mut pg_sys::RangeTblEntry =
@@ -287,6 +297,10 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             true,
         );
         raw::SaveCachedPlan(plan_source);
+        // Functions and types of users' making: what they read and write cannot be seen from here.
+        if list_length((*plan_source).invalItems) > 0 {
+            out.relation_count = usize::MAX / 2;
+        }
         pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
         let params = raw::makeParamList(count);
         for index in 0..count as usize {
@@ -300,6 +314,48 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
         out.needs_snapshot = needs_snapshot;
         raw::CommitTransactionCommand();
         pg_sys::debug_query_string = std::ptr::null();
+    }
+}
+
+/// Whether the number of processed rows does not tell which rows a statement inserts, updates and
+/// deletes. A utility command may do anything, but for those that touch no table.
+///
+/// # Safety
+/// A live query.
+unsafe fn changes_rows_in_several_ways(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: by the caller; tags say what the nodes are.
+    unsafe {
+        let upsert = !(*query).onConflict.is_null()
+            && (*(*query).onConflict).action == pg_sys::OnConflictAction::ONCONFLICT_UPDATE;
+        let utility = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_VariableSetStmt;
+        (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE || upsert || utility
+    }
+}
+
+/// Raises the server's own error for a table that the role may not use, as the executor would at
+/// the first execution: a run that cannot work is to fail before it begins.
+///
+/// # Safety
+/// Inside a trap, with a query whose relations are locked.
+unsafe fn check_permissions(query: *mut pg_sys::Query) {
+    unsafe extern "C-unwind" {
+        #[cfg(feature = "pg15")]
+        fn ExecCheckRTPerms(range_table: *mut pg_sys::List, ereport_on_violation: bool) -> bool;
+        #[cfg(not(feature = "pg15"))]
+        fn ExecCheckPermissions(
+            range_table: *mut pg_sys::List,
+            rteperminfos: *mut pg_sys::List,
+            ereport_on_violation: bool,
+        ) -> bool;
+    }
+    // SAFETY: by the caller; what InitPlan does (executor/execMain.c).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        ExecCheckRTPerms((*query).rtable, true);
+        #[cfg(not(feature = "pg15"))]
+        ExecCheckPermissions((*query).rtable, (*query).rteperminfos, true);
     }
 }
 

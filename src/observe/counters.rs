@@ -19,6 +19,8 @@ pub struct Counters {
     index_scans: i64,
     /// The indexes whose scans are counted.
     indexes: Vec<pg_sys::Oid>,
+    /// Whether triggers or rules do what the statements do not show.
+    side_effects: bool,
     commits: i64,
     rollbacks: i64,
     /// Calls of the run's statements; `None` without pg_stat_statements.
@@ -48,6 +50,10 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS i",
             &[indexes.clone().into()],
         )?;
+        let side_effects = fetch::<bool>(
+            "SELECT pg_catalog.bool_or(relhastriggers OR relhasrules) FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
+            &[tables.clone().into()],
+        )?;
         let of_database = |function: &str| -> Result<i64, UserError> {
             let database = pg_sys::Oid::from(spec.database_oid);
             Ok(fetch::<i64>(&format!("SELECT pg_catalog.{function}($1)"), &[database.into()])?
@@ -59,6 +65,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             deleted: sum("pg_stat_get_tuples_deleted")?,
             index_scans: index_scans.unwrap_or_default(),
             indexes,
+            side_effects: side_effects.unwrap_or_default(),
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
             calls: statement_calls(spec, query_ids)?,
@@ -176,11 +183,16 @@ pub fn audit(
     all_flushed: bool,
 ) -> Vec<AuditLine> {
     let h = harness(segment);
+    let untracked = segment.header().untracked.load(Relaxed);
     let trouble = h.failed + h.retries + h.errors > 0;
     let tables_reason = if spec.fixture.is_none() {
         Some("the workload has no fixture whose tables could be watched")
+    } else if untracked & 1 != 0 {
+        Some("track_counts is off in the clients' sessions")
+    } else if before.side_effects || after.side_effects {
+        Some("the tables have triggers or rules")
     } else if !h.inside {
-        Some("a statement touches other tables, or changes rows in more ways than one")
+        Some("a statement does more than read or change the fixture's tables directly")
     } else if trouble {
         Some("work that was rolled back counts on the server as well")
     } else if !all_flushed {
@@ -252,7 +264,8 @@ pub fn audit(
     if let (Some(before), Some(after)) = (before.calls, after.calls) {
         let not_judged = trouble
             .then_some("executions that failed are not calls")
-            .or((!all_flushed).then_some("a client was lost"));
+            .or((!all_flushed).then_some("a client was lost"))
+            .or((untracked & 2 != 0).then_some("pg_stat_statements.track is none in the clients' sessions"));
         lines.push(line(
             "pg_stat_statements.calls",
             h.calls,

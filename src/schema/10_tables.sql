@@ -57,6 +57,8 @@ COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second, witho
 COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included';
 COMMENT ON COLUMN bench.fixtures.index_bytes IS 'Bytes of the indexes after the load';
 
+-- No foreign keys between the tables of results: only the recorder writes them, and a parallel
+-- restore of an extension's tables does not know their order.
 CREATE SEQUENCE bench.run_id_seq;
 
 CREATE TABLE bench.run_log (
@@ -102,7 +104,7 @@ COMMENT ON SEQUENCE bench.run_id_seq IS 'Ids of runs';
 COMMENT ON TABLE bench.run_log IS 'What the recorder writes of each run; read bench.runs and bench.summary';
 
 CREATE TABLE bench.samples (
-    run_id            bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    run_id            bigint NOT NULL,
     node              int NOT NULL DEFAULT 0,
     elapsed           double precision NOT NULL,
     secs              double precision NOT NULL,
@@ -124,12 +126,11 @@ CREATE TABLE bench.samples (
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval. A transaction belongs to the interval in which it ended, by its own client''s clock.';
-CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL,
-    FOREIGN KEY (run_id) REFERENCES bench.run_log ON DELETE CASCADE);
+CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL);
 COMMENT ON TABLE bench.warmup_samples IS 'The same as bench.samples, of the warm-up: elapsed counts from its begin';
 
 CREATE TABLE bench.latencies (
-    run_id  bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    run_id  bigint NOT NULL,
     node    int NOT NULL DEFAULT 0,
     script  int NOT NULL,
     low_ms  double precision NOT NULL,
@@ -146,7 +147,7 @@ COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milli
 COMMENT ON COLUMN bench.latencies.count IS 'Transactions in the bucket';
 
 CREATE TABLE bench.error_log (
-    run_id   bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    run_id   bigint NOT NULL,
     node     int NOT NULL DEFAULT 0,
     sqlstate text NOT NULL,
     message  text NOT NULL,
@@ -157,7 +158,7 @@ CREATE TABLE bench.error_log (
 COMMENT ON TABLE bench.error_log IS 'What the recorder writes of each run''s errors; read bench.errors';
 
 CREATE TABLE bench.audit_log (
-    run_id  bigint NOT NULL REFERENCES bench.run_log ON DELETE CASCADE,
+    run_id  bigint NOT NULL,
     counter text NOT NULL,
     harness bigint,
     server  bigint,

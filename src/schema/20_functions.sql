@@ -72,13 +72,8 @@ CREATE FUNCTION bench.stop(run_id bigint)
 COMMENT ON FUNCTION bench.stop IS
 'Ends a run within a second; what was measured stays. False when it was not under way. For members of the run''s role and of pg_signal_backend.';
 
-CREATE FUNCTION bench.run_is_live(segment bigint, run_id bigint)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_is_live_wrapper';
-COMMENT ON FUNCTION bench.run_is_live IS 'Whether the coordinator of a run is at work.';
-
 CREATE FUNCTION bench.status_of(status text, segment bigint, run_id bigint)
-    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE sql
-    RETURN CASE WHEN status IN ('starting', 'running') AND NOT bench.run_is_live(segment, run_id) THEN 'crashed' ELSE status END;
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_of_wrapper';
 COMMENT ON FUNCTION bench.status_of IS 'A run''s status: crashed where its coordinator is gone and could not write down the end.';
 
 CREATE FUNCTION bench.run_progress(segment bigint, run_id bigint)

@@ -122,14 +122,14 @@ COMMENT ON COLUMN bench.progress.clients IS 'Clients at work';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
 SELECT a.run_id, a.counter, a.harness, a.server, a.harness - a.server AS difference,
-       CASE WHEN a.judged AND o.run_id IS NULL THEN a.harness = a.server END AS ok,
-       CASE WHEN a.judged AND o.run_id IS NOT NULL
-            THEN format('run %s worked on the same fixture at the same time', o.run_id) ELSE a.reason END AS reason
+       CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
+       CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
+            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
 FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
 LEFT JOIN LATERAL (
     SELECT min(x.run_id) AS run_id FROM bench.run_log x
-    WHERE x.run_id <> a.run_id AND x.fixture = r.fixture
+    WHERE x.run_id <> a.run_id AND (x.fixture = r.fixture OR x.workload = r.workload)
       AND x.started_at < r.finished_at AND coalesce(x.finished_at, 'infinity') > r.started_at
 ) o ON true
 WHERE bench.is_visible(r.role);

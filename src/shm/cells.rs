@@ -95,6 +95,8 @@ pub struct Header {
     pub magic: AtomicU64,
     pub run_id: AtomicI64,
     pub coordinator_pid: AtomicI32,
+    /// OID of the database that the run belongs to: another's run may have the same id.
+    pub database: AtomicU32,
     /// The session inside bench.run; 0 when nobody waits from the start.
     pub caller_pid: AtomicI32,
     pub clients: AtomicU32,
@@ -115,6 +117,9 @@ pub struct Header {
     pub interruptible: AtomicU32,
     /// Server defaults that a session would honour and the engine does not: bits of `engine::defaults`.
     pub unserved: AtomicU32,
+    /// 1 when the clients' track_counts is off; 2, added to it: when pg_stat_statements leaves out
+    /// their statements.
+    pub untracked: AtomicU32,
     pub timeline: SharedTimeline,
     pub progress: Progress,
     /// A `UserError` as JSON, when the run as a whole failed.

@@ -86,6 +86,8 @@ impl Segment {
         header.commands.store(shape.commands, Relaxed);
         header.ring.store(shape.ring, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
+        // SAFETY: this backend's own state.
+        header.database.store(unsafe { pg_sys::MyDatabaseId }.to_u32(), Relaxed);
         header.magic.store(MAGIC, Release);
         segment
     }
@@ -148,6 +150,14 @@ impl Segment {
             };
             (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
         }
+    }
+
+    /// Whether this is the segment of that run of this database.
+    pub fn is_of_run(&self, run_id: i64) -> bool {
+        // SAFETY: this backend's own state.
+        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+        let header = self.header();
+        header.run_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
     }
 
     /// What others attach by.

@@ -76,6 +76,10 @@ fn work(post: &Post) -> Result<(), SqlError> {
     prepare_session(&session, &spec)?;
     if post.index == 0 {
         header.unserved.store(unserved::on_by_default(), Relaxed);
+        let is = |name: &str, value: &str| crate::settings::current(name).as_deref() == Some(value);
+        let untracked =
+            u32::from(is("track_counts", "off")) | (u32::from(is("pg_stat_statements.track", "none")) << 1);
+        header.untracked.store(untracked, Relaxed);
     }
     let mut client = compile(post, &spec, session)?;
     client.session.report_idle();
@@ -209,7 +213,7 @@ impl Client<'_> {
                 }
             }
             // A warm-up's transactions are beyond those that were asked for.
-            if start_ns >= measure_start_ns {
+            if end_ns >= measure_start_ns {
                 left -= 1;
             }
             start_ns = end_ns;

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 /// Why the horizon cannot be released; `Ok` when it can.
 ///
 /// Released only where the call stands in a top-level SELECT that reads no relation, in READ
-/// COMMITTED, with no cursor open and no transaction id assigned.
+/// COMMITTED, with no other snapshot registered and no transaction id assigned.
 pub fn can_release() -> Result<(), &'static str> {
     // SAFETY: reads of this backend's own state. ActivePortal, if any, is the portal that is
     // executing this very call; its statements and range table live as long as it.
@@ -24,8 +24,12 @@ pub fn can_release() -> Result<(), &'static str> {
         if !at_top_level() {
             return Err("the call stands inside a function or procedure");
         }
-        if !pg_sys::ThereAreNoReadyPortals() {
-            return Err("a cursor is open");
+        // One registered snapshot is the statement's own; the catalogs' is taken again on demand.
+        pg_sys::InvalidateCatalogSnapshot();
+        if !pg_sys::ThereAreNoPriorRegisteredSnapshots() {
+            return Err(
+                "the session holds an older snapshot: an open cursor's, an exported one or a large object's",
+            );
         }
         let portal = pg_sys::ActivePortal;
         if portal.is_null() || !selects_from_no_relation((*portal).stmts) {

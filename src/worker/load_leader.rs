@@ -68,7 +68,7 @@ fn load(post: &Post) -> Result<(), UserError> {
         // follows.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         // The first error is the one to tell; a leftover is removed by the next load as well.
-        let _ = session.run(&format!("DROP TABLE IF EXISTS {}", spec.staging_table()));
+        let _ = catalog::transaction(|| drop_staging(&spec));
     }
     result
 }
@@ -76,9 +76,8 @@ fn load(post: &Post) -> Result<(), UserError> {
 fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserError> {
     let began = Instant::now();
     let staging = spec.staging_table();
+    catalog::transaction(|| create_staging(spec))?;
     let mut run = |sql: &str| session.run(sql).map_err(user_error);
-    run(&format!("DROP TABLE IF EXISTS {staging}"))?;
-    run(&spec.create_sql()?)?;
     if spec.rows > 0 {
         insert_rows(post, spec)?;
     }
@@ -90,6 +89,45 @@ fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserE
     run(&format!("VACUUM (ANALYZE) {staging}"))?;
     check_stop(&post.segment)?;
     catalog::transaction(|| put_in_place(spec, load_secs))
+}
+
+/// What tells a table of ours from one that happens to have its name.
+const STAGING_MARK: &str = "pgbench_ext: being loaded";
+
+/// Makes the staging table, in place of one that an interrupted load has left.
+fn create_staging(spec: &LoadSpec) -> Result<(), UserError> {
+    let staging = spec.staging_table();
+    let mark = catalog::fetch::<String>(
+        "SELECT coalesce(pg_catalog.obj_description(pg_catalog.to_regclass($1), 'pg_class'), '') \
+         WHERE pg_catalog.to_regclass($1) IS NOT NULL",
+        &[staging.as_str().into()],
+    )?;
+    match mark.as_deref() {
+        None => {}
+        Some(STAGING_MARK) => {
+            catalog::run(&format!("DROP TABLE {staging}"), &[])?;
+        }
+        Some(_) => return Err(in_the_way(&staging)),
+    }
+    catalog::run(&spec.create_sql()?, &[])?;
+    catalog::run(&format!("COMMENT ON TABLE {staging} IS '{STAGING_MARK}'"), &[]).map(drop)
+}
+
+/// Removes what a failed load has made.
+fn drop_staging(spec: &LoadSpec) -> Result<(), UserError> {
+    let marked = catalog::fetch::<bool>(
+        "SELECT pg_catalog.obj_description(pg_catalog.to_regclass($1), 'pg_class') = $2",
+        &[spec.staging_table().into(), STAGING_MARK.into()],
+    )?;
+    if marked == Some(true) {
+        catalog::run(&format!("DROP TABLE {}", spec.staging_table()), &[])?;
+    }
+    Ok(())
+}
+
+fn in_the_way(relation: &str) -> UserError {
+    UserError::new(sqlstate::WRONG_OBJECT_TYPE, format!("relation {relation} exists and is not a fixture"))
+        .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.")
 }
 
 /// Launches the loaders and waits for them.
@@ -159,20 +197,25 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
         ));
     }
     let known = catalog::fixtures(&spec.name)?.into_iter().find(|f| f.schema == spec.schema);
-    match known {
-        Some(fixture) if !catalog::acts_for(&fixture.owner)? => Err(not_yours(&spec.name, &fixture.owner)),
-        Some(_) => Ok(()),
-        None => {
-            let there = "SELECT pg_catalog.to_regclass($1) IS NOT NULL";
-            if catalog::fetch::<bool>(there, &[spec.table().into()])? == Some(true) {
-                return Err(UserError::new(
-                    sqlstate::WRONG_OBJECT_TYPE,
-                    format!("relation {} exists and is not a fixture", spec.table()),
-                )
-                .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'."));
-            }
-            Ok(())
-        }
+    if let Some(fixture) = &known
+        && !catalog::acts_for(&fixture.owner)?
+    {
+        return Err(not_yours(&spec.name, &fixture.owner));
+    }
+    replaceable_tables(spec).map(drop)
+}
+
+/// The fixture's tables that are still there, which the load replaces.
+///
+/// # Errors
+/// 42809 when a relation that is none of them has the name.
+fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let known = catalog::fixtures(&spec.name)?.into_iter().find(|f| f.schema == spec.schema);
+    let tables = known.map(|f| f.tables).unwrap_or_default();
+    let there = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
+    match catalog::fetch::<pg_sys::Oid>(there, &[spec.table().into()])? {
+        Some(relation) if !tables.contains(&relation) => Err(in_the_way(&spec.table())),
+        _ => Ok(tables),
     }
 }
 
@@ -187,7 +230,9 @@ pub fn not_yours(name: &str, owner: &str) -> UserError {
 
 /// Drops what the fixture had, gives the staging table its name, and registers it.
 fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
-    catalog::run(&format!("DROP TABLE IF EXISTS {}", spec.table()), &[])?;
+    for table in replaceable_tables(spec)? {
+        catalog::drop_table(table)?;
+    }
     let renamed = quote_identifier(&spec.name);
     let oid = catalog::fetch::<pg_sys::Oid>(
         "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid",
@@ -220,5 +265,6 @@ fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
         catalog::run(&sql, &[])?;
     }
     catalog::run(&format!("ALTER TABLE {} RENAME TO {renamed}", spec.staging_table()), &[])?;
+    catalog::run(&format!("COMMENT ON TABLE {} IS NULL", spec.table()), &[])?;
     catalog::put_fixture(spec, &[oid], load_secs)
 }

@@ -53,7 +53,7 @@ pub struct Sql {
     pub source: String,
     /// For the server: `$n` for each variable, and no semicolon.
     pub text: String,
-    /// The variables: `$1` is `parameters[0]`. None is twice in it.
+    /// The variables: `$1` is `parameters[0]`; one for each mention.
     pub parameters: Vec<VariableId>,
 }
 
@@ -161,14 +161,11 @@ fn sql(
     let mut parameters = Vec::new();
     let mut copied = range.start;
     for name in variables {
-        let id = symbols.intern(&place.text[name.clone()]);
-        let position = parameters.iter().position(|&other| other == id).unwrap_or_else(|| {
-            parameters.push(id);
-            parameters.len() - 1
-        });
+        // As pgbench, one parameter for each mention: their types may differ.
+        parameters.push(symbols.intern(&place.text[name.clone()]));
         // The colon stands before the name.
         text.push_str(&place.text[copied..name.start - 1]);
-        text.push_str(&format!("${}", position + 1));
+        text.push_str(&format!("${}", parameters.len()));
         copied = name.end;
     }
     text.push_str(trim_end(&place.text[copied..text_end]));

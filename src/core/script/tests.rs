@@ -71,10 +71,10 @@ fn tpcb_like_runs_its_meta_commands() {
 }
 
 #[test]
-fn a_variable_has_one_parameter_however_often_it_appears() {
+fn each_mention_of_a_variable_is_a_parameter() {
     let (text, names) = statement("SELECT :b::int, :a, :b, ':a' /* :a */;");
-    assert_eq!(text, "SELECT $1::int, $2, $1, ':a' /* :a */");
-    assert_eq!(names, ["b", "a"]);
+    assert_eq!(text, "SELECT $1::int, $2, $3, ':a' /* :a */");
+    assert_eq!(names, ["b", "a", "b"]);
     assert_eq!(statement("SELECT 1 ;").0, "SELECT 1");
     assert_eq!(statement("SELECT :é").0, "SELECT $1");
 }
