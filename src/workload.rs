@@ -26,12 +26,8 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
                 "weighted mixes of workloads are not supported yet",
             ));
         }
-        let known = catalog::workload_names()?.join(", ");
-        return Err(UserError::new(
-            sqlstate::UNDEFINED_OBJECT,
-            format!("workload \"{name}\" does not exist"),
-        )
-        .hint(format!("Known workloads: {known}.")));
+        let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
+        return Err(error.hint(known()?));
     };
     // SAFETY: looks up the current role.
     if !workload.builtin && unsafe { pg_sys::superuser() } && !catalog::is_superuser(&workload.owner)? {
@@ -44,6 +40,15 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         ));
     }
     Ok(workload)
+}
+
+/// The error for a workload that is NULL.
+pub fn missing() -> Result<UserError, UserError> {
+    Ok(UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, "workload must not be null").hint(known()?))
+}
+
+fn known() -> Result<String, UserError> {
+    Ok(format!("Known workloads: {}.", catalog::workload_names()?.join(", ")))
 }
 
 /// What a look at the scripts of a run has found.

@@ -8,6 +8,7 @@ use crate::{catalog, settings};
 
 /// A server that can be written to.
 pub fn check_server() -> Result<(), UserError> {
+    check_encoding()?;
     let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
     if is_standby() {
         return Err(read_only("a standby cannot run a benchmark: its results could not be written")
@@ -19,6 +20,20 @@ pub fn check_server() -> Result<(), UserError> {
             .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
     }
     Ok(())
+}
+
+/// Scripts and messages travel between the processes as UTF-8.
+pub fn check_encoding() -> Result<(), UserError> {
+    const SQL_ASCII: i32 = 0;
+    const UTF8: i32 = 6;
+    // SAFETY: reads this backend's own state.
+    match unsafe { pg_sys::GetDatabaseEncoding() } {
+        SQL_ASCII | UTF8 => Ok(()),
+        _ => Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            "benchmarks run only in databases with encoding UTF8 or SQL_ASCII",
+        )),
+    }
 }
 
 /// Whether this server replays another's WAL: then the runs it knows of are that other's.

@@ -46,7 +46,9 @@ pub fn load(
     super::checks::check_server()?;
     super::checks::check_role()?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
-    let existing = catalog::fixtures(fixture)?.into_iter().find(|f| f.schema == spec.schema);
+    let existing =
+        catalog::fixtures(fixture)?.into_iter().find(|f| f.schema == spec.schema && !f.tables.is_empty());
+    catalog::check_schema_owner(&spec.schema)?;
     if let Some(existing) = existing {
         if !catalog::acts_for(&existing.owner)? {
             return Err(not_yours(fixture, &existing.owner));

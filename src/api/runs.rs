@@ -85,6 +85,9 @@ run_function!(
 
 /// Everything that can be found wrong before any worker is started.
 fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
+    if arguments.workload.is_none() {
+        return Err(workload::missing()?);
+    }
     let options = RunOptions::new(arguments)?;
     check_server()?;
     let workload = workload::find(&options.workload)?;
@@ -218,13 +221,15 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         let mine = segment.is_of_run(run_id);
         if mine {
             if let Err(why) = release {
-                segment.header().horizon_held.store(1, Relaxed);
+                if catalog::is_member(&handle.role)? {
+                    segment.header().horizon_held.store(1, Relaxed);
+                }
                 warn(
                     format!("this call holds back the xmin horizon while it waits, because {why}"),
                     "Call bench.wait as a statement of its own.",
                 );
             }
-            let mut watch = Watch::new(release.is_ok());
+            let mut watch = Watch::new(release.is_ok(), false);
             while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                 watch.pause(&segment);
             }
@@ -293,8 +298,8 @@ pub fn status_of(status: Option<String>, segment: Option<i64>, run_id: Option<i6
         return Some(status);
     }
     // The row may have been read before the run ended well.
-    let latest = catalog::run_handle(run_id).or_raise().status;
-    Some(if is_open(&latest) { "crashed".to_owned() } else { latest })
+    let latest = catalog::run_handle(run_id).map(|handle| handle.status);
+    Some(latest.ok().filter(|latest| !is_open(latest)).unwrap_or("crashed".to_owned()))
 }
 
 /// Whether a row with this status has not been closed.

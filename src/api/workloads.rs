@@ -26,6 +26,7 @@ fn create(
     fixture: Option<String>,
     description: Option<String>,
 ) -> Result<(), UserError> {
+    super::checks::check_encoding()?;
     let name = required("name", name)?;
     let script = required("script", script)?;
     if name.is_empty() || name.len() > 63 || name.contains(['@', ',']) {

@@ -86,6 +86,10 @@ pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, Use
         let result = body();
         pg_sys::SetUserIdAndSecContext(role, context);
         pg_sys::AtEOXact_GUC(true, level);
+        // Not until the transaction ends: a caller that waits for its run must not stand in the
+        // way of what waits for this table, and so of its own recorder. What was written keeps
+        // the locks of its own tables.
+        pg_sys::UnlockRelationOid(table, pg_sys::AccessShareLock as i32);
         result
     }
 }
@@ -328,6 +332,46 @@ pub fn is_superuser(role: &str) -> Result<bool, UserError> {
     let sql =
         "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
     Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
+}
+
+/// A superuser's workers must not work in a schema of somebody else: its owner can drop any table
+/// in it, and put one with triggers in its place.
+///
+/// # Errors
+/// 42501; never for other roles, nor for a schema that does not exist.
+pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
+    // SAFETY: looks up the current role.
+    if !unsafe { pg_sys::superuser() } {
+        return Ok(());
+    }
+    let owner = fetch::<String>(
+        "SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r \
+         ON r.oid OPERATOR(pg_catalog.=) n.nspowner \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
+        &[schema.into()],
+    )?;
+    match owner {
+        None => Ok(()),
+        Some(owner) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("schema \"{schema}\" belongs to role \"{owner}\", which could have a superuser run triggers"),
+        )
+        .hint(format!(
+            "SET ROLE to its owner before the call, load into another schema, or ALTER SCHEMA {} OWNER TO CURRENT_USER.",
+            crate::settings::quote_identifier(schema)
+        ))),
+    }
+}
+
+/// Whether the tables belong to superusers.
+pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
+    let others = fetch::<i64>(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r \
+         ON r.oid OPERATOR(pg_catalog.=) c.relowner \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT r.rolsuper",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(others == Some(0))
 }
 
 /// Whether the current role has the privileges of the named one: is it, is its member, or is a

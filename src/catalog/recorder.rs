@@ -3,6 +3,7 @@
 //! Each function is a transaction of its own, so that what was measured stays whatever comes
 //! after. The extension is held by a lock meanwhile, see [`super::hold_extension`].
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
@@ -12,7 +13,7 @@ use bench_core::stats::moments::Moments;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, Spi, pg_sys};
 
-use super::{hold_extension, run, spi_error, transaction};
+use super::{run, spi_error, transaction};
 
 /// How a run ended, or stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,26 @@ pub struct AuditLine {
     pub reason: String,
 }
 
+thread_local! {
+    /// The extension's table of runs as it was at the run's beginning.
+    static RUN_LOG: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
+}
+
+/// Holds the extension, the very one that the run began with.
+fn hold() -> Result<(), UserError> {
+    let table = super::hold_extension()?;
+    match RUN_LOG.get() {
+        Some(first) if first != table => Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            "extension \"pgbench_ext\" was dropped during the run",
+        )),
+        _ => {
+            RUN_LOG.set(Some(table));
+            Ok(())
+        }
+    }
+}
+
 /// How long the recorder bears with a lock on the tables of results.
 pub struct Patience {
     until: Instant,
@@ -126,7 +147,7 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 /// Writes the row of a run that is about to start; its id.
 pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
     transaction(|| {
-        hold_extension()?;
+        hold()?;
         let o = &spec.options;
         let (secs, transactions) = match o.extent {
             Extent::Secs(secs) => (Some(secs), None),
@@ -171,7 +192,7 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
 pub fn running(run_id: i64, unserved: &[&str]) -> Result<(), UserError> {
     let environment = serde_json::json!({ "unserved_defaults": unserved });
     transaction(|| {
-        hold_extension()?;
+        hold()?;
         run(
             "UPDATE bench.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
              environment = $2 WHERE run_id = $1",
@@ -185,7 +206,7 @@ pub fn running(run_id: i64, unserved: &[&str]) -> Result<(), UserError> {
 pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), UserError> {
     let table = if sample.in_warmup { "bench.warmup_samples" } else { "bench.samples" };
     transaction(|| {
-        hold_extension()?;
+        hold()?;
         if let Some(elapsed) = replace {
             let delete = format!("DELETE FROM {table} WHERE run_id = $1 AND elapsed = $2");
             run(&delete, &[run_id.into(), elapsed.into()])?;
@@ -193,10 +214,11 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
         let insert = format!(
             "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
                  latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+             SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
+             FROM bench.run_log WHERE run_id = $1"
         );
         let m = &sample.moments;
-        run(
+        let written = run(
             &insert,
             &[
                 run_id.into(),
@@ -215,8 +237,14 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                 percentile_ms(&sample.histogram, 0.99).into(),
                 (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
             ],
-        )
-        .map(drop)
+        )?;
+        if written == 0 {
+            return Err(UserError::new(
+                sqlstate::UNDEFINED_OBJECT,
+                format!("the row of run {run_id} is gone"),
+            ));
+        }
+        Ok(())
     })
 }
 
@@ -246,7 +274,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
 fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     let closing = std::panic::AssertUnwindSafe(closing);
     transaction(|| {
-        hold_extension()?;
+        hold()?;
         let mut whole = Histogram::new();
         for (script, histogram) in closing.histograms.iter().enumerate() {
             latencies(run_id, script, histogram)?;

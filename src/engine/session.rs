@@ -195,8 +195,13 @@ impl Session {
             let owner = pg_sys::CurrentResourceOwner;
             let plan =
                 raw::GetCachedPlan(statement.plan_source, statement.params, owner, std::ptr::null_mut());
+            // A rule made meanwhile may have left several statements, or none.
+            if list_length((*plan).stmt_list) != 1 {
+                raw::ReleaseCachedPlan(plan, owner);
+                return false;
+            }
             let planned: *mut pg_sys::PlannedStmt = list_first((*plan).stmt_list).cast();
-            if list_length((*plan).stmt_list) != 1 || !raw::is_plannable((*planned).commandType) {
+            if !raw::is_plannable((*planned).commandType) {
                 raw::ReleaseCachedPlan(plan, owner);
                 return false;
             }
@@ -299,6 +304,13 @@ unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
     unsafe {
         let plan = (*state).plan;
         match (*plan).type_ {
+            // The arbiter index is probed in ways of its own.
+            pg_sys::NodeTag::T_ModifyTable
+                if (*plan.cast::<pg_sys::ModifyTable>()).onConflictAction
+                    != pg_sys::OnConflictAction::ONCONFLICT_NONE =>
+            {
+                None
+            }
             // A one-time filter may keep the rest from running.
             pg_sys::NodeTag::T_Result if !(*plan.cast::<pg_sys::Result>()).resconstantqual.is_null() => None,
             pg_sys::NodeTag::T_ModifyTable | pg_sys::NodeTag::T_LockRows | pg_sys::NodeTag::T_Result => {

@@ -21,6 +21,8 @@ pub struct Counters {
     indexes: Vec<pg_sys::Oid>,
     /// Whether triggers or rules do what the statements do not show.
     side_effects: bool,
+    /// Tables that exist.
+    tables: i64,
     commits: i64,
     rollbacks: i64,
     /// Calls of the run's statements; `None` without pg_stat_statements.
@@ -50,8 +52,13 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             "SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS i",
             &[indexes.clone().into()],
         )?;
+        let existing = fetch::<i64>(
+            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
+            &[tables.clone().into()],
+        )?;
         let side_effects = fetch::<bool>(
-            "SELECT pg_catalog.bool_or(relhastriggers OR relhasrules) FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = ANY ($1)) \
+                 OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = ANY ($1))",
             &[tables.clone().into()],
         )?;
         let of_database = |function: &str| -> Result<i64, UserError> {
@@ -66,10 +73,16 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             index_scans: index_scans.unwrap_or_default(),
             indexes,
             side_effects: side_effects.unwrap_or_default(),
+            tables: existing.unwrap_or_default(),
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
-            calls: statement_calls(spec, query_ids)?,
+            calls: None,
         })
+    })
+    .map(|counters| Counters {
+        // Its library may be missing, or its SQL of another version: then there is nothing to compare.
+        calls: transaction(|| statement_calls(spec, query_ids)).ok().flatten(),
+        ..counters
     })
 }
 
@@ -130,6 +143,8 @@ struct Harness {
     retries: u64,
     /// Statements that ended with an error.
     errors: u64,
+    /// Transactions in the sample of an earlier interval.
+    misplaced: u64,
 }
 
 fn harness(segment: &Segment) -> Harness {
@@ -145,6 +160,7 @@ fn harness(segment: &Segment) -> Harness {
         failed: 0,
         retries: 0,
         errors: 0,
+        misplaced: 0,
     };
     for client in 0..segment.shape().clients {
         for command in segment.commands(client) {
@@ -163,6 +179,7 @@ fn harness(segment: &Segment) -> Harness {
             }
             h.errors += command.errors.get();
         }
+        h.misplaced += segment.slot(client).misplaced.get();
         for (phase, totals) in segment.slot(client).totals.iter().enumerate() {
             h.committed[phase] += totals.committed.get();
             h.failed += totals.failed.get();
@@ -189,6 +206,8 @@ pub fn audit(
         Some("the workload has no fixture whose tables could be watched")
     } else if untracked & 1 != 0 {
         Some("track_counts is off in the clients' sessions")
+    } else if before.tables != after.tables {
+        Some("the fixture was replaced or dropped meanwhile")
     } else if before.side_effects || after.side_effects {
         Some("the tables have triggers or rules")
     } else if !h.inside {
@@ -244,6 +263,13 @@ pub fn audit(
             recorded.cast_signed(),
             None,
             "transactions measured: the clients' totals against the sum of the samples",
+        ),
+        line(
+            "misplaced",
+            h.misplaced,
+            0,
+            None,
+            "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
         ),
     ];
     let own = |counter: &str, count: u64, reason: &str| AuditLine {

@@ -130,7 +130,8 @@ JOIN bench.run_log r USING (run_id)
 LEFT JOIN LATERAL (
     SELECT min(x.run_id) AS run_id FROM bench.run_log x
     WHERE x.run_id <> a.run_id AND (x.fixture = r.fixture OR x.workload = r.workload)
-      AND x.started_at < r.finished_at AND coalesce(x.finished_at, 'infinity') > r.started_at
+      AND x.started_at < r.finished_at AND coalesce(x.finished_at, CASE WHEN bench.status_of(x.status, x.segment, x.run_id) = 'crashed'
+                                      THEN x.started_at ELSE 'infinity' END) > r.started_at
 ) o ON true
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.audits IS 'What bench.audit(run_id) shows, of all runs';

@@ -306,6 +306,9 @@ pub struct ClientSlot {
     state: AtomicU32,
     /// When the client left its loop, by CLOCK_MONOTONIC; 0 before.
     pub ended_ns: AtomicI64,
+    /// Transactions counted into an earlier interval than their own, because the coordinator was
+    /// later than the ring is long.
+    pub misplaced: Counter,
     /// Odd while the client writes into an interval.
     pub sequence: AtomicU32,
     pub totals: [Totals; 4],

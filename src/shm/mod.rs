@@ -258,5 +258,5 @@ impl Segment {
 /// How many intervals a ring must hold for a coordinator that wakes late: about two seconds'
 /// worth, and never fewer than four.
 pub fn ring_for(sample_interval_secs: f64) -> u32 {
-    (2.0 / sample_interval_secs).ceil() as u32 + 3
+    (2.0 / sample_interval_secs).ceil() as u32 + 4
 }

@@ -76,8 +76,13 @@ impl<'a> Recorder<'a> {
                 fence(SeqCst);
                 let closed = self.header.closed.load(Relaxed);
                 // Late for a closed interval: the first open one. Too far ahead of a coordinator
-                // that is very late: the last one there is room for.
-                let interval = interval.clamp(closed, closed + self.segment.shape().ring - 1);
+                // that is very late: the last one there is room for. The cell of the interval that
+                // was closed last is not free: it may be being read.
+                let last = closed + self.segment.shape().ring - 2;
+                if interval > last {
+                    self.slot.misplaced.add(1);
+                }
+                let interval = interval.clamp(closed, last);
                 let of =
                     if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
                 count(&totals[of as usize], tries, outcome);

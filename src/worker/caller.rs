@@ -59,7 +59,7 @@ impl Errand {
         mut done: impl FnMut(&Segment) -> bool,
     ) -> Result<(), UserError> {
         let header = self.segment.header();
-        let mut watch = Watch::new(release_horizon);
+        let mut watch = Watch::new(release_horizon, true);
         loop {
             // Before the look at the state: a leader that ends has written its state first.
             let stopped = self.leader.has_stopped();
@@ -107,14 +107,16 @@ unsafe extern "C-unwind" fn caller_gone(segment: *mut pg_sys::dsm_segment, _argu
 /// A waiting session's eyes: interrupts, its client, its own locks, its snapshot.
 pub struct Watch {
     release_horizon: bool,
+    /// Whether the end of this wait is the end of the work.
+    owns_the_work: bool,
     checked: Instant,
     /// Each client's attempts at the last check.
     attempts: Vec<u64>,
 }
 
 impl Watch {
-    pub fn new(release_horizon: bool) -> Self {
-        Self { release_horizon, checked: Instant::now(), attempts: Vec::new() }
+    pub fn new(release_horizon: bool, owns_the_work: bool) -> Self {
+        Self { release_horizon, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
     }
 
     /// Waits a moment. A cancel or a termination of this session leaves from here by an ERROR.
@@ -152,8 +154,16 @@ impl Watch {
             .chain([segment.header().coordinator_pid.load(Relaxed)])
             .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
         self.attempts = attempts;
-        if blocked {
+        if blocked && self.owns_the_work {
             ask_to_stop(segment.header(), StopReason::BlockedByCaller);
+        } else if blocked {
+            crate::error::raise(
+                UserError::new(
+                    sqlstate::DEADLOCK_DETECTED,
+                    "the run waits for a lock that this session holds while it waits for the run",
+                )
+                .hint("Commit before the call of bench.wait."),
+            );
         }
     }
 }

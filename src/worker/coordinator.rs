@@ -242,6 +242,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             if crew::has_stopped(client) && !slot.is_over() {
+                slot.ended_ns.store(now_ns(), Relaxed);
                 slot.set_state(ClientState::Lost);
                 self.lost += 1;
             } else {
@@ -295,7 +296,9 @@ impl<'a> Run<'a> {
     }
 
     fn cancel_statements(&self) {
-        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
+        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !crew::has_stopped(*client);
+        for client in (0..self.segment.shape().clients).filter(at_work) {
+            let slot = self.segment.slot(client);
             let pid = slot.pid.load(Relaxed);
             if pid != 0 && super::is_backend(pid) {
                 // SAFETY: a signal to a backend of this server, as pg_cancel_backend sends it.

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 /// Why the horizon cannot be released; `Ok` when it can.
 ///
-/// Released only where the call stands in a top-level SELECT that reads no relation, in READ
+/// Released only where the call stands in a top-level SELECT that reads nothing else, in READ
 /// COMMITTED, with no other snapshot registered and no transaction id assigned.
 pub fn can_release() -> Result<(), &'static str> {
     // SAFETY: reads of this backend's own state. ActivePortal, if any, is the portal that is
@@ -32,8 +32,8 @@ pub fn can_release() -> Result<(), &'static str> {
             );
         }
         let portal = pg_sys::ActivePortal;
-        if portal.is_null() || !selects_from_no_relation((*portal).stmts) {
-            return Err("the statement is not a plain SELECT without tables");
+        if portal.is_null() || !computes_values_only((*portal).stmts) {
+            return Err("the statement is not a plain SELECT of this call alone");
         }
     }
     Ok(())
@@ -63,27 +63,86 @@ unsafe fn at_top_level() -> bool {
     true
 }
 
+/// Whether a portal's statement computes nothing but values: no table, no function in FROM, no
+/// subquery, and no function that could read with the snapshot which the statement has had from
+/// its beginning. Only this extension's own, which take fresh ones, and immutable ones pass.
+///
 /// # Safety
 /// The list of statements of a live portal.
-unsafe fn selects_from_no_relation(statements: *mut pg_sys::List) -> bool {
+unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
     // SAFETY: by the caller; node tags say what each element is.
     unsafe {
+        if statements.is_null() || (*statements).length != 1 {
+            return false;
+        }
         let mut planned = std::ptr::null_mut::<pg_sys::PlannedStmt>();
         each(statements, |node| planned = node.cast());
-        if statements.is_null()
-            || (*statements).length != 1
-            || (*planned).commandType != pg_sys::CmdType::CMD_SELECT
+        if (*planned).commandType != pg_sys::CmdType::CMD_SELECT
             || (*planned).hasModifyingCTE
+            || !(*planned).subplans.is_null()
         {
             return false;
         }
-        let mut reads = false;
+        let plan = (*planned).planTree;
+        if (*plan).type_ != pg_sys::NodeTag::T_Result
+            || !(*plan).lefttree.is_null()
+            || !(*plan).qual.is_null()
+            || !(*plan.cast::<pg_sys::Result>()).resconstantqual.is_null()
+        {
+            return false;
+        }
+        let mut only_results = true;
         each((*planned).rtable, |entry| {
-            let kind = (*entry.cast::<pg_sys::RangeTblEntry>()).rtekind;
-            reads |= kind == pg_sys::RTEKind::RTE_RELATION;
+            only_results &= (*entry.cast::<pg_sys::RangeTblEntry>()).rtekind == pg_sys::RTEKind::RTE_RESULT;
         });
-        !reads
+        only_results && is_harmless((*plan).targetlist.cast())
     }
+}
+
+/// # Safety
+/// A live expression or a list of them, or NULL.
+unsafe fn is_harmless(expression: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn reads(node: *mut pg_sys::Node, _context: *mut std::ffi::c_void) -> bool {
+        // SAFETY: called by the walker with live nodes.
+        unsafe {
+            if node.is_null() {
+                return false;
+            }
+            let known = matches!(
+                (*node).type_,
+                pg_sys::NodeTag::T_List
+                    | pg_sys::NodeTag::T_TargetEntry
+                    | pg_sys::NodeTag::T_Const
+                    | pg_sys::NodeTag::T_Param
+                    | pg_sys::NodeTag::T_RelabelType
+                    | pg_sys::NodeTag::T_CoerceViaIO
+                    | pg_sys::NodeTag::T_FuncExpr
+                    | pg_sys::NodeTag::T_OpExpr
+                    | pg_sys::NodeTag::T_NamedArgExpr
+                    | pg_sys::NodeTag::T_ArrayExpr
+                    | pg_sys::NodeTag::T_NullTest
+                    | pg_sys::NodeTag::T_BoolExpr
+            );
+            !known
+                || pg_sys::check_functions_in_node(node, Some(may_read), std::ptr::null_mut())
+                || pg_sys::expression_tree_walker(node, Some(reads), std::ptr::null_mut())
+        }
+    }
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn may_read(function: pg_sys::Oid, _context: *mut std::ffi::c_void) -> bool {
+        // SAFETY: catalog look-ups inside a transaction.
+        unsafe {
+            let extension = pg_sys::get_extension_oid(c"pgbench_ext".as_ptr(), true);
+            let is_ours = extension != pg_sys::InvalidOid
+                && pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) == extension;
+            let is_builtin = function.to_u32() < pg_sys::FirstNormalObjectId;
+            let is_pure = std::ffi::c_char::from_ne_bytes([pg_sys::PROVOLATILE_IMMUTABLE]);
+            !is_ours && !(is_builtin && pg_sys::func_volatile(function) == is_pure)
+        }
+    }
+    // SAFETY: by the caller.
+    unsafe { !reads(expression, std::ptr::null_mut()) }
 }
 
 /// # Safety

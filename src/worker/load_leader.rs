@@ -197,11 +197,13 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
         ));
     }
     let known = catalog::fixtures(&spec.name)?.into_iter().find(|f| f.schema == spec.schema);
-    if let Some(fixture) = &known
+    // One whose tables are gone is nobody's.
+    if let Some(fixture) = known.filter(|f| !f.tables.is_empty())
         && !catalog::acts_for(&fixture.owner)?
     {
         return Err(not_yours(&spec.name, &fixture.owner));
     }
+    catalog::check_schema_owner(&spec.schema)?;
     replaceable_tables(spec).map(drop)
 }
 
