@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
+use std::time::Duration;
 
 use bench_core::script::{Command, Script, Symbols, Value, VariableId, Variables, parse};
 use bench_core::script::{Prng, client_generator};
@@ -40,6 +41,10 @@ enum Verdict {
     /// An error that ends the client, as it would pgbench's.
     Fatal(SqlError),
 }
+
+/// About a client's round trip. Without it the loser of a deadlock is back at the row before the
+/// winner has been woken, and the two meet again, and again.
+const BEFORE_RETRY: Duration = Duration::from_micros(200);
 
 /// The server's entry into a client.
 #[pgrx::pg_guard]
@@ -194,6 +199,7 @@ impl Client<'_> {
                             break Verdict::Go(Outcome::Failed);
                         }
                         tries += 1;
+                        std::thread::sleep(BEFORE_RETRY);
                         self.random = random;
                         if let Some(variables) = variables {
                             self.variables = variables;

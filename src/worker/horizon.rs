@@ -63,7 +63,7 @@ unsafe fn at_top_level() -> bool {
     true
 }
 
-/// Whether a portal's statement computes nothing but values: no table, no function in FROM, no
+/// Whether a portal's statement computes nothing but values: no table, no
 /// subquery, and no function that could read with the snapshot which the statement has had from
 /// its beginning. Only this extension's own, which take fresh ones, and immutable ones pass.
 ///
@@ -84,18 +84,21 @@ unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
             return false;
         }
         let plan = (*planned).planTree;
-        if (*plan).type_ != pg_sys::NodeTag::T_Result
-            || !(*plan).lefttree.is_null()
-            || !(*plan).qual.is_null()
-            || !(*plan.cast::<pg_sys::Result>()).resconstantqual.is_null()
-        {
-            return false;
-        }
-        let mut only_results = true;
+        let is_plain = (*plan).lefttree.is_null() && (*plan).qual.is_null();
+        let source_is_harmless = match (*plan).type_ {
+            pg_sys::NodeTag::T_Result => (*plan.cast::<pg_sys::Result>()).resconstantqual.is_null(),
+            // SELECT … FROM bench.run(…)
+            pg_sys::NodeTag::T_FunctionScan => {
+                is_harmless((*plan.cast::<pg_sys::FunctionScan>()).functions.cast())
+            }
+            _ => false,
+        };
+        let mut computes = true;
         each((*planned).rtable, |entry| {
-            only_results &= (*entry.cast::<pg_sys::RangeTblEntry>()).rtekind == pg_sys::RTEKind::RTE_RESULT;
+            let kind = (*entry.cast::<pg_sys::RangeTblEntry>()).rtekind;
+            computes &= kind == pg_sys::RTEKind::RTE_RESULT || kind == pg_sys::RTEKind::RTE_FUNCTION;
         });
-        only_results && is_harmless((*plan).targetlist.cast())
+        is_plain && source_is_harmless && computes && is_harmless((*plan).targetlist.cast())
     }
 }
 
@@ -113,13 +116,16 @@ unsafe fn is_harmless(expression: *mut pg_sys::Node) -> bool {
                 (*node).type_,
                 pg_sys::NodeTag::T_List
                     | pg_sys::NodeTag::T_TargetEntry
+                    | pg_sys::NodeTag::T_RangeTblFunction
+                    | pg_sys::NodeTag::T_Var
                     | pg_sys::NodeTag::T_Const
                     | pg_sys::NodeTag::T_Param
                     | pg_sys::NodeTag::T_RelabelType
                     | pg_sys::NodeTag::T_CoerceViaIO
                     | pg_sys::NodeTag::T_FuncExpr
                     | pg_sys::NodeTag::T_OpExpr
-                    | pg_sys::NodeTag::T_NamedArgExpr
+                    | pg_sys::NodeTag::T_ScalarArrayOpExpr
+                    | pg_sys::NodeTag::T_CoalesceExpr
                     | pg_sys::NodeTag::T_ArrayExpr
                     | pg_sys::NodeTag::T_NullTest
                     | pg_sys::NodeTag::T_BoolExpr

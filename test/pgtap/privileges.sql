@@ -390,6 +390,8 @@ RESET SESSION AUTHORIZATION;
 SELECT throws_ok($$SELECT bench.run('pk_update', transactions => 1)$$, '42501', NULL, 'a superuser is not run into it');
 SELECT is(count(*), 0::bigint, 'nothing was sprung') FROM public.prv_traps;
 -- a superuser may replace and unload it; nothing of it is executed with that
+SELECT throws_ok($$SELECT bench.load('pk', 50, options => '{"schema": "prv_trap"}')$$, '42501', NULL, 'nor does a superuser load into a schema of somebody else''s');
+ALTER SCHEMA prv_trap OWNER TO CURRENT_USER;
 SELECT lives_ok($$SELECT bench.load('pk', 50, options => '{"schema": "prv_trap"}')$$, 'a superuser may replace it');
 SELECT lives_ok($$SELECT bench.unload('pk')$$, 'and unload it');
 SELECT is(count(*), 0::bigint, 'nothing was sprung') FROM public.prv_traps;
