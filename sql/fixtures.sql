@@ -76,7 +76,7 @@ SELECT rows, options FROM bench.fixtures WHERE name = 'pk';
 -- One right after the other
 SET client_min_messages = error;
 SELECT count(bench.load('log', 10)) FROM generate_series(1, 30);
-RESET client_min_messages;
+SET client_min_messages = warning;
 -- Several loaders share the rows: each id once
 SELECT bench.load('pk', 1001, jobs => 4);
 SELECT count(*), min(id), max(id), count(DISTINCT id) AS ids FROM bench_data.pk;

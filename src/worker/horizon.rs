@@ -144,7 +144,7 @@ unsafe fn is_harmless(expression: *mut pg_sys::Node) -> bool {
                 && pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) == extension;
             let is_builtin = function.to_u32() < pg_sys::FirstNormalObjectId;
             let is_pure = std::ffi::c_char::from_ne_bytes([pg_sys::PROVOLATILE_IMMUTABLE]);
-            !is_ours && !(is_builtin && pg_sys::func_volatile(function) == is_pure)
+            !(is_ours || is_builtin && pg_sys::func_volatile(function) == is_pure)
         }
     }
     // SAFETY: by the caller.
