@@ -14,8 +14,6 @@ pub mod sqlstate {
     pub const DIVISION_BY_ZERO: &str = "22012";
     /// invalid_parameter_value
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
-    /// active_sql_transaction
-    pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
     /// read_only_sql_transaction
     pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
     /// invalid_authorization_specification
@@ -28,8 +26,6 @@ pub mod sqlstate {
     pub const UNDEFINED_COLUMN: &str = "42703";
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
-    /// duplicate_object
-    pub const DUPLICATE_OBJECT: &str = "42710";
     /// undefined_table
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// wrong_object_type

@@ -103,11 +103,6 @@ impl Histogram {
         });
         percentile_of(buckets, p)
     }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.counts.fill(0);
-    }
 }
 
 /// The fraction `p` (0 to 1, clamped to that) of buckets `(low, high, count)` given in ascending order; `None` when
