@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::required;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
-use crate::fixture::LoadSpec;
+use crate::fixture::{LoadSpec, not_yours};
 use crate::shm::{RunState, Segment, Shape, TotalsOf};
 use crate::worker::caller::Errand;
-use crate::worker::load_leader::{self, not_yours};
+use crate::worker::load_leader;
 use crate::worker::{crew, horizon};
 
 /// How often a load reports its progress.
@@ -46,13 +46,7 @@ pub fn load(
     super::checks::check_server()?;
     super::checks::check_role()?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
-    let existing =
-        catalog::fixtures(fixture)?.into_iter().find(|f| f.schema == spec.schema && !f.tables.is_empty());
-    catalog::check_schema_owner(&spec.schema)?;
-    if let Some(existing) = existing {
-        if !catalog::acts_for(&existing.owner)? {
-            return Err(not_yours(fixture, &existing.owner));
-        }
+    if let Some(existing) = spec.replaced()? {
         super::checks::check_own_locks(
             &existing.tables,
             pg_sys::AccessExclusiveLock as i32,

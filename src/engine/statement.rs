@@ -266,9 +266,9 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             if raw::is_plannable((*query).commandType) {
                 out.query_id = (*query).queryId as u64;
             }
-            out.touches_no_table =
-                (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !changes_rows_in_several_ways(query);
-            if changes_rows_in_several_ways(query) {
+            let is_unclear = changes_rows_in_several_ways(query);
+            out.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
+            if is_unclear {
                 out.relation_count = usize::MAX / 2;
             }
             if raw::is_plannable((*query).commandType) {

@@ -1,5 +1,6 @@
 //! PG_TRY for the transaction loop.
 
+use bench_core::error::UserError;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
 use pgrx::pg_sys;
 
@@ -11,6 +12,12 @@ pub struct SqlError {
     /// As PostgreSQL packs it (MAKE_SQLSTATE).
     pub sqlstate: i32,
     pub message: String,
+}
+
+impl From<UserError> for SqlError {
+    fn from(error: UserError) -> Self {
+        Self { sqlstate: crate::error::pack(&error.sqlstate), message: error.message }
+    }
 }
 
 impl SqlError {

@@ -130,10 +130,7 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
         .iter()
         .map(|script| parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()
-        .map_err(|error| SqlError {
-            sqlstate: crate::error::pack(&error.sqlstate),
-            message: error.message,
-        })?;
+        .map_err(SqlError::from)?;
     let defined = crate::workload::initial_values(spec, post.index);
     let ids: Vec<(VariableId, Value)> =
         defined.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect();
@@ -241,10 +238,7 @@ impl Client<'_> {
                     Err(error) => {
                         counters.errors.add(1);
                         self.session.abort()?;
-                        return Err(SqlError {
-                            sqlstate: crate::error::pack(&error.sqlstate),
-                            message: error.message,
-                        });
+                        return Err(error.into());
                     }
                 },
             }

@@ -196,38 +196,20 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
             format!("fixture \"{}\" is being loaded by another session", spec.name),
         ));
     }
-    let known = catalog::fixtures(&spec.name)?.into_iter().find(|f| f.schema == spec.schema);
-    // One whose tables are gone is nobody's.
-    if let Some(fixture) = known.filter(|f| !f.tables.is_empty())
-        && !catalog::acts_for(&fixture.owner)?
-    {
-        return Err(not_yours(&spec.name, &fixture.owner));
-    }
-    catalog::check_schema_owner(&spec.schema)?;
     replaceable_tables(spec).map(drop)
 }
 
 /// The fixture's tables that are still there, which the load replaces.
 ///
 /// # Errors
-/// 42809 when a relation that is none of them has the name.
+/// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
 fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let known = catalog::fixtures(&spec.name)?.into_iter().find(|f| f.schema == spec.schema);
-    let tables = known.map(|f| f.tables).unwrap_or_default();
+    let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
     let there = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
     match catalog::fetch::<pg_sys::Oid>(there, &[spec.table().into()])? {
         Some(relation) if !tables.contains(&relation) => Err(in_the_way(&spec.table())),
         _ => Ok(tables),
     }
-}
-
-/// The error for a fixture of somebody else's.
-pub fn not_yours(name: &str, owner: &str) -> UserError {
-    UserError::new(
-        sqlstate::INSUFFICIENT_PRIVILEGE,
-        format!("fixture \"{name}\" belongs to role \"{owner}\""),
-    )
-    .hint("Only its owner, members of the owner and superusers may replace or unload it. Load one of your own into another schema: options => '{\"schema\": \"…\"}'.")
 }
 
 /// Drops what the fixture had, gives the staging table its name, and registers it.

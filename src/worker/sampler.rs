@@ -83,6 +83,11 @@ impl<'a> Sampler<'a> {
     /// Reads the next interval from all clients.
     pub fn read_next(&mut self) {
         let sample = self.read_interval(self.interval_end_ns());
+        self.take(sample);
+    }
+
+    /// A sample of its own: shown, kept for a rest that may follow, and due to be written.
+    fn take(&mut self, sample: Sample) {
         self.announce(&sample);
         self.last = Some(sample.clone());
         self.unwritten.push_back(Unwritten { sample, replaces: None });
@@ -184,9 +189,7 @@ impl<'a> Sampler<'a> {
             if is_past || sample.secs < self.shortest_secs {
                 self.join(sample);
             } else {
-                self.announce(&sample);
-                self.last = Some(sample.clone());
-                self.unwritten.push_back(Unwritten { sample, replaces: None });
+                self.take(sample);
             }
             if is_past {
                 break;
@@ -219,11 +222,7 @@ impl<'a> Sampler<'a> {
                     None => self.unwritten.push_back(Unwritten { sample: last, replaces: Some(elapsed) }),
                 }
             }
-            _ if rest.secs > 0.0 => {
-                self.announce(&rest);
-                self.last = Some(rest.clone());
-                self.unwritten.push_back(Unwritten { sample: rest, replaces: None });
-            }
+            _ if rest.secs > 0.0 => self.take(rest),
             last => self.last = last,
         }
     }
