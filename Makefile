@@ -18,7 +18,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test bench check clean core-test rust-version
+.PHONY: help setup build install demo test bench fuzz check clean core-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
 	@echo 'make test      every test; SUITE=core|regress|pgtap|faults and FILE=name choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
+	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
 	@echo 'make check     formatting and lints'
 	@echo 'make clean     remove what was built'
 	@echo
@@ -88,3 +89,17 @@ test:
 
 bench:
 	@benches/run
+
+# What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
+RUNS ?= 1000000
+FUZZ  = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/fuzz
+HOST  = $(shell rustc -vV | sed -n 's/^host: //p')
+COVER = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing
+
+fuzz:
+	RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
+	  cargo build --release --target $(HOST) --manifest-path src/core/fuzz/Cargo.toml
+	@mkdir -p $(FUZZ)/corpus
+	$(FUZZ)/$(HOST)/release/script -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 \
+	  -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus src/core/fuzz/seeds

@@ -24,11 +24,43 @@ pub fn quote_identifier(name: &str) -> String {
     pgrx::spi::quote_identifier(name)
 }
 
-/// The session's search_path with a schema put before it.
-pub fn search_path_with(schema: &str) -> String {
+/// The session's search_path with schemas put before it, each once.
+pub fn search_path_with(schemas: &[&str]) -> String {
+    let mut path: Vec<String> = Vec::new();
+    for schema in schemas {
+        let schema = quote_identifier(schema);
+        if !path.contains(&schema) {
+            path.push(schema);
+        }
+    }
     let own = current("search_path").unwrap_or_default();
-    let schema = quote_identifier(schema);
-    if own.trim().is_empty() { schema } else { format!("{schema}, {own}") }
+    if !own.trim().is_empty() {
+        path.push(own);
+    }
+    path.join(", ")
+}
+
+/// Does something under another search_path.
+pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let path = CString::new(path).unwrap_or_default();
+    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
+    // error that leaves from here ends the transaction, and the nest level with it.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(
+            c"search_path".as_ptr(),
+            path.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
 }
 
 /// Checks the settings of a run as the calling role's session would, without changing anything.

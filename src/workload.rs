@@ -1,15 +1,19 @@
 //! From a workload's name to what a run executes, with every question of ownership answered.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::script::{self, Script, Symbols, Value};
-use bench_core::spec::{FixtureSpec, RunOptions, RunSpec, ScriptSpec};
+use bench_core::script::{self, ClientSeeds, Script, Symbols, Value, client_seeds};
+use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
+use serde_json::Value as Json;
 
 use crate::catalog::{self, Workload};
 use crate::fixture;
 
 /// Variables that every script has, beside those that its run is given.
-const AUTOMATIC: [&str; 3] = ["client_id", "random_seed", "scale"];
+const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
+
+/// pgbench's size of its own tables.
+const SCALE: &str = "scale";
 
 /// One more, for scripts of a workload with a fixture.
 const ROWS: &str = "rows";
@@ -20,12 +24,6 @@ const ROWS: &str = "rows";
 /// 42704 with the known names; 42501 for a superuser before another role's script.
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let Some(workload) = catalog::workload(name)? else {
-        if name.contains(['@', ',']) {
-            return Err(UserError::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                "weighted mixes of workloads are not supported yet",
-            ));
-        }
         let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
         return Err(error.hint(known()?));
     };
@@ -55,54 +53,82 @@ fn known() -> Result<String, UserError> {
 pub struct Checked {
     /// Commands of all scripts together.
     pub commands: u32,
-    /// Whether a script reads the number of the fixture's rows.
-    pub reads_rows: bool,
+    /// For each script, whether it reads the number of its fixture's rows, and its scale.
+    pub reads: Vec<(bool, bool)>,
 }
 
 /// The scripts of a run, parsed once to see that they are whole.
 ///
 /// # Errors
-/// What the parser says; 42703 for a variable that nothing defines.
-pub fn check_scripts(
-    scripts: &[ScriptSpec],
-    options: &RunOptions,
-    has_fixture: bool,
-) -> Result<Checked, UserError> {
-    let mut symbols = Symbols::default();
-    let mut commands = 0;
-    for ScriptSpec { name, source } in scripts {
-        let script: Script = script::parse(name, source, &mut symbols)?;
-        let undefined = script.undefined_variables(&symbols, &|id| {
+/// What the parser says; 42703 for a variable that nothing defines; 42601 for what a statement with
+/// parameters cannot hold.
+pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Checked, UserError> {
+    let mut symbols = Symbols::new();
+    let parsed = scripts
+        .iter()
+        .map(|script| script::parse(&script.name, &script.source, &mut symbols))
+        .collect::<Result<Vec<Script>, _>>()?;
+    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
+    let mut assigned = vec![false; symbols.len()];
+    for script in &parsed {
+        script.for_each_assigned(&mut |id| assigned[id.index()] = true);
+    }
+    let mut checked = Checked { commands: 0, reads: Vec::new() };
+    for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
+        let has_fixture = fixture.is_some();
+        let is_constant = |id: script::VariableId| {
             let variable = symbols.name(id);
             AUTOMATIC.contains(&variable)
                 || (has_fixture && variable == ROWS)
                 || options.variables.contains_key(variable)
-        });
-        if let Some((line, id)) = undefined {
-            let variable = symbols.name(id);
-            return Err(UserError::new(
-                sqlstate::UNDEFINED_COLUMN,
-                format!("undefined variable \"{variable}\" in script \"{name}\", line {line}"),
-            )
-            .hint(format!(
-                "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture.",
-                AUTOMATIC.join(", ")
-            )));
+        };
+        let is_captured = |variable: &str| {
+            parsed.iter().flat_map(Script::capture_prefixes).any(|prefix| variable.starts_with(prefix))
+        };
+        if options.query_mode != QueryMode::Simple {
+            let undefined = script.undefined_variables(&symbols, &|id| {
+                is_constant(id) || assigned[id.index()] || is_captured(symbols.name(id))
+            });
+            if let Some((line, id)) = undefined {
+                return Err(undefined_variable(symbols.name(id), name, line));
+            }
+            script.check_parameterized(&symbols, &|id| assigned[id.index()], &is_constant)?;
         }
-        commands += script.commands.len() as u32;
+        checked.commands += script.commands.len() as u32;
+        // Symbols are of all scripts: what counts is this one's text.
+        let mut own = Symbols::new();
+        script::parse(name, &script.source, &mut own)?;
+        let reads = |variable| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
+        checked.reads.push((reads(ROWS), reads(SCALE)));
     }
-    let reads_rows = has_fixture && symbols.lookup(ROWS).is_some() && !options.variables.contains_key(ROWS);
-    Ok(Checked { commands, reads_rows })
+    Ok(checked)
+}
+
+fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
+    UserError::new(
+        sqlstate::UNDEFINED_COLUMN,
+        format!("undefined variable \"{variable}\" in script \"{script}\", line {line}"),
+    )
+    .hint(format!(
+        "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture.",
+        AUTOMATIC.join(", ")
+    ))
 }
 
 /// A fixture without rows gives a script nothing to draw ids from.
 ///
 /// # Errors
 /// 55000, before any worker is started.
-pub fn check_rows(fixture: &FixtureSpec, checked: &Checked) -> Result<(), UserError> {
-    if fixture.rows > 0 || !checked.reads_rows {
-        return Ok(());
-    }
+pub fn check_rows(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &Checked,
+) -> Result<(), UserError> {
+    let empty = scripts.iter().zip(&checked.reads).find_map(|(script, &(rows, scale))| {
+        let fixture = fixtures.get(script.fixture?)?;
+        ((rows && fixture.rows == 0) || (scale && fixture.scale == 0)).then_some(fixture)
+    });
+    let Some(fixture) = empty else { return Ok(()) };
     Err(UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
         format!("fixture \"{}\" is loaded with no rows, and the workload needs some", fixture.name),
@@ -110,41 +136,77 @@ pub fn check_rows(fixture: &FixtureSpec, checked: &Checked) -> Result<(), UserEr
     .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
 }
 
-/// What each client's variables are before its first transaction; the run's own come last, and win.
-pub fn initial_values(spec: &RunSpec, client: u32) -> Vec<(String, Value)> {
-    let rows = spec.fixture.as_ref().map(|f| f.rows);
+/// Where a client's random numbers come from, and what its variables are before its first
+/// transaction; the run's own come last, and win.
+pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
+    let given = &spec.options.variables;
+    let has_default_seed = given.contains_key("default_seed");
+    let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
     let mut values = vec![
         ("client_id".to_owned(), Value::Integer(i64::from(client))),
+        ("default_seed".to_owned(), Value::Integer(seeds.default_seed)),
         ("random_seed".to_owned(), Value::Integer(spec.seed)),
-        (ROWS.to_owned(), rows.map_or(Value::Null, Value::Integer)),
-        ("scale".to_owned(), Value::Integer(1)),
+        (SCALE.to_owned(), Value::Integer(1)),
     ];
-    let given = spec.options.variables.iter();
-    values.extend(given.map(|(name, json)| (name.clone(), crate::worker::client::value_of(json))));
+    if let [script] = &spec.scripts[..] {
+        values.extend(fixture_values(spec, script));
+    }
+    values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
+    (seeds, values)
+}
+
+/// What variables mean to one script of a mix, by its own fixture.
+pub fn own_values(spec: &RunSpec, script: &ScriptSpec) -> Vec<(String, Value)> {
+    if spec.scripts.len() == 1 {
+        return Vec::new();
+    }
+    let mut values = fixture_values(spec, script);
+    values.retain(|(name, _)| !spec.options.variables.contains_key(name));
     values
 }
 
-/// A fixture in a schema that the role may look into.
+fn fixture_values(spec: &RunSpec, script: &ScriptSpec) -> Vec<(String, Value)> {
+    let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
+    let rows = fixture.map(|fixture| (ROWS.to_owned(), Value::Integer(fixture.rows)));
+    let scale = (SCALE.to_owned(), Value::Integer(fixture.map_or(1, |fixture| fixture.scale)));
+    rows.into_iter().chain([scale]).collect()
+}
+
+/// A variable's value as it stands in the JSON of `variables`. A text is read as that of -D is.
+pub fn value_of(json: &Json) -> Value {
+    match json {
+        Json::Bool(flag) => Value::Boolean(*flag),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::Text(text.as_str().into()),
+        Json::Null | Json::Array(_) | Json::Object(_) => Value::Null,
+    }
+}
+
+/// A schema that the role may look into.
 fn check_usage(fixture: &FixtureSpec) -> Result<(), UserError> {
+    let Some(schema) = &fixture.schema else { return Ok(()) };
     let sql = "SELECT pg_catalog.has_schema_privilege($1, 'USAGE')";
-    if catalog::fetch::<bool>(sql, &[fixture.schema.as_str().into()])? == Some(true) {
+    if catalog::fetch::<bool>(sql, &[schema.as_str().into()])? == Some(true) {
         return Ok(());
     }
-    Err(UserError::new(
-        sqlstate::INSUFFICIENT_PRIVILEGE,
-        format!("permission denied for schema {}", fixture.schema),
-    )
-    .detail(format!("Fixture \"{}\" is in it.", fixture.name))
-    .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
+        .detail(format!("Fixture \"{}\" is in it.", fixture.name))
+        .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
 }
 
 /// The fixture for a workload, loaded first in its small default size if there is none.
 ///
 /// # Errors
 /// 42501 when only another role's is there and this role may not use it.
-pub fn find_fixture(name: &str) -> Result<FixtureSpec, UserError> {
+pub fn find_fixture(name: &str, settings: &[(String, String)]) -> Result<FixtureSpec, UserError> {
     if let Some(found) = fixture::usable(name)? {
         check_usage(&found)?;
+        return Ok(found);
+    }
+    if let Some(found) = fixture::made_by_pgbench(name, settings)? {
         return Ok(found);
     }
     let rows = fixture::builtin(name)?.default_rows;

@@ -48,7 +48,7 @@ pub fn load(
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
     if let Some(existing) = spec.replaced()? {
         super::checks::check_own_locks(
-            &existing.tables,
+            &catalog::with_partitions(&existing.tables)?,
             pg_sys::AccessExclusiveLock as i32,
             "the load",
             "Commit or roll back before the call.",
@@ -136,8 +136,6 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
         return Err(not_yours(&name, &fixture.owner));
     }
     // As the caller, who owns the tables or acts for their owner.
-    for table in fixture.tables {
-        catalog::drop_table(table)?;
-    }
+    catalog::drop_tables(&fixture.tables)?;
     catalog::delete_fixture(&fixture.schema, &name)
 }

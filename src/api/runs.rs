@@ -90,17 +90,36 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     }
     let options = RunOptions::new(arguments)?;
     check_server()?;
-    let workload = workload::find(&options.workload)?;
-    let scripts = vec![ScriptSpec { name: workload.name, source: workload.script }];
-    let checked = workload::check_scripts(&scripts, &options, workload.fixture.is_some())?;
+    let mut fixture_names: Vec<String> = Vec::new();
+    let mut scripts = Vec::with_capacity(options.mix.len());
+    for share in &options.mix {
+        let workload = workload::find(&share.workload)?;
+        let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
+            Some(index) => index,
+            None => {
+                fixture_names.push(name);
+                fixture_names.len() - 1
+            }
+        });
+        scripts.push(ScriptSpec {
+            name: workload.name,
+            source: workload.script,
+            weight: share.weight,
+            fixture,
+        });
+    }
+    let checked = workload::check_scripts(&scripts, &options)?;
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
     crew::check_slots(u64::from(options.clients) + 1)?;
-    let fixture: Option<FixtureSpec> = workload.fixture.as_deref().map(workload::find_fixture).transpose()?;
-    if let Some(fixture) = &fixture {
-        workload::check_rows(fixture, &checked)?;
-        let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&t| t.into()).collect();
+    let fixtures = fixture_names
+        .iter()
+        .map(|name| workload::find_fixture(name, &options.settings))
+        .collect::<Result<Vec<FixtureSpec>, _>>()?;
+    workload::check_rows(&fixtures, &scripts, &checked)?;
+    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
+    if !tables.is_empty() {
         check_own_locks(
             &tables,
             lock_of(&scripts),
@@ -113,7 +132,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         options,
         seed,
         scripts,
-        fixture,
+        fixtures,
         role: catalog::current_role(),
         // SAFETY: this backend's own state.
         role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),

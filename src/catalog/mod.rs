@@ -191,11 +191,28 @@ pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
 }
 
-/// Drops a table, as the current role.
-pub fn drop_table(table: pg_sys::Oid) -> Result<(), UserError> {
-    let name = fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[table.into()])?
-        .unwrap_or_default();
-    run(&format!("DROP TABLE {name}"), &[]).map(drop)
+/// Drops tables, as the current role: all at once, for they may refer to each other.
+pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let names = fetch::<String>(
+        "SELECT pg_catalog.string_agg(t::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.unnest($1) AS t",
+        &[tables.to_vec().into()],
+    )?;
+    names.map_or(Ok(()), |names| run(&format!("DROP TABLE {names}"), &[]).map(drop))
+}
+
+/// Tables, and then the partitions that they have, without a lock on any.
+pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let partitions = fetch::<Vec<pg_sys::Oid>>(
+        "WITH RECURSIVE tree (relation) AS ( \
+             SELECT t FROM pg_catalog.unnest($1) AS t \
+             UNION \
+             SELECT c.oid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
+         SELECT pg_catalog.array_agg(relation ORDER BY relation) FROM tree \
+         WHERE relation OPERATOR(pg_catalog.<>) ALL ($1)",
+        &[tables.to_vec().into()],
+    )?;
+    Ok([tables, &partitions.unwrap_or_default()].concat())
 }
 
 /// A workload by its name.
@@ -293,14 +310,15 @@ pub fn put_fixture(
     tables: &[pg_sys::Oid],
     load_secs: f64,
 ) -> Result<(), UserError> {
+    let all = with_partitions(tables)?;
     as_owner(|| {
         run(
             "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
                                          rows_per_sec, table_bytes, index_bytes) \
              SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
                     $7, CASE WHEN $5 > 0 THEN $5 / $7 END, \
-                    (SELECT pg_catalog.sum(pg_catalog.pg_table_size(t)) FROM pg_catalog.unnest($4::pg_catalog.oid[]) AS t), \
-                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($4::pg_catalog.oid[]) AS t) \
+                    (SELECT pg_catalog.sum(pg_catalog.pg_table_size(t)) FROM pg_catalog.unnest($8) AS t), \
+                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($8) AS t) \
              ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
                  rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
                  load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
@@ -313,6 +331,7 @@ pub fn put_fixture(
                 fixture.rows.into(),
                 pgrx::JsonB(fixture.options.clone()).into(),
                 load_secs.into(),
+                all.into(),
             ],
         )
         .map(drop)
@@ -345,8 +364,11 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
         return Ok(());
     }
     let owner = fetch::<String>(
-        "SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r \
-         ON r.oid OPERATOR(pg_catalog.=) n.nspowner \
+        // The members of pg_database_owner are the database's owner alone.
+        "SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_namespace n \
+         JOIN pg_catalog.pg_database d ON d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
+         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) \
+             CASE WHEN n.nspowner OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.regrole THEN d.datdba ELSE n.nspowner END \
          WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
         &[schema.into()],
     )?;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Extent, RunSpec};
+use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use bench_core::stats::moments::Moments;
 use pgrx::datum::TimestampWithTimeZone;
@@ -49,8 +49,51 @@ pub struct Sample {
     pub clients: u32,
     pub failed: u64,
     pub retried: u64,
+    pub lateness: Lateness,
     pub moments: Moments,
     pub histogram: Histogram,
+}
+
+/// How transactions stood to their schedule and to the limit of latency.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lateness {
+    pub late: u64,
+    pub skipped: u64,
+    pub lag_sum_ns: u64,
+    pub lag_max_ns: u64,
+}
+
+impl Lateness {
+    pub fn merge(&mut self, other: &Lateness) {
+        self.late += other.late;
+        self.skipped += other.skipped;
+        self.lag_sum_ns += other.lag_sum_ns;
+        self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
+    }
+}
+
+/// What was measured of one script.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptTotals {
+    pub histogram: Histogram,
+    pub moments: Moments,
+    pub lateness: Lateness,
+    pub failed: u64,
+    pub retried: u64,
+}
+
+/// A line of bench.statements.
+pub struct StatementLine {
+    pub script: usize,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    pub line: u32,
+    pub text: String,
+    pub count: u64,
+    pub failed: u64,
+    pub retried: u64,
+    pub latency_avg_ns: Option<f64>,
+    pub latency_p95_ns: Option<f64>,
 }
 
 impl Sample {
@@ -62,6 +105,7 @@ impl Sample {
         self.clients = self.clients.max(next.clients);
         self.failed += next.failed;
         self.retried += next.retried;
+        self.lateness.merge(&next.lateness);
         self.moments.merge(&next.moments);
         self.histogram.merge(&next.histogram);
     }
@@ -76,7 +120,10 @@ impl Sample {
 pub struct ErrorLine {
     pub sqlstate: String,
     pub message: String,
+    pub detail: Option<String>,
     pub count: u64,
+    pub retried: u64,
+    pub failed: u64,
     /// A TimestampTz.
     pub first_at: i64,
 }
@@ -140,6 +187,10 @@ fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
 
+fn lag_avg_ms(lateness: &Lateness, moments: &Moments) -> Option<f64> {
+    (moments.count > 0).then(|| ms(lateness.lag_sum_ns as f64 / moments.count as f64))
+}
+
 fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
     histogram.percentile_ns(p).map(ms)
 }
@@ -153,20 +204,19 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
             Extent::Secs(secs) => (Some(secs), None),
             Extent::Transactions(count) => (None, Some(count.cast_signed())),
         };
-        let scripts: Vec<&str> = spec.scripts.iter().map(|s| s.source.as_str()).collect();
         let settings: serde_json::Map<_, _> =
             o.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
-                 horizon_held, extension_version) \
+                 horizon_held, query_mode, rate, latency_limit, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', $15, $16, \
-                 pg_catalog.pg_backend_pid(), $17, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
-                spec.fixture.as_ref().map(|f| f.name.as_str()).into(),
-                scripts.join("\n").into(),
+                spec.fixture_names().into(),
+                script_as_run(spec).into(),
                 o.clients.cast_signed().into(),
                 secs.into(),
                 transactions.into(),
@@ -181,11 +231,25 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
                 spec.role.as_str().into(),
                 i64::from(segment).into(),
                 spec.horizon_held.into(),
+                o.query_mode.as_str().into(),
+                o.rate.into(),
+                o.latency_limit_ms.into(),
             ],
         )
         .map_err(spi_error)?
         .ok_or_else(|| crate::error::internal("the run's row could not be written"))
     })
+}
+
+/// The script of a run; those of a mix one after the other, each under a comment with its name and weight.
+fn script_as_run(spec: &RunSpec) -> String {
+    match &spec.scripts[..] {
+        [script] => script.source.clone(),
+        scripts => {
+            let titled = |s: &ScriptSpec| format!("-- {}@{}\n{}", s.name, s.weight, s.source);
+            scripts.iter().map(titled).collect::<Vec<_>>().join("\n")
+        }
+    }
 }
 
 /// The clients stand at the gate: the run starts at this moment.
@@ -213,8 +277,10 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
         }
         let insert = format!(
             "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
-                 latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
-             SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 \
+                 latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
+                 skipped, late, lag_avg_ms) \
+             SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+                 CASE WHEN rate IS NOT NULL THEN $18 END \
              FROM bench.run_log WHERE run_id = $1"
         );
         let m = &sample.moments;
@@ -236,6 +302,9 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                 percentile_ms(&sample.histogram, 0.95).into(),
                 percentile_ms(&sample.histogram, 0.99).into(),
                 (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
+                sample.lateness.skipped.cast_signed().into(),
+                sample.lateness.late.cast_signed().into(),
+                lag_avg_ms(&sample.lateness, m).into(),
             ],
         )?;
         if written == 0 {
@@ -254,8 +323,13 @@ pub struct Closing<'a> {
     pub error: Option<&'a UserError>,
     pub horizon_held: bool,
     pub moments: Moments,
+    pub lateness: Lateness,
+    /// Under a rate: transactions due before the end and neither started nor skipped.
+    pub backlog: u64,
+    pub spec: &'a RunSpec,
     /// One for each script.
-    pub histograms: &'a [Histogram],
+    pub scripts: &'a [ScriptTotals],
+    pub statements: &'a [StatementLine],
     pub errors: &'a [ErrorLine],
     pub audit: &'a [AuditLine],
 }
@@ -276,9 +350,13 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     transaction(|| {
         hold()?;
         let mut whole = Histogram::new();
-        for (script, histogram) in closing.histograms.iter().enumerate() {
-            latencies(run_id, script, histogram)?;
-            whole.merge(histogram);
+        for (script, totals) in closing.scripts.iter().enumerate() {
+            latencies(run_id, script, &totals.histogram)?;
+            script_line(run_id, script, &closing.spec.scripts[script], totals, closing.spec)?;
+            whole.merge(&totals.histogram);
+        }
+        for line in closing.statements {
+            statement_line(run_id, line)?;
         }
         for line in closing.errors {
             error_line(run_id, line)?;
@@ -290,7 +368,10 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         run(
             "UPDATE bench.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
                  horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
-                 latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11 \
+                 latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
+                 lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
+                 lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
+                 backlog = CASE WHEN rate IS NOT NULL THEN $14 END \
              WHERE run_id = $1",
             &[
                 run_id.into(),
@@ -304,6 +385,9 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
                 percentile_ms(&whole, 0.99).into(),
                 percentile_ms(&whole, 0.999).into(),
                 (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
+                lag_avg_ms(&closing.lateness, m).into(),
+                ms(closing.lateness.lag_max_ns as f64).into(),
+                closing.backlog.cast_signed().into(),
             ],
         )
         .map(drop)
@@ -334,14 +418,73 @@ fn latencies(run_id: i64, script: usize, histogram: &Histogram) -> Result<(), Us
     .map(drop)
 }
 
+fn script_line(
+    run_id: i64,
+    index: usize,
+    script: &ScriptSpec,
+    totals: &ScriptTotals,
+    spec: &RunSpec,
+) -> Result<(), UserError> {
+    let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
+    let m = &totals.moments;
+    run(
+        "INSERT INTO bench.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
+             late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        &[
+            run_id.into(),
+            (index as i32).into(),
+            script.name.as_str().into(),
+            script.weight.cast_signed().into(),
+            fixture.map(|fixture| fixture.name.as_str()).into(),
+            m.count.cast_signed().into(),
+            totals.failed.cast_signed().into(),
+            totals.retried.cast_signed().into(),
+            totals.lateness.skipped.cast_signed().into(),
+            totals.lateness.late.cast_signed().into(),
+            m.mean_ns().map(ms).into(),
+            m.stddev_ns().map(ms).into(),
+            percentile_ms(&totals.histogram, 0.5).into(),
+            percentile_ms(&totals.histogram, 0.95).into(),
+            percentile_ms(&totals.histogram, 0.99).into(),
+            (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
+        ],
+    )
+    .map(drop)
+}
+
+fn statement_line(run_id: i64, line: &StatementLine) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
+             latency_avg_ms, latency_p95_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        &[
+            run_id.into(),
+            (line.script as i32).into(),
+            line.command.cast_signed().into(),
+            line.line.cast_signed().into(),
+            line.text.as_str().into(),
+            line.count.cast_signed().into(),
+            line.failed.cast_signed().into(),
+            line.retried.cast_signed().into(),
+            line.latency_avg_ns.map(ms).into(),
+            line.latency_p95_ns.map(ms).into(),
+        ],
+    )
+    .map(drop)
+}
+
 fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.error_log (run_id, sqlstate, message, count, first_at) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         &[
             run_id.into(),
             line.sqlstate.as_str().into(),
             line.message.as_str().into(),
+            line.detail.as_deref().into(),
             line.count.cast_signed().into(),
+            line.retried.cast_signed().into(),
+            line.failed.cast_signed().into(),
             timestamp(line.first_at).into(),
         ],
     )

@@ -12,6 +12,8 @@ pub mod sqlstate {
     pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
     /// division_by_zero
     pub const DIVISION_BY_ZERO: &str = "22012";
+    /// cardinality_violation
+    pub const CARDINALITY_VIOLATION: &str = "21000";
     /// invalid_parameter_value
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
     /// read_only_sql_transaction

@@ -9,6 +9,9 @@ use crate::script::is_variable_name;
 /// The longest duration accepted anywhere, in seconds: a year.
 const MAX_SECS: f64 = 366.0 * 86_400.0;
 
+/// The highest rate accepted, transactions per second: schedules are kept in microseconds.
+const MAX_RATE: f64 = 1e6;
+
 /// What SQL handed over, before anything was looked at. `None` is SQL's NULL.
 #[derive(Clone, Debug, Default)]
 pub struct RunArguments {
@@ -60,14 +63,56 @@ impl Results {
     }
 }
 
+/// How a statement reaches the server, as pgbench -M.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueryMode {
+    /// As text with the values in it, parsed and planned each time.
+    Simple,
+    /// With parameters, parsed and planned each time.
+    Extended,
+    /// With parameters, parsed once and planned as prepared statements are.
+    Prepared,
+}
+
+impl QueryMode {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Extended => "extended",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
+/// A workload's share of a run's transactions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The workload's name.
+    pub workload: String,
+    /// Relative to the others' weights.
+    pub weight: u32,
+}
+
+/// As many scripts as pgbench takes (`MAX_SCRIPTS`).
+const MAX_SCRIPTS: usize = 128;
+
 /// The validated options of a run, apart from what has to be looked up in the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
-    /// A workload's name.
+    /// A workload's name or a weighted mix, as given.
     pub workload: String,
+    /// The same, taken apart: at least one, whose weights do not add up to zero.
+    pub mix: Vec<Share>,
     /// Concurrent sessions, at least one.
     pub clients: u32,
     pub extent: Extent,
+    /// Transactions per second of all clients that are to be started: an open loop.
+    pub rate: Option<f64>,
+    /// Milliseconds above which a transaction is late.
+    pub latency_limit_ms: Option<f64>,
+    pub query_mode: QueryMode,
     /// Seconds run but not counted.
     pub warmup_secs: f64,
     /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
@@ -120,14 +165,15 @@ impl RunOptions {
             return Err(invalid("an unlimited number of tries needs a limit of time")
                 .hint("Give secs instead of transactions, or a max_tries above 0."));
         }
-        if a.rate.is_some() {
-            return Err(unsupported("rate"));
-        }
-        if a.latency_limit.is_some() {
-            return Err(unsupported("latency_limit"));
-        }
+        let rate = positive("rate", a.rate, "transactions per second", MAX_RATE)?;
+        let latency_limit_ms = positive("latency_limit", a.latency_limit, "milliseconds", MAX_SECS * 1e3)?;
         word("driver", a.driver, &["engine", "wire"], &["engine"])?;
-        word("query_mode", a.query_mode, &["simple", "extended", "prepared"], &["prepared"])?;
+        let modes = ["simple", "extended", "prepared"];
+        let query_mode = match word("query_mode", a.query_mode, &modes, &modes)? {
+            "simple" => QueryMode::Simple,
+            "extended" => QueryMode::Extended,
+            _ => QueryMode::Prepared,
+        };
         word("nodes", a.nodes, &["local", "workers", "all"], &["local"])?;
         let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
         {
@@ -135,7 +181,11 @@ impl RunOptions {
             _ => Results::Serialize,
         };
         Ok(Self {
+            mix: mix(&workload)?,
             workload,
+            rate,
+            latency_limit_ms,
+            query_mode,
             clients: clients.unsigned_abs(),
             extent,
             warmup_secs,
@@ -153,18 +203,26 @@ impl RunOptions {
 /// A script of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScriptSpec {
+    /// The workload's name.
     pub name: String,
     pub source: String,
+    /// Its share of the transactions, relative to the other scripts' weights.
+    pub weight: u32,
+    /// Index of its fixture in [`RunSpec::fixtures`].
+    pub fixture: Option<usize>,
 }
 
 /// The loaded fixture that a run works on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FixtureSpec {
     pub name: String,
-    pub schema: String,
+    /// Its schema; `None` for tables that are not the extension's own but are on the role's search_path.
+    pub schema: Option<String>,
     /// Ids loaded are 1 … rows.
     pub rows: i64,
-    /// OIDs of its tables.
+    /// pgbench's scale of its own tables, 100,000 accounts each; 1 for other fixtures.
+    pub scale: i64,
+    /// OIDs of its tables, partitions among them.
     pub tables: Vec<u32>,
 }
 
@@ -175,13 +233,69 @@ pub struct RunSpec {
     /// The seed in force, drawn if the user gave none.
     pub seed: i64,
     pub scripts: Vec<ScriptSpec>,
-    pub fixture: Option<FixtureSpec>,
+    /// Those that the scripts work on, each once.
+    pub fixtures: Vec<FixtureSpec>,
     /// Name of the role that called, and that the clients connect as.
     pub role: String,
     pub role_oid: u32,
     pub database_oid: u32,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
+}
+
+impl RunSpec {
+    /// OIDs of all tables that the run works on.
+    pub fn tables(&self) -> impl Iterator<Item = u32> {
+        self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()
+    }
+
+    /// The fixtures' names, separated by commas; `None` where there are none.
+    pub fn fixture_names(&self) -> Option<String> {
+        let names: Vec<&str> = self.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+}
+
+/// Takes a mix apart: names separated by commas, each with its weight behind an @, or 1
+/// (`parseScriptWeight` in pgbench.c).
+fn mix(text: &str) -> Result<Vec<Share>, UserError> {
+    let mut shares = Vec::new();
+    for part in text.split(',') {
+        let (name, weight) = match part.split_once('@') {
+            None => (part, 1),
+            Some((name, weight)) => {
+                let weight = weight.trim();
+                let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
+                let parsed = weight.parse::<u32>().ok().filter(|&w| digits && w <= i32::MAX as u32);
+                let weight = parsed.ok_or_else(|| {
+                    invalid(format!("invalid weight specification: \"{part}\""))
+                        .hint("A weight is a whole number: 'pk_select@9,pk_update@1'.")
+                })?;
+                (name, weight)
+            }
+        };
+        shares.push(Share { workload: name.trim().to_owned(), weight });
+    }
+    if shares.len() > MAX_SCRIPTS {
+        return Err(invalid(format!(
+            "at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}",
+            shares.len()
+        )));
+    }
+    if shares.iter().all(|share| share.weight == 0) {
+        return Err(invalid("total script weight must not be zero"));
+    }
+    Ok(shares)
+}
+
+/// A number above 0, if there is one.
+fn positive(argument: &str, value: Option<f64>, unit: &str, most: f64) -> Result<Option<f64>, UserError> {
+    match value {
+        Some(number) if !(number > 0.0 && number <= most) => {
+            Err(invalid(format!("{argument} must be above 0 and at most {most} {unit}, not {number}")))
+        }
+        value => Ok(value),
+    }
 }
 
 fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
@@ -201,7 +315,12 @@ fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserEr
     }
 }
 
-fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
+/// Script variables by name, as users pass them.
+///
+/// # Errors
+/// 22023 for what is no JSON object, for a name that no variable can have, and for a value that is none of number,
+/// text, boolean and null.
+pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
     let map = object("variables", value)?;
     for (name, value) in &map {
         if !is_variable_name(name) {
@@ -315,6 +434,10 @@ mod tests {
             assert_eq!(state(RunArguments { sample_interval: Some(interval), ..defaults() }), "22023");
         }
         assert_eq!(state(RunArguments { transactions: Some(0), ..defaults() }), "22023");
+        for number in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(state(RunArguments { rate: Some(number), ..defaults() }), "22023");
+            assert_eq!(state(RunArguments { latency_limit: Some(number), ..defaults() }), "22023");
+        }
         assert_eq!(state(RunArguments { max_tries: Some(-1), ..defaults() }), "22023");
     }
 
@@ -328,12 +451,25 @@ mod tests {
 
     #[test]
     fn the_contract_s_later_parts_are_refused_by_name() {
-        assert_eq!(state(RunArguments { rate: Some(1.0), ..defaults() }), "0A000");
-        assert_eq!(state(RunArguments { latency_limit: Some(1.0), ..defaults() }), "0A000");
         assert_eq!(state(RunArguments { driver: Some("wire".into()), ..defaults() }), "0A000");
-        assert_eq!(state(RunArguments { query_mode: Some("simple".into()), ..defaults() }), "0A000");
         assert_eq!(state(RunArguments { nodes: Some("all".into()), ..defaults() }), "0A000");
         assert_eq!(state(RunArguments { nodes: Some("everywhere".into()), ..defaults() }), "22023");
+    }
+
+    #[test]
+    fn mixes() {
+        let of =
+            |workload: &str| RunOptions::new(RunArguments { workload: Some(workload.into()), ..defaults() });
+        let shares = |workload: &str| {
+            of(workload).expect("valid").mix.into_iter().map(|s| (s.workload, s.weight)).collect::<Vec<_>>()
+        };
+        assert_eq!(shares("a"), [("a".to_owned(), 1)]);
+        assert_eq!(shares("a@9, b@1,c"), [("a".to_owned(), 9), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
+        assert_eq!(shares("a@0,b@2147483647"), [("a".to_owned(), 0), ("b".to_owned(), 2_147_483_647)]);
+        for wrong in ["a@", "a@x", "a@-1", "a@1.5", "a@2147483648", "a@0", "a@0,b@0", "a@1@2"] {
+            assert_eq!(of(wrong).expect_err(wrong).sqlstate, "22023");
+        }
+        assert_eq!(of(&"a,".repeat(128)).expect_err("too many").sqlstate, "22023");
     }
 
     #[test]
@@ -358,8 +494,13 @@ mod tests {
         let spec = RunSpec {
             options: RunOptions::new(defaults()).expect("valid"),
             seed: -3,
-            scripts: vec![ScriptSpec { name: "x".into(), source: "SELECT 1;".into() }],
-            fixture: None,
+            scripts: vec![ScriptSpec {
+                name: "x".into(),
+                source: "SELECT 1;".into(),
+                weight: 1,
+                fixture: None,
+            }],
+            fixtures: Vec::new(),
             role: "r".into(),
             role_oid: 10,
             database_oid: 5,

@@ -36,6 +36,9 @@ unsafe extern "C-unwind" {
     pub fn CommitTransactionCommand();
     pub fn AbortOutOfAnyTransaction();
     pub fn IsTransactionBlock() -> bool;
+    pub fn BeginImplicitTransactionBlock();
+    pub fn EndImplicitTransactionBlock();
+    pub fn CommandCounterIncrement();
 
     // what others see of this session
     pub fn pgstat_report_activity(state: u32, command: *const c_char);
@@ -57,6 +60,19 @@ unsafe extern "C-unwind" {
         param_types: *mut *mut Oid,
         num_params: *mut c_int,
         query_env: *mut QueryEnvironment,
+    ) -> *mut List;
+    pub fn pg_analyze_and_rewrite_fixedparams(
+        parsetree: *mut RawStmt,
+        query_string: *const c_char,
+        param_types: *const Oid,
+        num_params: c_int,
+        query_env: *mut QueryEnvironment,
+    ) -> *mut List;
+    pub fn pg_plan_queries(
+        querytrees: *mut List,
+        query_string: *const c_char,
+        cursor_options: c_int,
+        bound_params: ParamListInfo,
     ) -> *mut List;
     pub fn CreateCachedPlan(
         raw_parse_tree: *mut RawStmt,
@@ -143,6 +159,8 @@ unsafe extern "C-unwind" {
     pub fn PortalDrop(portal: Portal, is_top_commit: bool);
     pub fn CreateDestReceiver(dest: CommandDest::Type) -> *mut DestReceiver;
     pub fn SetRemoteDestReceiverParams(dest: *mut DestReceiver, portal: Portal);
+
+    pub fn pg_client_to_server(text: *const c_char, length: c_int) -> *mut c_char;
 
     // interrupts and timeouts
     pub fn ProcessInterrupts();

@@ -1,23 +1,23 @@
 //! One client's session: the transaction loop's way of executing a statement, as postgres.c
-//! executes a prepared one for a client that sends Bind, Execute and Sync.
+//! executes one for a client that sends Bind, Execute and Sync, or Parse before them, or Query.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering::Relaxed;
 
-use bench_core::script::{Sql, Variables};
+use bench_core::script::{VariableId, Variables};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::raw;
-use super::results::ReceiverFactory;
-use super::statement::{Statement, list_first, list_length};
+use super::results::{self, CapturedQuery, ReceiverFactory};
+use super::statement::{Plan, Statement, Unprepared, list_first, list_length, refuse_what_needs_a_client};
 use super::trap::{SqlError, trap};
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
 pub struct Session {
     receivers: ReceiverFactory,
-    /// What MessageContext is to a client's backend: emptied after each statement.
+    /// What MessageContext is to a client's backend: emptied before each command.
     message_context: pg_sys::MemoryContext,
 }
 
@@ -37,7 +37,7 @@ impl Session {
         Self { receivers: ReceiverFactory::new(results), message_context }
     }
 
-    /// Sets a configuration parameter as SET does.
+    /// Sets a configuration parameter as a client's connection options do: RESET comes back to it.
     pub fn set(&self, name: &CStr, value: &CStr) -> Result<(), SqlError> {
         // SAFETY: plain pointers into the caller's strings, which outlive the trap.
         unsafe {
@@ -53,7 +53,7 @@ impl Session {
                     name,
                     value,
                     context,
-                    pg_sys::GucSource::PGC_S_SESSION,
+                    pg_sys::GucSource::PGC_S_CLIENT,
                     pg_sys::GucAction::GUC_ACTION_SET,
                     true,
                     0,
@@ -115,16 +115,20 @@ impl Session {
         unsafe { pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null()) }
     }
 
+    /// Prepares a statement of this session: `$1` is `parameters[0]`.
+    pub fn prepare_text(&self, sql: &str, parameters: &[VariableId]) -> Result<Statement, SqlError> {
+        Statement::prepare(sql, parameters)
+    }
+
     /// Prepares and executes one statement without variables.
     pub fn run(&mut self, sql: &str) -> Result<(), SqlError> {
-        let sql = Sql { line: 1, source: sql.to_owned(), text: sql.to_owned(), parameters: Vec::new() };
-        let mut statement = Statement::prepare(&sql)?;
+        let mut statement = Statement::prepare(sql, &[])?;
         let counters = CommandCounters::default();
         self.execute(&mut statement, &Variables::default(), &counters)
     }
 
-    /// Executes a statement: outside a block a transaction of its own, inside one a part of it.
-    /// After an error every transaction is rolled back and the session is usable again.
+    /// Executes a prepared statement: outside a block a transaction of its own, inside one a part
+    /// of it. After an error every transaction is rolled back and the session is usable again.
     #[inline]
     pub fn execute(
         &mut self,
@@ -134,52 +138,181 @@ impl Session {
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let statement = &*statement;
-        // SAFETY: `execute_in_trap` holds only plain data; what it borrows outlives the trap.
-        let result = unsafe { trap(|| self.execute_in_trap(statement, counters)) };
+        // SAFETY: only plain data lives in the trap; what it borrows outlives it.
+        let result = unsafe {
+            trap(|| {
+                self.begin(statement.source().as_ptr());
+                let plan = statement.plan;
+                if !plan.plan_source.is_null() {
+                    if plan.needs_snapshot {
+                        raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                    }
+                    statement.convert_texts();
+                    self.run_plan(plan, statement.source().as_ptr(), counters);
+                }
+                self.end(counters);
+            })
+        };
         if result.is_err() {
             counters.errors.add(1);
         }
         result
     }
 
+    /// The same with a statement that is parsed and planned each time.
+    pub fn execute_unprepared(
+        &mut self,
+        statement: &mut Unprepared,
+        variables: &Variables,
+        counters: &CommandCounters,
+    ) -> Result<(), SqlError> {
+        statement.bind(variables);
+        let statement = &*statement;
+        // SAFETY: as in `execute`.
+        let result = unsafe {
+            trap(|| {
+                self.begin(statement.source().as_ptr());
+                let plan = statement.analyse();
+                if !plan.plan_source.is_null() {
+                    if plan.needs_snapshot {
+                        raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                    }
+                    self.run_plan(plan, statement.source().as_ptr(), counters);
+                }
+                self.end(counters);
+            })
+        };
+        if result.is_err() {
+            counters.errors.add(1);
+        }
+        result
+    }
+
+    /// Executes a text of one or more statements as the simple protocol's Query message does:
+    /// several are one transaction unless they say otherwise.
+    pub fn execute_simple(&mut self, text: &CStr, counters: &CommandCounters) -> Result<(), SqlError> {
+        let text = text.as_ptr();
+        // SAFETY: as in `execute`.
+        let result = unsafe {
+            trap(|| {
+                self.begin(text);
+                self.run_query(text, counters);
+                self.end(counters);
+            })
+        };
+        if result.is_err() {
+            counters.errors.add(1);
+        }
+        result
+    }
+
+    /// What the next command's queries return is to be kept, or no longer.
+    pub fn capture(&self, on: bool) {
+        results::capture(on);
+    }
+
+    /// What the last command's queries returned.
+    pub fn with_captured<T>(&self, look: impl FnOnce(&[CapturedQuery]) -> T) -> T {
+        results::with_captured(look)
+    }
+
+    /// A text in the client's encoding, as results are, in the server's.
+    pub fn to_server_encoding(&self, text: &[u8]) -> Result<String, SqlError> {
+        let mut converted: *const c_char = std::ptr::null();
+        // SAFETY: plain pointers; the text has the length that is given, and what is converted lives in
+        // the message context until the next command.
+        let bytes = unsafe {
+            let out = &raw mut converted;
+            let (start, length) = (text.as_ptr().cast::<c_char>(), text.len());
+            trap(|| {
+                pg_sys::CurrentMemoryContext = self.message_context;
+                *out = raw::pg_client_to_server(start, length as std::ffi::c_int);
+            })?;
+            // Unconverted it is the argument itself, without a zero byte at its end.
+            if std::ptr::eq(converted, start) { text } else { CStr::from_ptr(converted).to_bytes() }
+        };
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Starts a command: start_xact_command and what comes before it.
+    ///
     /// # Safety
-    /// Inside a trap, with the statement's parameters bound.
+    /// Inside a trap.
     #[inline]
-    unsafe fn execute_in_trap(&self, statement: &Statement, counters: &CommandCounters) {
+    unsafe fn begin(&self, source: *const c_char) {
         // SAFETY: the calls and their order are those of exec_bind_message, exec_execute_message
-        // and the Sync after them (tcop/postgres.c); an ERROR leaves through the trap, which rolls
+        // and exec_simple_query (tcop/postgres.c); an ERROR leaves through the trap, which rolls
         // everything back.
         unsafe {
-            let source = statement.source().as_ptr();
+            raw::MemoryContextReset(self.message_context);
             raw::SetCurrentStatementStartTimestamp();
             raw::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, source);
             pg_sys::debug_query_string = source;
+            self.start_command();
+        }
+    }
+
+    /// start_xact_command.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    unsafe fn start_command(&self) {
+        // SAFETY: as in `begin`.
+        unsafe {
             raw::StartTransactionCommand();
-            if pg_sys::StatementTimeout > 0 {
-                raw::enable_timeout_after(raw::STATEMENT_TIMEOUT, pg_sys::StatementTimeout);
-            }
+            start_timeout();
             pg_sys::CurrentMemoryContext = self.message_context;
-            if statement.needs_snapshot {
-                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-            }
-            statement.convert_texts();
-            if !(statement.is_plannable() && self.run_directly(statement, counters)) {
-                if statement.needs_snapshot {
-                    raw::PopActiveSnapshot();
-                }
-                self.run_portal(statement, counters);
-            }
-            if raw::get_timeout_active(raw::STATEMENT_TIMEOUT) {
-                raw::disable_timeout(raw::STATEMENT_TIMEOUT, false);
-            }
+        }
+    }
+
+    /// finish_xact_command.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    unsafe fn finish_command(&self) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            stop_timeout();
             raw::CommitTransactionCommand();
             pg_sys::CurrentMemoryContext = self.message_context;
-            raw::MemoryContextReset(self.message_context);
+        }
+    }
+
+    /// Ends a command: its transaction, unless it is part of a block, and what comes after it.
+    ///
+    /// # Safety
+    /// Inside a trap.
+    #[inline]
+    unsafe fn end(&self, counters: &CommandCounters) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            self.finish_command();
             pg_sys::debug_query_string = std::ptr::null();
             if !raw::IsTransactionBlock() {
                 raw::pgstat_report_stat(false);
             }
             counters.executions.add(1);
+        }
+    }
+
+    /// Runs a plan in the way that suits it.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with parameters in place, and with an active snapshot if the
+    /// plan needs one, which is popped.
+    #[inline]
+    unsafe fn run_plan(&self, plan: Plan, source: *const c_char, counters: &CommandCounters) {
+        // SAFETY: by the caller.
+        unsafe {
+            results::begin_query();
+            if !(plan.is_plannable && self.run_directly(plan, source, counters)) {
+                if plan.needs_snapshot {
+                    raw::PopActiveSnapshot();
+                }
+                self.run_portal(plan, source, counters);
+            }
         }
     }
 
@@ -189,12 +322,13 @@ impl Session {
     /// # Safety
     /// Inside a trap and a transaction, with an active snapshot, which is popped on success.
     #[inline]
-    unsafe fn run_directly(&self, statement: &Statement, counters: &CommandCounters) -> bool {
-        // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner.
+    unsafe fn run_directly(&self, of: Plan, source: *const c_char, counters: &CommandCounters) -> bool {
+        // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
+        // the memory context that the whole statement lives in.
         unsafe {
-            let owner = pg_sys::CurrentResourceOwner;
-            let plan =
-                raw::GetCachedPlan(statement.plan_source, statement.params, owner, std::ptr::null_mut());
+            let is_saved = (*of.plan_source).is_saved;
+            let owner = if is_saved { pg_sys::CurrentResourceOwner } else { std::ptr::null_mut() };
+            let plan = raw::GetCachedPlan(of.plan_source, of.params, owner, std::ptr::null_mut());
             // A rule made meanwhile may have left several statements, or none.
             if list_length((*plan).stmt_list) != 1 {
                 raw::ReleaseCachedPlan(plan, owner);
@@ -208,11 +342,11 @@ impl Session {
             let receiver = self.receivers.receiver();
             let desc = raw::CreateQueryDesc(
                 planned,
-                statement.source().as_ptr(),
+                source,
                 raw::GetActiveSnapshot(),
                 std::ptr::null_mut(),
                 receiver,
-                statement.params,
+                of.params,
                 std::ptr::null_mut(),
                 0,
             );
@@ -244,33 +378,44 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction.
-    unsafe fn run_portal(&self, statement: &Statement, counters: &CommandCounters) {
-        // SAFETY: exec_bind_message and exec_simple_query: the portal holds the plan and is
-        // dropped before the transaction command ends.
+    unsafe fn run_portal(&self, of: Plan, source: *const c_char, counters: &CommandCounters) {
+        // SAFETY: exec_bind_message: the portal holds the plan and is dropped before the
+        // transaction command ends.
         unsafe {
             let portal = raw::CreatePortal(c"".as_ptr(), true, true);
             (*portal).visible = false;
-            if statement.needs_snapshot {
+            if of.needs_snapshot {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
             }
-            let plan = raw::GetCachedPlan(
-                statement.plan_source,
-                statement.params,
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-            );
+            let plan =
+                raw::GetCachedPlan(of.plan_source, of.params, std::ptr::null_mut(), std::ptr::null_mut());
             raw::PortalDefineQuery(
                 portal,
                 std::ptr::null(),
-                statement.source().as_ptr(),
-                (*statement.plan_source).commandTag,
+                source,
+                (*of.plan_source).commandTag,
                 (*plan).stmt_list,
                 plan,
             );
-            if statement.needs_snapshot {
+            if of.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            raw::PortalStart(portal, statement.params, 0, std::ptr::null_mut());
+            let rows = self.run_to_the_end(portal, of.params);
+            counters.rows.add(rows);
+            if !of.touches_no_table {
+                counters.index_scans_unknown.store(1, Relaxed);
+            }
+        }
+    }
+
+    /// Starts, runs and drops a portal; the number of rows it processed.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with a portal that has been defined.
+    unsafe fn run_to_the_end(&self, portal: pg_sys::Portal, params: pg_sys::ParamListInfo) -> u64 {
+        // SAFETY: by the caller; exec_simple_query and exec_execute_message.
+        unsafe {
+            raw::PortalStart(portal, params, 0, std::ptr::null_mut());
             raw::PortalSetResultFormat(portal, 0, std::ptr::null_mut());
             let receiver = self.receivers.receiver();
             let mut completion: pg_sys::QueryCompletion = std::mem::zeroed();
@@ -282,11 +427,104 @@ impl Session {
             if let Some(destroy) = (*receiver).rDestroy {
                 destroy(receiver);
             }
-            counters.rows.add(completion.nprocessed);
-            if !statement.touches_no_table {
-                counters.index_scans_unknown.store(1, Relaxed);
-            }
             raw::PortalDrop(portal, false);
+            completion.nprocessed
+        }
+    }
+
+    /// The loop of exec_simple_query.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction; `text` stays valid throughout.
+    unsafe fn run_query(&self, text: *const c_char, counters: &CommandCounters) {
+        // SAFETY: by the caller; the sequence is exec_simple_query's.
+        unsafe {
+            let statements = raw::pg_parse_query(text);
+            let count = list_length(statements);
+            if count == 0 {
+                results::begin_query();
+            }
+            let mut started = true;
+            for index in 0..count {
+                if !started {
+                    self.start_command();
+                    started = true;
+                }
+                if count > 1 {
+                    raw::BeginImplicitTransactionBlock();
+                }
+                let statement: *mut pg_sys::RawStmt =
+                    (*(*statements).elements.add(index as usize)).ptr_value.cast();
+                refuse_what_needs_a_client((*statement).stmt);
+                let tag = raw::CreateCommandTag((*statement).stmt);
+                let needs_snapshot = raw::analyze_requires_snapshot(statement);
+                if needs_snapshot {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                }
+                let queries = raw::pg_analyze_and_rewrite_fixedparams(
+                    statement,
+                    text,
+                    std::ptr::null(),
+                    0,
+                    std::ptr::null_mut(),
+                );
+                let plans = raw::pg_plan_queries(
+                    queries,
+                    text,
+                    pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
+                    std::ptr::null_mut(),
+                );
+                if needs_snapshot {
+                    raw::PopActiveSnapshot();
+                }
+                results::begin_query();
+                let portal = raw::CreatePortal(c"".as_ptr(), true, true);
+                (*portal).visible = false;
+                raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, plans, std::ptr::null_mut());
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut());
+                counters.rows.add(rows);
+                let is_last = index + 1 == count;
+                if is_last && count > 1 {
+                    raw::EndImplicitTransactionBlock();
+                } else if !is_last && (*(*statement).stmt).type_ == pg_sys::NodeTag::T_TransactionStmt {
+                    self.finish_command();
+                    started = false;
+                } else if !is_last {
+                    raw::CommandCounterIncrement();
+                    // It applies to each statement by itself.
+                    stop_timeout();
+                    start_timeout();
+                }
+            }
+            counters.index_scans_unknown.store(1, Relaxed);
+        }
+    }
+}
+
+/// Arms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+unsafe fn start_timeout() {
+    // SAFETY: by the caller; enable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if pg_sys::StatementTimeout > 0 {
+            raw::enable_timeout_after(raw::STATEMENT_TIMEOUT, pg_sys::StatementTimeout);
+        }
+    }
+}
+
+/// Disarms statement_timeout.
+///
+/// # Safety
+/// Inside a trap.
+#[inline]
+unsafe fn stop_timeout() {
+    // SAFETY: by the caller; disable_statement_timeout (tcop/postgres.c).
+    unsafe {
+        if raw::get_timeout_active(raw::STATEMENT_TIMEOUT) {
+            raw::disable_timeout(raw::STATEMENT_TIMEOUT, false);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! One statement of a script, analysed once and planned as a prepared statement is.
+//! One statement of a script, in the three ways that a client can send it: prepared once, parsed
+//! each time by the extended protocol, or as text by the simple one.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 
-use bench_core::script::{Sql, Value, VariableId, Variables};
+use bench_core::script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
 use super::raw;
@@ -30,17 +31,33 @@ struct Parameter {
     conversion: Conversion,
 }
 
+/// What a session executes: plain data, to be held inside a trap.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// NULL for an empty statement.
+    pub plan_source: *mut pg_sys::CachedPlanSource,
+    pub params: pg_sys::ParamListInfo,
+    pub needs_snapshot: bool,
+    /// Whether the executor can run it by itself, unless rules come in between.
+    pub is_plannable: bool,
+    /// BEGIN and its like, and SET.
+    pub touches_no_table: bool,
+}
+
 /// A prepared statement of this session.
 pub struct Statement {
     source: CString,
-    pub(super) plan_source: *mut pg_sys::CachedPlanSource,
-    pub(super) params: pg_sys::ParamListInfo,
+    pub(super) plan: Plan,
     parameters: Vec<Parameter>,
     /// Texts of this execution's parameters; here so that nothing has to be dropped in a trap.
     texts: Vec<Option<CString>>,
-    pub(super) needs_snapshot: bool,
-    /// BEGIN and its like, and SET.
-    pub(super) touches_no_table: bool,
+    /// What the audit knows it by.
+    pub traits: Traits,
+}
+
+/// What can be told of a statement before it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Traits {
     /// A `CmdType` of the server's; 0 where rules make several statements of it.
     pub command_type: u32,
     /// The server's query identifier; 0 where it computes none.
@@ -48,72 +65,64 @@ pub struct Statement {
     /// Relations it names; `None` where they are too many to keep, or where it changes rows in
     /// more ways than one.
     pub relations: Option<Vec<u32>>,
+    /// A utility other than transaction control: it may create what later statements name, or lead
+    /// them elsewhere.
+    pub changes_the_scene: bool,
 }
 
 impl Statement {
     /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
-    /// parameters' types inferred by the server.
-    pub fn prepare(sql: &Sql) -> Result<Self, SqlError> {
-        let nul = |_| SqlError {
-            sqlstate: pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR as i32,
-            message: "a statement must not contain a zero byte".to_owned(),
-        };
-        let source = CString::new(sql.text.as_str()).map_err(nul)?;
-        let declared = sql.parameters.len();
-        let mut raw_statement = Prepared::default();
+    /// parameters' types inferred by the server: `$1` is `parameters[0]`.
+    pub fn prepare(sql: &str, parameters: &[VariableId]) -> Result<Self, SqlError> {
+        let source = nul_terminated(sql)?;
+        let declared = parameters.len();
+        let mut prepared = Prepared::default();
         // SAFETY: the closure holds plain pointers only. The query string is copied by
         // CreateCachedPlan; everything else is allocated in the transaction's context, and what
         // must last is moved under CacheMemoryContext by SaveCachedPlan.
         unsafe {
             let text = source.as_ptr();
-            let prepared = &raw mut raw_statement;
-            trap(|| analyse(text, declared, &mut *prepared))?;
+            let prepared = &raw mut prepared;
+            trap(|| {
+                raw::SetCurrentStatementStartTimestamp();
+                pg_sys::debug_query_string = text;
+                raw::StartTransactionCommand();
+                analyse(text, declared, true, &mut *prepared);
+                raw::CommitTransactionCommand();
+                pg_sys::debug_query_string = std::ptr::null();
+            })?;
         }
-        let Prepared {
-            plan_source,
-            params,
-            needs_snapshot,
-            command_type,
-            touches_no_table,
-            query_id,
-            relations,
-            relation_count,
-        } = raw_statement;
-        let relations = relations.get(..relation_count).map(<[u32]>::to_vec);
+        let Prepared { plan, command_type, query_id, relations, relation_count, changes_the_scene } =
+            prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
         let types = unsafe {
-            let count = (*plan_source).num_params as usize;
-            let first = (*plan_source).param_types;
-            if count == 0 { &[][..] } else { std::slice::from_raw_parts(first, count) }
+            match plan.plan_source.as_ref() {
+                Some(plan_source) if plan_source.num_params > 0 => {
+                    std::slice::from_raw_parts(plan_source.param_types, plan_source.num_params as usize)
+                }
+                _ => &[][..],
+            }
         };
-        let mut parameters = Vec::with_capacity(types.len());
-        for (variable, type_oid) in sql.parameters.iter().zip(types) {
-            parameters.push(Parameter { variable: *variable, conversion: conversion(*type_oid)? });
-        }
+        let parameters = parameters
+            .iter()
+            .zip(types)
+            .map(|(&variable, &type_oid)| Ok(Parameter { variable, conversion: conversion(type_oid)? }))
+            .collect::<Result<Vec<_>, SqlError>>()?;
+        let relations = relations.get(..relation_count).map(<[u32]>::to_vec);
         let texts = vec![None; parameters.len()];
         Ok(Self {
             source,
-            plan_source,
-            params,
+            plan,
             parameters,
             texts,
-            needs_snapshot,
-            touches_no_table,
-            command_type,
-            query_id,
-            relations,
+            traits: Traits { command_type, query_id, relations, changes_the_scene },
         })
     }
 
     /// The statement as the server's views show it.
     pub fn source(&self) -> &CStr {
         &self.source
-    }
-
-    /// Whether the executor can run it by itself, unless rules come in between.
-    pub(super) fn is_plannable(&self) -> bool {
-        raw::is_plannable(self.command_type)
     }
 
     /// Puts numbers and truth values into the parameter list, and sets aside the text of what
@@ -126,7 +135,10 @@ impl Statement {
                 (Value::Integer(n), Conversion::Int4) => i32::try_from(*n).ok().map(pg_sys::Datum::from),
                 (Value::Integer(n), Conversion::Int8) => Some(pg_sys::Datum::from(*n)),
                 (Value::Integer(n), Conversion::Int2) => i16::try_from(*n).ok().map(pg_sys::Datum::from),
-                (Value::Double(x), Conversion::Float8) => Some(pg_sys::Datum::from(x.to_bits())),
+                // pgbench sends a double with 15 digits: so much of it, and no more, arrives.
+                (Value::Double(x), Conversion::Float8) => {
+                    format_double(*x).parse().ok().map(|sent: f64| pg_sys::Datum::from(sent.to_bits()))
+                }
                 (Value::Boolean(b), Conversion::Boolean) => Some(pg_sys::Datum::from(*b)),
                 _ => None,
             };
@@ -136,7 +148,7 @@ impl Statement {
             };
             // SAFETY: the list was made for this many parameters and lasts with the statement.
             unsafe {
-                let param = (*self.params).params.as_mut_ptr().add(index);
+                let param = (*self.plan.params).params.as_mut_ptr().add(index);
                 (*param).isnull = matches!(value, Value::Null);
                 (*param).value = datum.unwrap_or(pg_sys::Datum::from(0));
             }
@@ -161,7 +173,7 @@ impl Statement {
                         Conversion::Text { input, io_param } => (input, io_param),
                         by_value => input_of(by_value),
                     };
-                    let param = (*self.params).params.as_mut_ptr().add(index);
+                    let param = (*self.plan.params).params.as_mut_ptr().add(index);
                     (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
                 }
             }
@@ -169,50 +181,113 @@ impl Statement {
     }
 }
 
+/// A statement that is parsed, analysed and planned anew at each execution, as the extended
+/// protocol does with an unnamed one.
+pub struct Unprepared {
+    source: CString,
+    parameters: Vec<VariableId>,
+    /// Texts of this execution's parameters; `None` is NULL.
+    texts: Vec<Option<CString>>,
+}
+
+impl Unprepared {
+    /// `$1` is `parameters[0]`.
+    pub fn new(sql: &str, parameters: Vec<VariableId>) -> Result<Self, SqlError> {
+        Ok(Self { source: nul_terminated(sql)?, texts: vec![None; parameters.len()], parameters })
+    }
+
+    /// The statement as the server's views show it.
+    pub fn source(&self) -> &CStr {
+        &self.source
+    }
+
+    /// Turns the values into text, as a client sends them.
+    pub(super) fn bind(&mut self, variables: &Variables) {
+        for (text, &variable) in self.texts.iter_mut().zip(&self.parameters) {
+            *text = variables.get(variable).and_then(text_of);
+        }
+    }
+
+    /// Analyses the statement and converts its parameters, all of it in the current memory context.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, after [`Self::bind`]. The plan is good until that context
+    /// is reset.
+    pub(super) unsafe fn analyse(&self) -> Plan {
+        let mut prepared = Prepared::default();
+        // SAFETY: by the caller; the list has as many parameters as there are texts, which
+        // `analyse` makes sure of. The conversions are exec_bind_message's.
+        unsafe {
+            analyse(self.source.as_ptr(), self.texts.len(), false, &mut prepared);
+            let plan = prepared.plan;
+            if plan.needs_snapshot && !self.texts.is_empty() {
+                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+            }
+            for (index, text) in self.texts.iter().enumerate() {
+                let param = (*plan.params).params.as_mut_ptr().add(index);
+                (*param).isnull = text.is_none();
+                if let Some(text) = text {
+                    let mut input = pg_sys::InvalidOid;
+                    let mut io_param = pg_sys::InvalidOid;
+                    raw::getTypeInputInfo((*param).ptype, &raw mut input, &raw mut io_param);
+                    (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+                }
+            }
+            if plan.needs_snapshot && !self.texts.is_empty() {
+                raw::PopActiveSnapshot();
+            }
+            plan
+        }
+    }
+}
+
 /// What `analyse` finds; plain data, so that it can be written inside a trap.
 struct Prepared {
-    plan_source: *mut pg_sys::CachedPlanSource,
-    params: pg_sys::ParamListInfo,
-    needs_snapshot: bool,
+    plan: Plan,
     command_type: u32,
-    touches_no_table: bool,
     query_id: u64,
     relations: [u32; 16],
     /// Above the array's length: too many.
     relation_count: usize,
+    changes_the_scene: bool,
 }
 
 impl Default for Prepared {
     fn default() -> Self {
         Self {
-            plan_source: std::ptr::null_mut(),
-            params: std::ptr::null_mut(),
-            needs_snapshot: false,
+            plan: Plan {
+                plan_source: std::ptr::null_mut(),
+                params: std::ptr::null_mut(),
+                needs_snapshot: false,
+                is_plannable: false,
+                touches_no_table: false,
+            },
             command_type: 0,
-            touches_no_table: false,
             query_id: 0,
             relations: [0; 16],
             relation_count: 0,
+            changes_the_scene: false,
         }
     }
 }
 
-/// The part of exec_parse_message that talks to the server.
+/// The part of exec_parse_message that talks to the server. To `save` it is to keep it beyond the
+/// current memory context, and to see beforehand whether the role may do what it says.
 ///
 /// # Safety
-/// Inside a trap; `text` stays valid throughout.
-unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prepared) {
+/// Inside a trap and a transaction; `text` stays valid throughout.
+unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut Prepared) {
     // SAFETY: by the caller; the sequence is exec_parse_message's.
     unsafe {
-        raw::SetCurrentStatementStartTimestamp();
-        pg_sys::debug_query_string = text;
-        raw::StartTransactionCommand();
         let statements = raw::pg_parse_query(text);
-        if list_length(statements) != 1 {
+        if list_length(statements) > 1 {
             error(
                 pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                c"a command of a script must be exactly one SQL statement",
+                c"cannot insert multiple commands into a prepared statement",
             );
+        }
+        if list_length(statements) == 0 {
+            return;
         }
         let raw_statement: *mut pg_sys::RawStmt = list_first(statements).cast();
         refuse_what_needs_a_client((*raw_statement).stmt);
@@ -231,27 +306,7 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             &raw mut count,
             std::ptr::null_mut(),
         );
-        for index in 0..count as usize {
-            let type_oid = *types.add(index);
-            if type_oid == pg_sys::InvalidOid || type_oid == pg_sys::UNKNOWNOID {
-                error(
-                    pgrx::PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE,
-                    c"could not determine the data type of a variable; give it a cast",
-                );
-            }
-        }
-        if (count as usize) < declared {
-            error(
-                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                c"a variable cannot stand in this statement: it takes values only where an expression may be",
-            );
-        }
-        if count as usize > declared {
-            error(
-                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                c"a script's statement must not contain parameters ($1) of its own",
-            );
-        }
+        check_parameters(types, count as usize, declared);
         if needs_snapshot {
             raw::PopActiveSnapshot();
         }
@@ -261,28 +316,9 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             // Rules have made several statements of it, or none.
             out.relation_count = usize::MAX / 2;
         } else {
-            out.command_type = (*query).commandType;
-            // pg_stat_statements counts a prepared utility once, and then no more.
-            if raw::is_plannable((*query).commandType) {
-                out.query_id = (*query).queryId as u64;
-            }
-            let is_unclear = changes_rows_in_several_ways(query);
-            out.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
-            if is_unclear {
-                out.relation_count = usize::MAX / 2;
-            }
-            if raw::is_plannable((*query).commandType) {
+            describe(query, out);
+            if save && out.plan.is_plannable {
                 check_permissions(query);
-            }
-            for index in 0..list_length((*query).rtable) as usize {
-                let entry: *mut pg_sys::RangeTblEntry =
-                    (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
-                if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-                    if out.relation_count < out.relations.len() {
-                        out.relations[out.relation_count] = (*entry).relid.to_u32();
-                    }
-                    out.relation_count += 1;
-                }
             }
         }
         raw::CompleteCachedPlan(
@@ -296,24 +332,94 @@ unsafe fn analyse(text: *const std::ffi::c_char, declared: usize, out: &mut Prep
             pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
             true,
         );
-        raw::SaveCachedPlan(plan_source);
+        let context = pg_sys::CurrentMemoryContext;
+        if save {
+            raw::SaveCachedPlan(plan_source);
+            pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
+        }
         // Functions and types of users' making: what they read and write cannot be seen from here.
         if list_length((*plan_source).invalItems) > 0 {
             out.relation_count = usize::MAX / 2;
         }
-        pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
         let params = raw::makeParamList(count);
+        pg_sys::CurrentMemoryContext = context;
         for index in 0..count as usize {
             let param = (*params).params.as_mut_ptr().add(index);
             (*param).ptype = *(*plan_source).param_types.add(index);
             // As exec_bind_message: lets a custom plan fold the value.
             (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
         }
-        out.plan_source = plan_source;
-        out.params = params;
-        out.needs_snapshot = needs_snapshot;
-        raw::CommitTransactionCommand();
-        pg_sys::debug_query_string = std::ptr::null();
+        out.plan.plan_source = plan_source;
+        out.plan.params = params;
+        out.plan.needs_snapshot = needs_snapshot;
+    }
+}
+
+/// Whether the statement's parameters are the script's variables, and have types.
+///
+/// # Safety
+/// Inside a trap, with the `count` types that the server has inferred.
+unsafe fn check_parameters(types: *const pg_sys::Oid, count: usize, declared: usize) {
+    // SAFETY: by the caller.
+    unsafe {
+        for index in 0..count {
+            let type_oid = *types.add(index);
+            if type_oid == pg_sys::InvalidOid || type_oid == pg_sys::UNKNOWNOID {
+                error(
+                    pgrx::PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE,
+                    c"could not determine the data type of a variable; give it a cast",
+                );
+            }
+        }
+        if count < declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a variable cannot stand in this statement: it takes values only where an expression may be",
+            );
+        }
+        if count > declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a script's statement must not contain parameters ($1) of its own",
+            );
+        }
+    }
+}
+
+/// What the audit and the execution have to know of a statement's one query.
+///
+/// # Safety
+/// A live query.
+unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
+    // SAFETY: by the caller.
+    unsafe {
+        out.command_type = (*query).commandType;
+        out.plan.is_plannable = raw::is_plannable((*query).commandType);
+        // pg_stat_statements counts a prepared utility once, and then no more.
+        if out.plan.is_plannable {
+            #[cfg(feature = "pg18")]
+            let query_id = (*query).queryId.cast_unsigned();
+            #[cfg(not(feature = "pg18"))]
+            let query_id = (*query).queryId;
+            out.query_id = query_id;
+        }
+        out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
+        let is_unclear = changes_rows_in_several_ways(query);
+        out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
+        if is_unclear {
+            out.relation_count = usize::MAX / 2;
+        }
+        for index in 0..list_length((*query).rtable) as usize {
+            let entry: *mut pg_sys::RangeTblEntry =
+                (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
+            if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+                if out.relation_count < out.relations.len() {
+                    out.relations[out.relation_count] = (*entry).relid.to_u32();
+                }
+                out.relation_count += 1;
+            }
+        }
     }
 }
 
@@ -363,7 +469,7 @@ unsafe fn check_permissions(query: *mut pg_sys::Query) {
 ///
 /// # Safety
 /// Inside a trap, with a parse tree.
-unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
+pub(super) unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
     // SAFETY: the tag says what the node is.
     unsafe {
         if (*statement).type_ == pg_sys::NodeTag::T_CopyStmt
@@ -438,16 +544,17 @@ fn input_of(conversion: Conversion) -> (pg_sys::Oid, pg_sys::Oid) {
 
 /// A value as pgbench sends it; `None` for NULL.
 fn text_of(value: &Value) -> Option<CString> {
-    let text = match value {
-        Value::Null => return None,
-        Value::Boolean(true) => "true".to_owned(),
-        Value::Boolean(false) => "false".to_owned(),
-        Value::Integer(n) => n.to_string(),
-        Value::Double(x) => x.to_string(),
-        Value::Text(text) => text.to_string(),
-    };
-    // A zero byte cannot be part of any PostgreSQL text; nothing that makes values lets one in.
-    CString::new(text).ok()
+    match value {
+        Value::Null => None,
+        // A zero byte cannot be part of any PostgreSQL text; nothing that makes values lets one in.
+        value => CString::new(value.to_text().into_owned()).ok(),
+    }
+}
+
+fn nul_terminated(sql: &str) -> Result<CString, SqlError> {
+    CString::new(sql).map_err(|_| {
+        SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, "a statement must not contain a zero byte")
+    })
 }
 
 /// # Safety

@@ -7,20 +7,33 @@ use pgrx::pg_sys;
 use super::raw;
 
 /// What the server said of a statement that failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SqlError {
     /// As PostgreSQL packs it (MAKE_SQLSTATE).
     pub sqlstate: i32,
     pub message: String,
+    pub detail: Option<String>,
+    /// The character in the statement's text, counted from 1; 0: none in particular.
+    pub position: u32,
 }
 
 impl From<UserError> for SqlError {
     fn from(error: UserError) -> Self {
-        Self { sqlstate: crate::error::pack(&error.sqlstate), message: error.message }
+        Self {
+            sqlstate: crate::error::pack(&error.sqlstate),
+            message: error.message,
+            detail: error.detail,
+            position: 0,
+        }
     }
 }
 
 impl SqlError {
+    /// An error of this project's own.
+    pub fn new(sqlstate: pgrx::PgSqlErrorCode, message: impl Into<String>) -> Self {
+        Self { sqlstate: sqlstate as i32, message: message.into(), detail: None, position: 0 }
+    }
+
     /// Whether another try may succeed: serialization_failure or deadlock_detected.
     pub fn is_retryable(&self) -> bool {
         self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE as i32
@@ -82,12 +95,15 @@ unsafe fn recover() -> SqlError {
         raw::jit_reset_after_error();
         pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
         raw::FlushErrorState();
-        let message = if (*data).message.is_null() {
-            String::new()
-        } else {
-            std::ffi::CStr::from_ptr((*data).message).to_string_lossy().into_owned()
+        let text = |text: *const std::ffi::c_char| {
+            (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned())
         };
-        let error = SqlError { sqlstate: (*data).sqlerrcode, message };
+        let error = SqlError {
+            sqlstate: (*data).sqlerrcode,
+            message: text((*data).message).unwrap_or_default(),
+            detail: text((*data).detail),
+            position: (*data).cursorpos.max(0).unsigned_abs(),
+        };
         raw::FreeErrorData(data);
         pg_sys::InterruptHoldoffCount -= 1;
         error

@@ -34,8 +34,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     transaction(|| {
         // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
         unsafe { pg_sys::pgstat_clear_snapshot() };
-        let tables: Vec<pg_sys::Oid> =
-            spec.fixture.iter().flat_map(|f| &f.tables).map(|&t| pg_sys::Oid::from(t)).collect();
+        let tables: Vec<pg_sys::Oid> = spec.tables().map(pg_sys::Oid::from).collect();
         let sum = |function: &str| -> Result<i64, UserError> {
             let sql = format!(
                 "SELECT pg_catalog.sum(pg_catalog.{function}(t))::pg_catalog.int8 FROM pg_catalog.unnest($1) AS t"
@@ -202,7 +201,7 @@ pub fn audit(
     let h = harness(segment);
     let untracked = segment.header().untracked.load(Relaxed);
     let trouble = h.failed + h.retries + h.errors > 0;
-    let tables_reason = if spec.fixture.is_none() {
+    let tables_reason = if spec.fixtures.is_empty() {
         Some("the workload has no fixture whose tables could be watched")
     } else if untracked & 1 != 0 {
         Some("track_counts is off in the clients' sessions")

@@ -71,6 +71,8 @@ CREATE TABLE bench.run_log (
     transactions      bigint,
     warmup            double precision NOT NULL,
     max_tries         int NOT NULL,
+    rate              double precision,
+    latency_limit     double precision,
     seed              bigint NOT NULL,
     driver            text NOT NULL DEFAULT 'engine',
     query_mode        text NOT NULL DEFAULT 'prepared',
@@ -97,7 +99,10 @@ CREATE TABLE bench.run_log (
     latency_p95_ms    double precision,
     latency_p99_ms    double precision,
     latency_p999_ms   double precision,
-    latency_max_ms    double precision
+    latency_max_ms    double precision,
+    lag_avg_ms        double precision,
+    lag_max_ms        double precision,
+    backlog           bigint
 );
 ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
 COMMENT ON SEQUENCE bench.run_id_seq IS 'Ids of runs';
@@ -151,11 +156,52 @@ CREATE TABLE bench.error_log (
     node     int NOT NULL DEFAULT 0,
     sqlstate text NOT NULL,
     message  text NOT NULL,
+    detail   text,
     count    bigint NOT NULL,
+    retried  bigint NOT NULL,
+    failed   bigint NOT NULL,
     first_at timestamptz,
     PRIMARY KEY (run_id, node, sqlstate)
 );
 COMMENT ON TABLE bench.error_log IS 'What the recorder writes of each run''s errors; read bench.errors';
+
+CREATE TABLE bench.script_log (
+    run_id            bigint NOT NULL,
+    node              int NOT NULL DEFAULT 0,
+    script            int NOT NULL,
+    workload          text NOT NULL,
+    weight            int NOT NULL,
+    fixture           text,
+    transactions      bigint NOT NULL,
+    failed            bigint NOT NULL,
+    retried           bigint NOT NULL,
+    skipped           bigint NOT NULL,
+    late              bigint NOT NULL,
+    latency_avg_ms    double precision,
+    latency_stddev_ms double precision,
+    latency_p50_ms    double precision,
+    latency_p95_ms    double precision,
+    latency_p99_ms    double precision,
+    latency_max_ms    double precision,
+    PRIMARY KEY (run_id, node, script)
+);
+COMMENT ON TABLE bench.script_log IS 'What the recorder writes of each run''s scripts; read bench.scripts';
+
+CREATE TABLE bench.statement_log (
+    run_id         bigint NOT NULL,
+    node           int NOT NULL DEFAULT 0,
+    script         int NOT NULL,
+    command        int NOT NULL,
+    line           int NOT NULL,
+    statement      text NOT NULL,
+    count          bigint NOT NULL,
+    failed         bigint NOT NULL,
+    retried        bigint NOT NULL,
+    latency_avg_ms double precision,
+    latency_p95_ms double precision,
+    PRIMARY KEY (run_id, node, script, command)
+);
+COMMENT ON TABLE bench.statement_log IS 'What the recorder writes of each run''s commands; read bench.statements';
 
 CREATE TABLE bench.audit_log (
     run_id  bigint NOT NULL,
@@ -183,15 +229,15 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');
         EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Transactions given up after an error, or after max_tries serialization failures and deadlocks');
         EXECUTE format('COMMENT ON COLUMN %s.retried IS %L', relation, 'Transactions that took more than one try');
-        EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'Transactions skipped under a rate and a latency_limit');
-        EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Transactions above the latency_limit');
-        EXECUTE format('COMMENT ON COLUMN %s.latency_avg_ms IS %L', relation, 'Mean latency of committed transactions in milliseconds, retries included');
+        EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'Transactions not started, under a rate, because they would have been above the latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Committed transactions above the latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_avg_ms IS %L', relation, 'Mean latency of committed transactions in milliseconds, retries included; under a rate since they were due');
         EXECUTE format('COMMENT ON COLUMN %s.latency_stddev_ms IS %L', relation, 'Standard deviation of the latency in milliseconds');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p50_ms IS %L', relation, 'Median latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p95_ms IS %L', relation, '95th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Greatest latency in milliseconds');
-        EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'Mean delay of the start behind the schedule under a rate, in milliseconds');
+        EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'Mean delay of the start behind the schedule under a rate, in milliseconds; it is part of the latency');
     END LOOP;
 END $$;
 
@@ -206,4 +252,6 @@ SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.script_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.statement_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.audit_log', '');

@@ -3,7 +3,7 @@
 CREATE FUNCTION bench.load(fixture text, rows bigint DEFAULT NULL, jobs int DEFAULT NULL, options jsonb DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_sql_wrapper';
 COMMENT ON FUNCTION bench.load IS
-'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was.';
+'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace; of tpcb, whose tables are those of pgbench -i: scale (100000 rows each, the accounts), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was.';
 
 CREATE FUNCTION bench.unload(fixture text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unload_wrapper';
@@ -12,11 +12,17 @@ COMMENT ON FUNCTION bench.unload IS 'Drops a loaded fixture''s tables.';
 CREATE FUNCTION bench.create_workload(name text, script text, fixture text DEFAULT NULL, description text DEFAULT NULL)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_workload_wrapper';
 COMMENT ON FUNCTION bench.create_workload IS
-'Stores a script under a name, in place of the owner''s own older one. Scripts are in pgbench''s language: SQL statements, :variables, and \set with expressions. Built-in workloads cannot be replaced.';
+'Stores a script under a name, in place of the owner''s own older one. Scripts are in pgbench''s language: SQL statements, :variables and meta commands. Built-in workloads cannot be replaced.';
 
 CREATE FUNCTION bench.drop_workload(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
 COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload; built-in ones stay.';
+
+CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}')
+    RETURNS TABLE (transaction int, command int, line int, output text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preview_wrapper';
+COMMENT ON FUNCTION bench.preview IS
+'Shows what a client would do with a script, without a server: each statement with its values, and what debug() prints. transaction and command count from 1. client and seed choose the random numbers, as pgbench --random-seed with a thread for each client; what \gset and \aset would set stays as it is written.';
 
 CREATE FUNCTION bench.run(
     workload        text,
@@ -38,7 +44,7 @@ CREATE FUNCTION bench.run(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_wrapper';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload with that many concurrent sessions of the calling role, waits for it, and returns the run''s id. secs: measured seconds after warmup seconds (10 if neither secs nor transactions is given); transactions: per client, instead of secs; max_tries: tries per transaction at a serialization failure or deadlock, 0 for no limit; seed NULL: a random one, recorded; variables: script variables, as pgbench -D; settings: configuration parameters of every client; sample_interval: seconds; results: serialize turns rows into text as for a client, discard does not look at them. Canceling the call stops the run; what was measured stays.';
+'Runs a workload with that many concurrent sessions of the calling role, waits for it, and returns the run''s id. secs: measured seconds after warmup seconds (10 if neither secs nor transactions is given); transactions: per client, instead of secs; max_tries: tries per transaction at a serialization failure or deadlock, 0 for no limit; seed NULL: a random one, recorded; rate: transactions per second to be started over all clients, whether or not those before have ended, with latencies counted from when they were due; latency_limit: milliseconds above which a transaction is late, or skipped under a rate if it cannot make it any more; query_mode: simple, extended or prepared, as pgbench -M; variables: script variables, as pgbench -D; settings: configuration parameters of every client; sample_interval: seconds; results: serialize turns rows into text as for a client, discard does not look at them. Canceling the call stops the run; what was measured stays.';
 
 CREATE FUNCTION bench.start(
     workload        text,

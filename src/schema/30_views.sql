@@ -7,7 +7,7 @@ CREATE FUNCTION bench.is_visible(role text)
 COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the runs of another: is it, is its member, or is a member of pg_read_all_stats.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
-SELECT run_id, NULL::bigint AS sweep_id, workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed,
+SELECT run_id, NULL::bigint AS sweep_id, workload, fixture, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment
@@ -16,17 +16,19 @@ WHERE bench.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to members of the run''s role and of pg_read_all_stats.';
 COMMENT ON COLUMN bench.runs.run_id IS 'The run';
 COMMENT ON COLUMN bench.runs.sweep_id IS 'The sweep it is part of';
-COMMENT ON COLUMN bench.runs.workload IS 'The workload''s name';
-COMMENT ON COLUMN bench.runs.fixture IS 'The fixture it worked on';
-COMMENT ON COLUMN bench.runs.script IS 'The script as run';
+COMMENT ON COLUMN bench.runs.workload IS 'The workload''s name, or the mix as given';
+COMMENT ON COLUMN bench.runs.fixture IS 'The fixture it worked on; several are separated by commas';
+COMMENT ON COLUMN bench.runs.script IS 'The script as run; those of a mix each under a comment with its name and weight';
 COMMENT ON COLUMN bench.runs.clients IS 'Concurrent sessions';
 COMMENT ON COLUMN bench.runs.secs IS 'Measured seconds asked for';
 COMMENT ON COLUMN bench.runs.transactions IS 'Transactions per client asked for';
 COMMENT ON COLUMN bench.runs.warmup IS 'Seconds run before the measuring';
+COMMENT ON COLUMN bench.runs.rate IS 'Transactions per second that were to be started, over all clients; NULL: each after the other';
+COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction was late';
 COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction at a serialization failure or deadlock; 0: no limit';
 COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, given or drawn';
 COMMENT ON COLUMN bench.runs.driver IS 'engine: inside the server';
-COMMENT ON COLUMN bench.runs.query_mode IS 'prepared: parsed once, planned as prepared statements are';
+COMMENT ON COLUMN bench.runs.query_mode IS 'simple: values as text, extended: as parameters, both parsed and planned each time; prepared: parsed once, planned as prepared statements are';
 COMMENT ON COLUMN bench.runs.results IS 'serialize: rows turned into text and dropped; discard: not looked at';
 COMMENT ON COLUMN bench.runs.nodes IS 'local: this server only';
 COMMENT ON COLUMN bench.runs.variables IS 'Script variables given';
@@ -44,7 +46,7 @@ COMMENT ON COLUMN bench.runs.extension_version IS 'The extension''s version at t
 COMMENT ON COLUMN bench.runs.environment IS 'unserved_defaults: configuration parameters that were on and that the engine''s sessions do not honour';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
-SELECT e.run_id, e.node, e.sqlstate, e.message, e.count, e.first_at
+SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
 FROM bench.error_log e JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, those that were retried included';
@@ -52,15 +54,64 @@ COMMENT ON COLUMN bench.errors.run_id IS 'The run';
 COMMENT ON COLUMN bench.errors.node IS '0: the only one';
 COMMENT ON COLUMN bench.errors.sqlstate IS 'SQLSTATE';
 COMMENT ON COLUMN bench.errors.message IS 'Message of the first one';
-COMMENT ON COLUMN bench.errors.count IS 'How many';
+COMMENT ON COLUMN bench.errors.detail IS 'Where in the script the first one was, and what the server added to it';
+COMMENT ON COLUMN bench.errors.count IS 'How many, in all phases of the run';
+COMMENT ON COLUMN bench.errors.retried IS 'Of these: tries that were followed by another one';
+COMMENT ON COLUMN bench.errors.failed IS 'Of these: transactions that were given up';
 COMMENT ON COLUMN bench.errors.first_at IS 'When the first one came';
+
+CREATE VIEW bench.scripts WITH (security_barrier) AS
+SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
+       s.transactions / (SELECT sum(x.secs) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node) AS tps,
+       s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
+       s.latency_p99_ms, s.latency_max_ms
+FROM bench.script_log s JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.scripts IS 'One row per run, node and script of its mix: what was measured of it';
+COMMENT ON COLUMN bench.scripts.run_id IS 'The run';
+COMMENT ON COLUMN bench.scripts.node IS '0: the only one';
+COMMENT ON COLUMN bench.scripts.script IS 'Index of the script in the mix, from 0';
+COMMENT ON COLUMN bench.scripts.workload IS 'The workload''s name';
+COMMENT ON COLUMN bench.scripts.weight IS 'Its share of the transactions, relative to the other weights';
+COMMENT ON COLUMN bench.scripts.fixture IS 'The fixture it worked on';
+COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed while measuring';
+COMMENT ON COLUMN bench.scripts.tps IS 'transactions per measured second';
+COMMENT ON COLUMN bench.scripts.failed IS 'Transactions given up while measuring';
+COMMENT ON COLUMN bench.scripts.retried IS 'Transactions that took more than one try';
+COMMENT ON COLUMN bench.scripts.skipped IS 'Transactions not started, under a rate, because they would have been above the latency_limit';
+COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions above the latency_limit';
+COMMENT ON COLUMN bench.scripts.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_stddev_ms IS 'Standard deviation of the latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_p50_ms IS 'Median latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_p95_ms IS '95th percentile in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_p99_ms IS '99th percentile in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_max_ms IS 'Greatest latency in milliseconds';
+
+CREATE VIEW bench.statements WITH (security_barrier) AS
+SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
+       s.latency_p95_ms
+FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.statements IS 'One row per run, node, script and command, meta commands too: what was measured of it';
+COMMENT ON COLUMN bench.statements.run_id IS 'The run';
+COMMENT ON COLUMN bench.statements.node IS '0: the only one';
+COMMENT ON COLUMN bench.statements.script IS 'Index of the script in the mix, from 0';
+COMMENT ON COLUMN bench.statements.command IS 'Place of the command in the script, from 1';
+COMMENT ON COLUMN bench.statements.line IS 'Line of the script that it begins at, from 1';
+COMMENT ON COLUMN bench.statements.statement IS 'The command as written';
+COMMENT ON COLUMN bench.statements.count IS 'Executions without an error while measuring, those of tries that were repeated included';
+COMMENT ON COLUMN bench.statements.failed IS 'Transactions given up at this command';
+COMMENT ON COLUMN bench.statements.retried IS 'Tries that ended at this command and were followed by another one';
+COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean time of an execution in milliseconds';
+COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the time of an execution in milliseconds, within 2 %';
 
 -- For the extension's own functions, which ask about the run of their caller.
 CREATE VIEW bench.summary_of_all AS
 SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
-       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms
+       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
@@ -70,7 +121,8 @@ LEFT JOIN LATERAL (
            -- of the whole: the mean of the squares less the square of the mean
            sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) AS latency_stddev_ms,
-           max(x.latency_max_ms) AS latency_max_ms
+           max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
+           sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     FROM bench.samples x WHERE x.run_id = r.run_id
 ) s ON true;
 COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody''s runs';
@@ -78,7 +130,8 @@ COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody'
 CREATE VIEW bench.summary WITH (security_barrier) AS
 SELECT run_id, workload, clients, driver, results, bench.status_of(status, segment, run_id) AS status, started_at,
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
-       latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms
+       latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
+       skipped, late, lag_avg_ms, lag_max_ms, backlog
 FROM bench.summary_of_all
 WHERE bench.is_visible(role);
 COMMENT ON VIEW bench.summary IS 'One row per run: what was measured';
@@ -105,6 +158,11 @@ COMMENT ON COLUMN bench.summary.latency_p95_ms IS '95th percentile in millisecon
 COMMENT ON COLUMN bench.summary.latency_p99_ms IS '99th percentile in milliseconds';
 COMMENT ON COLUMN bench.summary.latency_p999_ms IS '99.9th percentile in milliseconds';
 COMMENT ON COLUMN bench.summary.latency_max_ms IS 'Greatest latency in milliseconds';
+COMMENT ON COLUMN bench.summary.skipped IS 'Transactions not started, under a rate, because they would have been above the latency_limit';
+COMMENT ON COLUMN bench.summary.late IS 'Committed transactions above the latency_limit';
+COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'Mean delay of the start behind the schedule under a rate, in milliseconds; it is part of the latency';
+COMMENT ON COLUMN bench.summary.lag_max_ms IS 'Greatest delay of a start in milliseconds; NULL until the run has ended';
+COMMENT ON COLUMN bench.summary.backlog IS 'Transactions due before the end that were neither started nor skipped: how far the run fell behind its rate';
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients
@@ -153,4 +211,4 @@ END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
 
-GRANT SELECT ON bench.runs, bench.errors, bench.summary, bench.progress, bench.audits TO PUBLIC;
+GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits TO PUBLIC;

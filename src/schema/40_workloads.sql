@@ -12,5 +12,34 @@ FROM (VALUES
     ('insert_single', 'wide', E'INSERT INTO wide (crt_time) VALUES (now());',
      'Inserts one row of 22 columns'),
     ('insert_batch', 'wide', E'INSERT INTO wide (crt_time) SELECT now() FROM generate_series(1, 400);',
-     'Inserts 400 rows of 22 columns in one statement')
+     'Inserts 400 rows of 22 columns in one statement'),
+    -- pgbench's own, word for word.
+    ('tpcb', 'tpcb',
+$$\set aid random(1, 100000 * :scale)
+\set bid random(1, 1 * :scale)
+\set tid random(1, 10 * :scale)
+\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;$$,
+     'As pgbench''s tpcb-like: adds to the balances of an account, a teller and a branch, and to the history'),
+    ('tpcb_simple_update', 'tpcb',
+$$\set aid random(1, 100000 * :scale)
+\set bid random(1, 1 * :scale)
+\set tid random(1, 10 * :scale)
+\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;$$,
+     'As pgbench''s simple-update: without the updates of a teller and a branch'),
+    ('tpcb_select', 'tpcb',
+$$\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;$$,
+     'As pgbench''s select-only: reads the balance of a uniformly random account')
 ) AS builtin (name, fixture, script, description);

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 use bench_core::error::UserError;
-use bench_core::stats::Moments;
 use bench_core::stats::histogram::{BUCKETS, bucket_of};
+use bench_core::stats::{Histogram, Moments};
 use bench_core::timeline::Timeline;
 
 /// A counter with a single writer: an increment is a load and a store, not a locked operation.
@@ -288,15 +288,32 @@ pub struct Totals {
     pub retries: Counter,
 }
 
+/// What an error meant to its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consequence {
+    /// It was tried again.
+    Retried,
+    /// It was given up.
+    Failed,
+    /// The client did not come to run any.
+    NotStarted,
+}
+
 /// Errors of one client with one SQLSTATE.
 #[repr(C)]
 pub struct ErrorEntry {
     /// As PostgreSQL packs it (MAKE_SQLSTATE); 0: unused.
     pub sqlstate: AtomicI32,
     pub count: Counter,
+    /// Tries that were followed by another one.
+    pub retried: Counter,
+    /// Transactions that were given up.
+    pub failed: Counter,
     /// Of the first one: microseconds since 2000-01-01, a TimestampTz.
     pub first_at: AtomicI64,
     pub message: Text<480>,
+    /// Where in the script, and what the server adds.
+    pub detail: Text<480>,
 }
 
 /// What one client shows to the others, apart from its commands and intervals.
@@ -311,6 +328,8 @@ pub struct ClientSlot {
     pub misplaced: Counter,
     /// Odd while the client writes into an interval.
     pub sequence: AtomicU32,
+    /// Under a rate: transactions due before the run's end that were neither started nor skipped.
+    pub backlog: Counter,
     pub totals: [Totals; 4],
     pub errors: [ErrorEntry; 8],
 }
@@ -342,7 +361,14 @@ impl ClientSlot {
     }
 
     /// Counts an error; a ninth SQLSTATE goes to the last entry.
-    pub fn count_error(&self, sqlstate: i32, message: &str, at: i64) {
+    pub fn count_error(
+        &self,
+        sqlstate: i32,
+        message: &str,
+        detail: Option<&str>,
+        at: i64,
+        consequence: Consequence,
+    ) {
         let last = self.errors.len() - 1;
         let entry = self.errors[..last]
             .iter()
@@ -351,9 +377,17 @@ impl ClientSlot {
         if entry.count.get() == 0 {
             entry.first_at.store(at, Relaxed);
             entry.message.set(message);
+            if let Some(detail) = detail {
+                entry.detail.set(detail);
+            }
             entry.sqlstate.store(sqlstate, Release);
         }
         entry.count.add(1);
+        match consequence {
+            Consequence::Retried => entry.retried.add(1),
+            Consequence::Failed => entry.failed.add(1),
+            Consequence::NotStarted => {}
+        }
     }
 }
 
@@ -379,6 +413,48 @@ pub struct CommandCounters {
     pub query_id: AtomicU64,
 }
 
+/// Buckets of [`CommandTimes`] per one of a run's histogram: a command's are up to 3 % wide.
+const COARSENESS: usize = 4;
+
+/// One command of one script as one client executed it while measuring.
+#[repr(C)]
+pub struct CommandTimes {
+    /// Executions that ended without an error.
+    pub count: Counter,
+    /// Tries that ended at this command and were followed by another one.
+    pub retried: Counter,
+    /// Transactions that were given up at this command.
+    pub failed: Counter,
+    latency_sum_ns: Counter,
+    histogram: [AtomicU32; BUCKETS / COARSENESS],
+}
+
+impl CommandTimes {
+    /// Counts an execution.
+    #[inline]
+    pub fn record(&self, latency_ns: u64) {
+        self.count.add(1);
+        self.latency_sum_ns.add(latency_ns);
+        let bucket = &self.histogram[bucket_of(latency_ns) / COARSENESS];
+        bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
+    }
+
+    /// Nanoseconds of all executions together.
+    pub fn latency_sum_ns(&self) -> u64 {
+        self.latency_sum_ns.get()
+    }
+
+    /// Adds the latencies to a histogram, in the middle of where they may lie.
+    pub fn add_to(&self, histogram: &mut Histogram) {
+        for (bucket, count) in self.histogram.iter().enumerate() {
+            let count = count.load(Relaxed);
+            if count > 0 {
+                histogram.add(bucket * COARSENESS + COARSENESS / 2, count.into());
+            }
+        }
+    }
+}
+
 /// What one client did with one script in one interval.
 #[repr(C)]
 pub struct IntervalCell {
@@ -388,6 +464,13 @@ pub struct IntervalCell {
     pub failed: Counter,
     /// Transactions that took more than one try.
     pub retried: Counter,
+    /// Committed above the limit of latency.
+    pub late: Counter,
+    /// Not started, being late already when they were due.
+    pub skipped: Counter,
+    /// How far behind their schedule the committed ones started, together.
+    pub lag_sum_ns: Counter,
+    pub lag_max_ns: Counter,
     latency_sum_ns: Counter,
     latency_sum_sq_ns2: AtomicU64,
     latency_max_ns: Counter,
@@ -420,9 +503,17 @@ impl IntervalCell {
 
     /// Makes the cell stand for this interval. Whatever it held has been read before.
     pub fn start(&self, interval: u32) {
-        for counter in
-            [&self.committed, &self.failed, &self.retried, &self.latency_sum_ns, &self.latency_max_ns]
-        {
+        for counter in [
+            &self.committed,
+            &self.failed,
+            &self.retried,
+            &self.late,
+            &self.skipped,
+            &self.lag_sum_ns,
+            &self.lag_max_ns,
+            &self.latency_sum_ns,
+            &self.latency_max_ns,
+        ] {
             counter.set(0);
         }
         self.latency_sum_sq_ns2.store(0, Relaxed);
@@ -444,5 +535,14 @@ impl IntervalCell {
         }
         let bucket = &self.histogram[bucket_of(latency_ns)];
         bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Counts how late a committed transaction started.
+    #[inline]
+    pub fn lag(&self, lag_ns: u64) {
+        self.lag_sum_ns.add(lag_ns);
+        if lag_ns > self.lag_max_ns.get() {
+            self.lag_max_ns.set(lag_ns);
+        }
     }
 }

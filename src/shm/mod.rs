@@ -1,10 +1,10 @@
 //! The shared segment of one run: a header, a slot for each client, each client's command
-//! counters and intervals, and the run's specification as JSON. All the pointer work is here;
+//! counters, times and intervals, and the run's specification as JSON. All the pointer work is here;
 //! outside, a [`Segment`] hands out references to atomics.
 //!
 //! ```text
 //! Header | ClientSlot × clients | CommandCounters × clients × commands
-//!        | IntervalCell × clients × ring × scripts | specification
+//!        | CommandTimes × clients × commands | IntervalCell × clients × ring × scripts | specification
 //! ```
 
 mod cells;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::*;
 use pgrx::pg_sys;
 
 pub use cells::*;
-pub use recorder::{Outcome, Recorder};
+pub use recorder::{Outcome, Recorder, Transaction};
 
 /// "pgbench1" in ASCII: a segment of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
@@ -38,6 +38,7 @@ pub struct Shape {
 struct Offsets {
     slots: usize,
     commands: usize,
+    times: usize,
     cells: usize,
     spec: usize,
     end: usize,
@@ -48,10 +49,11 @@ impl Shape {
         let clients = self.clients as usize;
         let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
         let commands = slots + clients * size_of::<ClientSlot>();
-        let cells = commands + clients * self.commands as usize * size_of::<CommandCounters>();
+        let times = commands + clients * self.commands as usize * size_of::<CommandCounters>();
+        let cells = times + clients * self.commands as usize * size_of::<CommandTimes>();
         let cell_count = clients * self.ring as usize * self.scripts as usize;
         let spec = cells + cell_count * size_of::<IntervalCell>();
-        Offsets { slots, commands, cells, spec, end: spec + self.spec_bytes as usize }
+        Offsets { slots, commands, times, cells, spec, end: spec + self.spec_bytes as usize }
     }
 }
 
@@ -229,6 +231,17 @@ impl Segment {
         // SAFETY: as for `slot`.
         unsafe {
             let first = self.base.add(self.shape.offsets().commands).cast::<CommandCounters>();
+            std::slice::from_raw_parts(first.add(client as usize * count), count)
+        }
+    }
+
+    /// Times of a client's commands, in the order of the scripts.
+    pub fn times(&self, client: u32) -> &[CommandTimes] {
+        assert!(client < self.shape.clients);
+        let count = self.shape.commands as usize;
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().times).cast::<CommandTimes>();
             std::slice::from_raw_parts(first.add(client as usize * count), count)
         }
     }

@@ -21,6 +21,18 @@ pub enum Outcome {
     Failed,
 }
 
+/// A transaction that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction {
+    pub script: usize,
+    /// When it was to start: under a rate by the schedule, otherwise when it did.
+    pub due_ns: i64,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub tries: u64,
+    pub outcome: Outcome,
+}
+
 /// One client's pen.
 pub struct Recorder<'a> {
     segment: &'a Segment,
@@ -33,11 +45,13 @@ pub struct Recorder<'a> {
     until_ns: i64,
     phase: Phase,
     sequence: u32,
+    /// Latency above which a transaction is late, ns.
+    limit_ns: i64,
 }
 
 impl<'a> Recorder<'a> {
     /// A recorder for a client that has passed the gate: the time line is in place.
-    pub fn new(segment: &'a Segment, client: u32) -> Self {
+    pub fn new(segment: &'a Segment, client: u32, limit_ns: Option<i64>) -> Self {
         let header = segment.header();
         let slot = segment.slot(client);
         Self {
@@ -49,6 +63,7 @@ impl<'a> Recorder<'a> {
             until_ns: i64::MIN,
             phase: Phase::Ramp,
             sequence: slot.sequence.load(Relaxed),
+            limit_ns: limit_ns.unwrap_or(i64::MAX),
         }
     }
 
@@ -58,46 +73,75 @@ impl<'a> Recorder<'a> {
         self.header.timeline.measure_end_ns.load(Relaxed)
     }
 
-    /// Counts a transaction that ended at `end_ns` and took `tries` tries.
+    /// Whether what ends at this moment counts as measured.
     #[inline]
-    pub fn record(&mut self, script: usize, start_ns: i64, end_ns: i64, tries: u64, outcome: Outcome) {
+    pub fn is_measured(&mut self, end_ns: i64) -> bool {
+        matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
+    }
+
+    /// Counts a transaction that has ended.
+    #[inline]
+    pub fn record(&mut self, t: &Transaction) {
+        match self.phase_at(t.end_ns) {
+            Phase::Ramp => count(&self.slot.totals[TotalsOf::Ramp as usize], t),
+            Phase::Drain => count(&self.slot.totals[TotalsOf::Drain as usize], t),
+            Phase::Interval(interval) => self.write(interval, t.script, |recorder, of, cell| {
+                count(&recorder.slot.totals[of as usize], t);
+                if t.tries > 1 {
+                    cell.retried.add(1);
+                }
+                match t.outcome {
+                    Outcome::Committed => {
+                        let latency_ns = t.end_ns - t.due_ns;
+                        cell.commit(latency_ns.max(0).unsigned_abs());
+                        if t.start_ns > t.due_ns {
+                            cell.lag((t.start_ns - t.due_ns).unsigned_abs());
+                        }
+                        if latency_ns > recorder.limit_ns {
+                            cell.late.add(1);
+                        }
+                    }
+                    Outcome::Failed => cell.failed.add(1),
+                }
+            }),
+        }
+    }
+
+    /// Counts a transaction that was not started, because it was late already.
+    pub fn skip(&mut self, script: usize, now_ns: i64) {
+        if let Phase::Interval(interval) = self.phase_at(now_ns) {
+            self.write(interval, script, |_, _, cell| cell.skipped.add(1));
+        }
+    }
+
+    #[inline]
+    fn phase_at(&mut self, end_ns: i64) -> Phase {
         if end_ns >= self.until_ns {
             self.find_phase(end_ns);
         }
         // The end may have come nearer since the time line was read.
-        let phase = if end_ns >= self.end_ns() { Phase::Drain } else { self.phase };
-        let totals = &self.slot.totals;
-        match phase {
-            Phase::Ramp => count(&totals[TotalsOf::Ramp as usize], tries, outcome),
-            Phase::Drain => count(&totals[TotalsOf::Drain as usize], tries, outcome),
-            Phase::Interval(interval) => {
-                self.sequence = self.sequence.wrapping_add(1);
-                self.slot.sequence.store(self.sequence, Relaxed);
-                fence(SeqCst);
-                let closed = self.header.closed.load(Relaxed);
-                // Late for a closed interval: the first open one. Too far ahead of a coordinator
-                // that is very late: the last one there is room for. The cell of the interval that
-                // was closed last is not free: it may be being read.
-                let last = closed + self.segment.shape().ring - 2;
-                if interval > last {
-                    self.slot.misplaced.add(1);
-                }
-                let interval = interval.clamp(closed, last);
-                let of =
-                    if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
-                count(&totals[of as usize], tries, outcome);
-                let cell = self.cell(interval, script);
-                if tries > 1 {
-                    cell.retried.add(1);
-                }
-                match outcome {
-                    Outcome::Committed => cell.commit((end_ns - start_ns).max(0).unsigned_abs()),
-                    Outcome::Failed => cell.failed.add(1),
-                }
-                self.sequence = self.sequence.wrapping_add(1);
-                self.slot.sequence.store(self.sequence, Release);
-            }
+        if end_ns >= self.end_ns() { Phase::Drain } else { self.phase }
+    }
+
+    /// Lets `write` count into an interval's cell, see the module's head.
+    #[inline]
+    fn write(&mut self, interval: u32, script: usize, write: impl FnOnce(&Self, TotalsOf, &IntervalCell)) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.slot.sequence.store(self.sequence, Relaxed);
+        fence(SeqCst);
+        let closed = self.header.closed.load(Relaxed);
+        // Late for a closed interval: the first open one. Too far ahead of a coordinator that is
+        // very late: the last one there is room for. The cell of the interval that was closed last
+        // is not free: it may be being read.
+        let last = closed + self.segment.shape().ring - 2;
+        if interval > last {
+            self.slot.misplaced.add(1);
         }
+        let interval = interval.clamp(closed, last);
+        let of = if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
+        write(self, of, self.cell(interval, script));
+        self.sequence = self.sequence.wrapping_add(1);
+        self.slot.sequence.store(self.sequence, Release);
     }
 
     #[inline]
@@ -122,13 +166,13 @@ impl<'a> Recorder<'a> {
 }
 
 #[inline]
-fn count(totals: &Totals, tries: u64, outcome: Outcome) {
-    match outcome {
+fn count(totals: &Totals, t: &Transaction) {
+    match t.outcome {
         Outcome::Committed => totals.committed.add(1),
         Outcome::Failed => totals.failed.add(1),
     }
-    if tries > 1 {
-        totals.retries.add(tries - 1);
+    if t.tries > 1 {
+        totals.retries.add(t.tries - 1);
     }
 }
 

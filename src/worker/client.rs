@@ -1,37 +1,27 @@
-//! A client: one session that runs the script's transactions in a loop.
+//! A client: one session that runs the scripts' transactions in a loop.
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::script::{Command, Script, Symbols, Value, VariableId, Variables, parse};
-use bench_core::script::{Prng, client_generator};
+use bench_core::schedule::Schedule;
+use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, Variables, parse};
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
-use serde_json::Value as Json;
 
+use super::pause::Alarm;
+use super::program::{Failure, Program, State};
 use super::{OnTerminate, Post, nap, now_ns, report_for_duty, wake};
-use crate::engine::{Session, SqlError, Statement, unserved};
-use crate::shm::{ClientState, CommandCounters, Outcome, Recorder, StopReason};
-
-/// A command of a script, ready to run.
-enum Step {
-    Sql(Box<Statement>),
-    Set(bench_core::script::Set),
-}
-
-/// A script as this client runs it.
-struct Program {
-    steps: Vec<Step>,
-}
+use crate::engine::{Session, SqlError, unserved};
+use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction};
 
 /// Everything that one client runs with.
 struct Client<'a> {
-    session: Session,
+    state: State<'a>,
     programs: Vec<Program>,
-    variables: Variables,
-    random: Prng,
-    commands: &'a [CommandCounters],
+    /// Of the programs, in their order; together above 0.
+    weights: Vec<u32>,
+    seeds: ClientSeeds,
     max_tries: u64,
 }
 
@@ -56,9 +46,10 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
     slot.pid.store(unsafe { pg_sys::MyProcPid }, Release);
     let end = match work(&post) {
         Ok(()) => ClientState::Done,
-        Err(error) => {
-            if !(error.is_cancel() && post.segment.header().stop() != StopReason::None) {
-                count_error(&post, &error);
+        Err(Ending { error, counted }) => {
+            let was_stopped = error.is_cancel() && post.segment.header().stop() != StopReason::None;
+            if !was_stopped && !counted {
+                count_error(&post, &error, Consequence::NotStarted);
             }
             ClientState::Aborted
         }
@@ -67,13 +58,27 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
     wake(post.segment.header().coordinator_pid.load(Relaxed));
 }
 
-fn count_error(post: &Post, error: &SqlError) {
-    // SAFETY: reads the clock.
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
-    post.segment.slot(post.index).count_error(error.sqlstate, &error.message, now);
+/// Why a client ended before its time.
+struct Ending {
+    error: SqlError,
+    /// Whether it is in the client's slot already.
+    counted: bool,
 }
 
-fn work(post: &Post) -> Result<(), SqlError> {
+impl From<SqlError> for Ending {
+    fn from(error: SqlError) -> Self {
+        Self { error, counted: false }
+    }
+}
+
+fn count_error(post: &Post, error: &SqlError, consequence: Consequence) {
+    // SAFETY: reads the clock.
+    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let slot = post.segment.slot(post.index);
+    slot.count_error(error.sqlstate, &error.message, error.detail.as_deref(), now, consequence);
+}
+
+fn work(post: &Post) -> Result<(), Ending> {
     let header = post.segment.header();
     let slot = post.segment.slot(post.index);
     let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(internal)?;
@@ -87,7 +92,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
         header.untracked.store(untracked, Relaxed);
     }
     let mut client = compile(post, &spec, session)?;
-    client.session.report_idle();
+    client.state.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
     while header.gate.load(Acquire) == 0 {
@@ -99,9 +104,9 @@ fn work(post: &Post) -> Result<(), SqlError> {
     slot.set_state(ClientState::Running);
     let result = client.run(post, &spec);
     slot.ended_ns.store(now_ns(), Relaxed);
-    let flushed = client.session.flush_statistics();
-    client.session.report_idle();
-    result.and(flushed)
+    let flushed = client.state.session.flush_statistics();
+    client.state.session.report_idle();
+    result.and(flushed.map_err(Ending::from))
 }
 
 /// The settings of the run, over those of the role and the database.
@@ -111,10 +116,9 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     if !given("application_name") {
         session.set(c"application_name", c"pgbench_ext")?;
     }
-    if let Some(fixture) = &spec.fixture
-        && !given("search_path")
-    {
-        let path = crate::settings::search_path_with(&fixture.schema);
+    let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+    if !schemas.is_empty() && !given("search_path") {
+        let path = crate::settings::search_path_with(&schemas);
         session.set(c"search_path", &text(&path)?)?;
     }
     for (name, value) in settings {
@@ -124,147 +128,217 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
 }
 
 fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
-    let mut symbols = Symbols::default();
+    let mut symbols = Symbols::new();
     let scripts = spec
         .scripts
         .iter()
         .map(|script| parse(&script.name, &script.source, &mut symbols))
-        .collect::<Result<Vec<Script>, _>>()
-        .map_err(SqlError::from)?;
-    let defined = crate::workload::initial_values(spec, post.index);
-    let ids: Vec<(VariableId, Value)> =
-        defined.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect();
+        .collect::<Result<Vec<Script>, _>>()?;
+    let (seeds, values) = crate::workload::initial_values(spec, post.index);
+    let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
+        values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
+    };
+    let values = intern(values);
+    let own: Vec<_> =
+        spec.scripts.iter().map(|script| intern(crate::workload::own_values(spec, script))).collect();
     let mut variables = Variables::new(symbols.len());
-    for (id, value) in ids {
+    for (id, value) in values {
         variables.set(id, value);
     }
-    let commands = post.segment.commands(post.index);
-    let mut counters = commands.iter();
+    let counters = post.segment.commands(post.index);
+    let alarm = Alarm::new(post.segment.header());
+    let mut state = State::new(session, symbols, variables, seeds.functions, counters, alarm);
     let mut programs = Vec::with_capacity(scripts.len());
-    for script in scripts {
-        let mut steps = Vec::with_capacity(script.commands.len());
-        for command in script.commands {
-            let counter = counters.next().ok_or_else(|| internal("more commands than counters"))?;
-            steps.push(match command {
-                Command::Set(set) => Step::Set(set),
-                Command::Sql(sql) => {
-                    let statement = Statement::prepare(&sql)?;
-                    counter.command_type.store(statement.command_type, Relaxed);
-                    counter.query_id.store(statement.query_id, Relaxed);
-                    let inside = |relation| spec.fixture.iter().any(|f| f.tables.contains(relation));
-                    if !statement.relations.as_ref().is_some_and(|all| all.iter().all(inside)) {
-                        counter.outside.store(1, Relaxed);
-                    }
-                    Step::Sql(Box::new(statement))
+    let mut first_command = 0;
+    for (index, (script, own)) in scripts.into_iter().zip(own).enumerate() {
+        let commands = script.commands.len();
+        let mode = spec.options.query_mode;
+        let program =
+            Program::compile(script, index, first_command, own, mode, &mut state, |place, traits| {
+                let counter = &counters[place];
+                let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
+                let relations = traits.and_then(|traits| traits.relations.as_ref());
+                if !relations.is_some_and(|all| all.iter().all(inside)) {
+                    counter.outside.store(1, Relaxed);
                 }
-            });
-        }
-        programs.push(Program { steps });
+                if let Some(traits) = traits {
+                    counter.command_type.store(traits.command_type, Relaxed);
+                    counter.query_id.store(traits.query_id, Relaxed);
+                }
+            })?;
+        first_command += commands;
+        programs.push(program);
     }
-    let random = client_generator(spec.seed.cast_unsigned(), post.index);
     let max_tries = match spec.options.max_tries {
         0 => u64::MAX,
         tries => u64::from(tries),
     };
-    Ok(Client { session, programs, variables, random, commands, max_tries })
+    let weights = spec.scripts.iter().map(|script| script.weight).collect();
+    Ok(Client { state, programs, weights, seeds, max_tries })
+}
+
+/// When the next transaction is to start.
+enum Turn {
+    /// Now, being due at this time.
+    Start { due_ns: i64, start_ns: i64 },
+    /// The run is over.
+    End,
 }
 
 impl Client<'_> {
     /// The loop. One reading of the clock ends a transaction and starts the next.
-    fn run(&mut self, post: &Post, spec: &RunSpec) -> Result<(), SqlError> {
+    fn run(&mut self, post: &Post, spec: &RunSpec) -> Result<(), Ending> {
         let header = post.segment.header();
-        let mut recorder = Recorder::new(&post.segment, post.index);
+        let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
+        let mut recorder = Recorder::new(&post.segment, post.index, limit_ns);
+        let times = post.segment.times(post.index);
         let mut left = match spec.options.extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
         };
-        let measure_start_ns = header.timeline.load().measure_start_ns;
-        let mut start_ns = now_ns();
-        while left > 0 && start_ns < recorder.end_ns() {
-            let mut tries = 1;
-            let verdict = loop {
-                self.session.serve_interrupts()?;
-                // As pgbench: another try sees the same random numbers and variables.
-                let random = self.random;
-                let variables = (self.max_tries > 1).then(|| self.variables.clone());
-                match self.transaction(0) {
-                    Ok(()) => break Verdict::Go(Outcome::Committed),
-                    Err(error) if error.is_retryable() => {
-                        count_error(post, &error);
-                        let over = now_ns() >= recorder.end_ns();
-                        if tries >= self.max_tries || over || header.stop() != StopReason::None {
-                            break Verdict::Go(Outcome::Failed);
-                        }
-                        tries += 1;
-                        std::thread::sleep(BEFORE_RETRY);
-                        self.random = random;
-                        if let Some(variables) = variables {
-                            self.variables = variables;
-                        }
-                    }
-                    Err(error) => break Verdict::Fatal(error),
-                }
+        let timeline = header.timeline.load();
+        let measure_start_ns = timeline.measure_start_ns;
+        let mut pace = spec.options.rate.map(|rate| {
+            let clients = spec.options.clients;
+            let schedule = Schedule::new(self.seeds.throttle, rate, clients, timeline.warmup_start_ns);
+            Pace { schedule, limit_ns, measure_start_ns }
+        });
+        let mut now = now_ns();
+        while left > 0 && now < recorder.end_ns() {
+            self.state.session.serve_interrupts()?;
+            let script = choose(&mut self.seeds.choice, &self.weights);
+            let turn = match &mut pace {
+                None => Turn::Start { due_ns: now, start_ns: now },
+                Some(pace) => pace.next_turn(script, &self.state, &mut recorder, &mut left)?,
             };
-            let end_ns = now_ns();
-            match verdict {
-                Verdict::Go(outcome) => recorder.record(0, start_ns, end_ns, tries, outcome),
-                Verdict::Fatal(error) => {
-                    recorder.record(0, start_ns, end_ns, tries, Outcome::Failed);
-                    // Its counts have reached the server even so.
-                    self.session.flush_statistics()?;
-                    return Err(error);
+            let Turn::Start { due_ns, start_ns } = turn else { break };
+            let mut tries = 1;
+            let mut try_start_ns = start_ns;
+            let (verdict, end_ns) = loop {
+                // As pgbench: another try draws the same random numbers.
+                let random = self.state.random;
+                let result = self.programs[script].transaction(&mut self.state, try_start_ns);
+                let end_ns = match &result {
+                    Ok(end_ns) => *end_ns,
+                    Err(_) => now_ns(),
+                };
+                let is_measured = recorder.is_measured(end_ns);
+                if is_measured {
+                    for &(command, latency_ns) in &self.state.laps {
+                        times[command].record(latency_ns);
+                    }
                 }
+                let Failure { command, error } = match result {
+                    Ok(_) => break (Verdict::Go(Outcome::Committed), end_ns),
+                    Err(failure) => failure,
+                };
+                let over = end_ns >= recorder.end_ns() || header.stop() != StopReason::None;
+                let again = error.is_retryable() && tries < self.max_tries && !over;
+                if is_measured {
+                    if again { &times[command].retried } else { &times[command].failed }.add(1);
+                }
+                let stopped = error.is_cancel() && header.stop() != StopReason::None;
+                if !stopped {
+                    let consequence = if again { Consequence::Retried } else { Consequence::Failed };
+                    count_error(post, &error, consequence);
+                }
+                if !error.is_retryable() {
+                    break (Verdict::Fatal(error), end_ns);
+                }
+                if !again {
+                    break (Verdict::Go(Outcome::Failed), end_ns);
+                }
+                tries += 1;
+                std::thread::sleep(BEFORE_RETRY);
+                self.state.random = random;
+                self.state.session.serve_interrupts()?;
+                try_start_ns = now_ns();
+            };
+            let outcome = match &verdict {
+                Verdict::Go(outcome) => *outcome,
+                Verdict::Fatal(_) => Outcome::Failed,
+            };
+            recorder.record(&Transaction { script, due_ns, start_ns, end_ns, tries, outcome });
+            if let Verdict::Fatal(error) = verdict {
+                // Its counts have reached the server even so.
+                self.state.session.flush_statistics()?;
+                return Err(Ending { error, counted: true });
             }
             // A warm-up's transactions are beyond those that were asked for.
             if end_ns >= measure_start_ns {
                 left -= 1;
             }
-            start_ns = end_ns;
+            now = end_ns;
         }
-        Ok(())
-    }
-
-    /// One transaction of a script: all of its commands, in order.
-    #[inline]
-    fn transaction(&mut self, script: usize) -> Result<(), SqlError> {
-        for (step, counters) in self.programs[script].steps.iter_mut().zip(self.commands) {
-            match step {
-                Step::Sql(statement) => self.session.execute(statement, &self.variables, counters)?,
-                Step::Set(set) => match set.expression.evaluate(&self.variables, &mut self.random) {
-                    Ok(value) => {
-                        self.variables.set(set.target, value);
-                        counters.executions.add(1);
-                    }
-                    Err(error) => {
-                        counters.errors.add(1);
-                        self.session.abort()?;
-                        return Err(error.into());
-                    }
-                },
-            }
-        }
-        if self.session.in_block() {
-            self.session.abort()?;
-            return Err(SqlError {
-                sqlstate: pgrx::PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION as i32,
-                message: "end of script reached without completing the last transaction".to_owned(),
-            });
+        if let (Some(pace), Extent::Secs(_)) = (pace, spec.options.extent) {
+            post.segment.slot(post.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
         }
         Ok(())
     }
 }
 
-/// A variable's value as it stands in the JSON of `variables`.
-pub fn value_of(json: &Json) -> Value {
-    match json {
-        Json::Bool(flag) => Value::Boolean(*flag),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::Integer(integer),
-            None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::Text(text.as_str().into()),
-        Json::Null | Json::Array(_) | Json::Object(_) => Value::Null,
+/// A client's pace under a rate.
+struct Pace {
+    schedule: Schedule,
+    /// Latency that no transaction is to exceed, ns.
+    limit_ns: Option<i64>,
+    measure_start_ns: i64,
+}
+
+impl Pace {
+    /// Waits for the next transaction's time. Those that would be too late even if they took no time
+    /// are skipped, as pgbench does it under a limit; they count as transactions of those that are
+    /// `left`.
+    fn next_turn(
+        &mut self,
+        script: usize,
+        state: &State,
+        recorder: &mut Recorder,
+        left: &mut u64,
+    ) -> Result<Turn, SqlError> {
+        loop {
+            let before = self.schedule.clone();
+            let due_ns = self.schedule.next_ns();
+            if let Some(limit_ns) = self.limit_ns {
+                let now = now_ns();
+                if due_ns < now - limit_ns && now < recorder.end_ns() {
+                    recorder.skip(script, now);
+                    *left -= u64::from(now >= self.measure_start_ns);
+                    if *left == 0 {
+                        return Ok(Turn::End);
+                    }
+                    continue;
+                }
+            }
+            if due_ns >= recorder.end_ns() || !state.alarm.wait_until(due_ns, &state.session)? {
+                return Ok(Turn::End);
+            }
+            let start_ns = now_ns();
+            if start_ns >= recorder.end_ns() {
+                // Due and not started: one of the backlog.
+                self.schedule = before;
+                return Ok(Turn::End);
+            }
+            return Ok(Turn::Start { due_ns, start_ns });
+        }
     }
+}
+
+/// The script of the next transaction (`chooseScript` in pgbench.c): with one there is nothing to draw.
+#[inline]
+fn choose(random: &mut Prng, weights: &[u32]) -> usize {
+    if weights.len() == 1 {
+        return 0;
+    }
+    let total: i64 = weights.iter().map(|&weight| i64::from(weight)).sum();
+    let mut drawn = random.int64_range(0, total - 1);
+    for (index, &weight) in weights.iter().enumerate() {
+        drawn -= i64::from(weight);
+        if drawn < 0 {
+            return index;
+        }
+    }
+    weights.len() - 1
 }
 
 fn text(string: &str) -> Result<CString, SqlError> {
@@ -272,7 +346,7 @@ fn text(string: &str) -> Result<CString, SqlError> {
 }
 
 fn internal(error: impl std::fmt::Display) -> SqlError {
-    SqlError { sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message: error.to_string() }
+    SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, error.to_string())
 }
 
 /// The kind of worker that a client is.

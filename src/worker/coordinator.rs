@@ -323,12 +323,18 @@ impl<'a> Run<'a> {
         } else {
             Vec::new()
         };
+        let statements =
+            if measured { super::statements::lines(self.segment, self.spec) } else { Vec::new() };
         let closing = Closing {
             status,
             error: error.as_ref(),
             horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
             moments: self.sampler.moments,
-            histograms: &self.sampler.histograms,
+            lateness: self.sampler.lateness,
+            backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
+            spec: self.spec,
+            scripts: &self.sampler.scripts,
+            statements: &statements,
             errors: &errors,
             audit: &audit,
         };

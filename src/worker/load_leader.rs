@@ -1,5 +1,5 @@
-//! The leader of a load: makes the staging table, has it filled by loaders, builds its indexes,
-//! and puts it in the fixture's place in one transaction. It is a session of the calling role.
+//! The leader of a load: makes the staging tables, has them filled by loaders, builds their indexes,
+//! and puts them in the fixture's place in one transaction. It is a session of the calling role.
 
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use super::{OnTerminate, Post, crew, loader, nap_until_canceled, report_for_duty
 use crate::catalog;
 use crate::engine::{Session, SqlError};
 use crate::error::internal;
-use crate::fixture::LoadSpec;
+use crate::fixture::{LoadSpec, STAGING_PREFIX};
 use crate::settings::quote_identifier;
 use crate::shm::{ClientState, RunState, Segment, StopReason};
 
@@ -75,10 +75,13 @@ fn load(post: &Post) -> Result<(), UserError> {
 
 fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserError> {
     let began = Instant::now();
-    let staging = spec.staging_table();
     catalog::transaction(|| create_staging(spec))?;
     let mut run = |sql: &str| session.run(sql).map_err(user_error);
     if spec.rows > 0 {
+        for sql in spec.small_rows_sql()? {
+            check_stop(&post.segment)?;
+            run(&sql)?;
+        }
         insert_rows(post, spec)?;
     }
     let load_secs = began.elapsed().as_secs_f64();
@@ -86,7 +89,7 @@ fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserE
         check_stop(&post.segment)?;
         run(&sql)?;
     }
-    run(&format!("VACUUM (ANALYZE) {staging}"))?;
+    run(&format!("VACUUM (ANALYZE) {}", spec.staging_tables()?.join(", ")))?;
     check_stop(&post.segment)?;
     catalog::transaction(|| put_in_place(spec, load_secs))
 }
@@ -94,35 +97,38 @@ fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserE
 /// What tells a table of ours from one that happens to have its name.
 const STAGING_MARK: &str = "pgbench_ext: being loaded";
 
-/// Makes the staging table, in place of one that an interrupted load has left.
+/// Makes the staging tables, in place of those that an interrupted load has left.
 fn create_staging(spec: &LoadSpec) -> Result<(), UserError> {
-    let staging = spec.staging_table();
-    let mark = catalog::fetch::<String>(
-        "SELECT coalesce(pg_catalog.obj_description(pg_catalog.to_regclass($1), 'pg_class'), '') \
-         WHERE pg_catalog.to_regclass($1) IS NOT NULL",
-        &[staging.as_str().into()],
-    )?;
-    match mark.as_deref() {
-        None => {}
-        Some(STAGING_MARK) => {
-            catalog::run(&format!("DROP TABLE {staging}"), &[])?;
+    drop_staging(spec)?;
+    let tables = spec.staging_tables()?;
+    for table in &tables {
+        if relation(table)?.is_some() {
+            return Err(in_the_way(table));
         }
-        Some(_) => return Err(in_the_way(&staging)),
     }
-    catalog::run(&spec.create_sql()?, &[])?;
-    catalog::run(&format!("COMMENT ON TABLE {staging} IS '{STAGING_MARK}'"), &[]).map(drop)
+    for sql in spec.create_sql()? {
+        catalog::run(&sql, &[])?;
+    }
+    for table in &tables {
+        catalog::run(&format!("COMMENT ON TABLE {table} IS '{STAGING_MARK}'"), &[])?;
+    }
+    Ok(())
 }
 
 /// Removes what a failed load has made.
 fn drop_staging(spec: &LoadSpec) -> Result<(), UserError> {
-    let marked = catalog::fetch::<bool>(
-        "SELECT pg_catalog.obj_description(pg_catalog.to_regclass($1), 'pg_class') = $2",
-        &[spec.staging_table().into(), STAGING_MARK.into()],
+    let marked = catalog::fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(relation::pg_catalog.oid) \
+         FROM (SELECT pg_catalog.to_regclass(t) AS relation FROM pg_catalog.unnest($1) AS t) AS tables \
+         WHERE pg_catalog.obj_description(relation, 'pg_class') = $2",
+        &[spec.staging_tables()?.into(), STAGING_MARK.into()],
     )?;
-    if marked == Some(true) {
-        catalog::run(&format!("DROP TABLE {}", spec.staging_table()), &[])?;
-    }
-    Ok(())
+    catalog::drop_tables(&marked.unwrap_or_default())
+}
+
+/// The relation of that name, if there is one.
+fn relation(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    catalog::fetch::<pg_sys::Oid>("SELECT pg_catalog.to_regclass($1)::pg_catalog.oid", &[name.into()])
 }
 
 fn in_the_way(relation: &str) -> UserError {
@@ -188,7 +194,7 @@ fn schema_exists(schema: &str) -> Result<bool, UserError> {
 fn claim(spec: &LoadSpec) -> Result<(), UserError> {
     let taken = catalog::fetch::<bool>(
         "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))",
-        &[format!("pgbench_ext load {}", spec.table()).into()],
+        &[format!("pgbench_ext load {}", spec.place()).into()],
     )?;
     if taken != Some(true) {
         return Err(UserError::new(
@@ -205,50 +211,56 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
 /// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
 fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
     let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
-    let there = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
-    match catalog::fetch::<pg_sys::Oid>(there, &[spec.table().into()])? {
-        Some(relation) if !tables.contains(&relation) => Err(in_the_way(&spec.table())),
-        _ => Ok(tables),
+    let own = catalog::with_partitions(&tables)?;
+    for name in spec.relations()? {
+        if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
+            return Err(in_the_way(&name));
+        }
     }
+    Ok(tables)
 }
 
-/// Drops what the fixture had, gives the staging table its name, and registers it.
+/// Drops what the fixture had, gives the staging tables their names, and registers them.
 fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
-    for table in replaceable_tables(spec)? {
-        catalog::drop_table(table)?;
+    catalog::drop_tables(&replaceable_tables(spec)?)?;
+    let mut tables = Vec::new();
+    for table in spec.staging_tables()? {
+        tables.push(relation(&table)?.ok_or_else(|| {
+            UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile")
+        })?);
     }
-    let renamed = quote_identifier(&spec.name);
-    let oid = catalog::fetch::<pg_sys::Oid>(
-        "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid",
-        &[spec.staging_table().into()],
-    )?
-    .ok_or_else(|| {
-        UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile")
-    })?;
-    // Indexes and sequences have the table's name in theirs, and so do NOT NULL constraints from
-    // PostgreSQL 18 on; any other constraint goes with its index.
+    // Indexes, sequences and foreign keys have their table's name in theirs, and so do NOT NULL
+    // constraints from PostgreSQL 18 on, where a partition's goes with its parent's; any other
+    // constraint goes with its index. The tables come last: the rest is named by them.
     let statements = catalog::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(renames.sql) FROM ( \
-         SELECT pg_catalog.format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', n.conrelid::pg_catalog.regclass, \
-                    n.conname, $2 || pg_catalog.substr(n.conname, pg_catalog.length($3) + 1)) AS sql \
-         FROM pg_catalog.pg_constraint n \
-         WHERE n.conrelid = $1 AND n.contype = 'n' AND pg_catalog.starts_with(n.conname, $3) \
-         UNION ALL \
-         SELECT pg_catalog.format('ALTER %s %s RENAME TO %I', \
-                    CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, c.oid::pg_catalog.regclass, \
-                    $2 || pg_catalog.substr(c.relname, pg_catalog.length($3) + 1)) \
-         FROM pg_catalog.pg_class c \
-         WHERE (c.oid IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1) \
-                OR c.oid IN (SELECT objid FROM pg_catalog.pg_depend \
-                             WHERE refobjid = $1 AND classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
-                               AND refclassid = classid AND deptype = 'a')) \
-           AND c.relkind IN ('i', 'S') AND pg_catalog.starts_with(c.relname, $3)) AS renames",
-        &[oid.into(), spec.name.as_str().into(), spec.staging_name().into()],
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER %s RENAME %s TO %I', object, part, \
+                                                       pg_catalog.substr(name, pg_catalog.length($2) + 1)) \
+                                     ORDER BY kind = 'TABLE') \
+         FROM (SELECT 'CONSTRAINT' AS kind, n.conname AS name, \
+                      'TABLE ' || n.conrelid::pg_catalog.regclass AS object, \
+                      'CONSTRAINT ' || pg_catalog.quote_ident(n.conname) AS part \
+               FROM pg_catalog.pg_constraint n \
+               WHERE n.conrelid = ANY ($1) AND (n.contype = 'f' OR n.contype = 'n' AND n.coninhcount = 0) \
+               UNION ALL \
+               SELECT k.kind, c.relname, k.kind || ' ' || c.oid::pg_catalog.regclass, '' \
+               FROM pg_catalog.pg_class c \
+               JOIN (VALUES ('r', 'TABLE'), ('p', 'TABLE'), ('i', 'INDEX'), ('I', 'INDEX'), ('S', 'SEQUENCE')) \
+                   AS k (relkind, kind) ON k.relkind = c.relkind::pg_catalog.text \
+               WHERE c.oid = ANY ($1) \
+                  OR c.oid IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)) \
+                  OR c.oid IN (SELECT objid FROM pg_catalog.pg_depend \
+                               WHERE refobjid = ANY ($1) AND classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
+                                 AND refclassid = classid AND deptype = 'a')) AS renames \
+         WHERE pg_catalog.starts_with(name, $2)",
+        &[catalog::with_partitions(&tables)?.into(), STAGING_PREFIX.into()],
     )?;
     for sql in statements.unwrap_or_default() {
         catalog::run(&sql, &[])?;
     }
-    catalog::run(&format!("ALTER TABLE {} RENAME TO {renamed}", spec.staging_table()), &[])?;
-    catalog::run(&format!("COMMENT ON TABLE {} IS NULL", spec.table()), &[])?;
-    catalog::put_fixture(spec, &[oid], load_secs)
+    for table in &tables {
+        let name =
+            catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[(*table).into()])?;
+        catalog::run(&format!("COMMENT ON TABLE {} IS NULL", name.unwrap_or_default()), &[])?;
+    }
+    catalog::put_fixture(spec, &tables, load_secs)
 }

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::script::{Sql, Symbols, Value, Variables};
+use bench_core::script::{Symbols, Value, Variables};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::{OnTerminate, Post, report_for_duty, wake};
-use crate::engine::{Session, SqlError, Statement};
+use crate::engine::{Session, SqlError};
 use crate::fixture::LoadSpec;
-use crate::shm::{ClientState, StopReason, TotalsOf};
+use crate::shm::{ClientState, Consequence, StopReason, TotalsOf};
 
 /// Rows of one transaction: seldom enough to cost nothing, often enough to show progress.
 const CHUNK: i64 = 50_000;
@@ -28,7 +28,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
     match work(&post) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
-            slot.count_error(error.sqlstate, &error.message, 0);
+            slot.count_error(error.sqlstate, &error.message, error.detail.as_deref(), 0, Consequence::Failed);
             slot.set_state(ClientState::Aborted);
         }
     }
@@ -36,8 +36,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
 }
 
 fn work(post: &Post) -> Result<(), SqlError> {
-    let internal =
-        |message: String| SqlError { sqlstate: pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message };
+    let internal = |message: String| SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message);
     let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
@@ -45,8 +44,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
     let mut symbols = Symbols::new();
     let (first, last) = (symbols.intern("first"), symbols.intern("last"));
     let text = spec.rows_sql().map_err(|e| internal(e.message))?;
-    let sql = Sql { line: 1, source: text.clone(), text, parameters: vec![first, last] };
-    let mut statement = Statement::prepare(&sql)?;
+    let mut statement = session.prepare_text(&text, &[first, last])?;
     let mut variables = Variables::new(symbols.len());
     let counters = &post.segment.commands(post.index)[0];
     let rows = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;

@@ -11,7 +11,10 @@ pub mod crew;
 pub mod horizon;
 pub mod load_leader;
 pub mod loader;
+mod pause;
+mod program;
 mod sampler;
+mod statements;
 mod verdict;
 
 use std::ffi::{CStr, c_char, c_int};

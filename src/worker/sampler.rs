@@ -10,7 +10,7 @@ use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
 use super::{nap, now_ns, wake};
-use crate::catalog::recorder::{self, Patience, Sample};
+use crate::catalog::recorder::{self, Lateness, Patience, Sample, ScriptTotals};
 use crate::shm::{ProgressFigures, Segment};
 
 const NS_PER_SEC: f64 = 1e9;
@@ -26,10 +26,12 @@ pub struct Sampler<'a> {
     next_interval: u32,
     /// The last sample, in case a short rest has to be joined to it.
     last: Option<Sample>,
-    /// Latencies of the measured transactions, one histogram for each script.
-    pub histograms: Vec<Histogram>,
-    /// The same of all scripts, summed up.
+    /// What was measured of each script.
+    pub scripts: Vec<ScriptTotals>,
+    /// Latencies of all scripts together.
     pub moments: Moments,
+    /// The same of their schedule.
+    pub lateness: Lateness,
     failed: u64,
     /// Read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
@@ -54,8 +56,9 @@ impl<'a> Sampler<'a> {
             shortest_secs: spec.options.sample_interval_secs / 2.0,
             next_interval: 0,
             last: None,
-            histograms: vec![Histogram::new(); segment.shape().scripts as usize],
+            scripts: vec![ScriptTotals::default(); segment.shape().scripts as usize],
             moments: Moments::default(),
+            lateness: Lateness::default(),
             failed: 0,
             unwritten: VecDeque::new(),
             patience: Patience::new(),
@@ -125,6 +128,7 @@ impl<'a> Sampler<'a> {
             clients: 0,
             failed: 0,
             retried: 0,
+            lateness: Lateness::default(),
             moments: Moments::default(),
             histogram: Histogram::new(),
         };
@@ -138,10 +142,23 @@ impl<'a> Sampler<'a> {
                 let counts = cell.counts();
                 sample.failed += cell.failed.get();
                 sample.retried += cell.retried.get();
-                sample.moments.merge(&cell.moments());
+                let lateness = Lateness {
+                    late: cell.late.get(),
+                    skipped: cell.skipped.get(),
+                    lag_sum_ns: cell.lag_sum_ns.get(),
+                    lag_max_ns: cell.lag_max_ns.get(),
+                };
+                sample.lateness.merge(&lateness);
+                let moments = cell.moments();
+                sample.moments.merge(&moments);
                 sample.histogram.merge_counts(&counts);
                 if !in_warmup {
-                    self.histograms[script].merge_counts(&counts);
+                    let whole = &mut self.scripts[script];
+                    whole.histogram.merge_counts(&counts);
+                    whole.moments.merge(&moments);
+                    whole.lateness.merge(&lateness);
+                    whole.failed += cell.failed.get();
+                    whole.retried += cell.retried.get();
                 }
             }
             sample.clients += u32::from(active);
@@ -163,6 +180,7 @@ impl<'a> Sampler<'a> {
         progress.clients.store(sample.clients, Relaxed);
         if !sample.in_warmup {
             self.moments.merge(&sample.moments);
+            self.lateness.merge(&sample.lateness);
             self.failed += sample.failed;
             progress.transactions.set(self.moments.count);
             progress.failed.set(self.failed);

@@ -63,12 +63,17 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
             match lines.iter_mut().find(|line| line.sqlstate == sqlstate) {
                 Some(line) => {
                     line.count += entry.count.get();
+                    line.retried += entry.retried.get();
+                    line.failed += entry.failed.get();
                     line.first_at = line.first_at.min(first_at);
                 }
                 None => lines.push(ErrorLine {
                     sqlstate,
                     message: entry.message.get().unwrap_or_default(),
+                    detail: entry.detail.get(),
                     count: entry.count.get(),
+                    retried: entry.retried.get(),
+                    failed: entry.failed.get(),
                     first_at,
                 }),
             }
@@ -78,7 +83,10 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
         lines.push(ErrorLine {
             sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
             message: "client terminated".to_owned(),
+            detail: None,
             count: u64::from(lost),
+            retried: 0,
+            failed: 0,
             // SAFETY: reads the clock.
             first_at: unsafe { pg_sys::GetCurrentTimestamp() },
         });
@@ -97,10 +105,13 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
         (state, Some(message)) => {
             let state = crate::error::unpack(state);
             let hint = start_hint(spec, &state);
-            let error = UserError::new(&state, message).detail(format!(
-                "A client met this error when it prepared workload \"{}\".",
-                spec.options.workload
-            ));
+            let preparing =
+                format!("A client met this error when it prepared workload \"{}\".", spec.options.workload);
+            let detail = match entry.detail.get() {
+                None => preparing,
+                Some(detail) => format!("{preparing}\n{detail}"),
+            };
+            let error = UserError::new(&state, message).detail(detail);
             UserError { hint, ..error }
         }
     }
@@ -108,11 +119,12 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
 
 fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
     match state {
-        sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixture.as_ref().map(|fixture| {
-            format!(
-                "Fixture \"{0}\" is in schema \"{1}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
-                fixture.name, fixture.schema
-            )
+        sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixtures.iter().find_map(|fixture| {
+            let schema = fixture.schema.as_ref()?;
+            Some(format!(
+                "Fixture \"{0}\" is in schema \"{schema}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                fixture.name
+            ))
         }),
         sqlstate::UNDEFINED_TABLE => Some(
             "Clients are sessions of their own: what the calling transaction has created they see after its commit."

@@ -77,7 +77,7 @@ SELECT pg_temp.workload('ses_who', $$INSERT INTO public.ses_seen (client, what, 
     ('work_mem', current_setting('work_mem')), ('synchronous_commit', current_setting('synchronous_commit')),
     ('isolation', current_setting('transaction_isolation')), ('autocommit', pg_current_xact_id_if_assigned()::text),
     ('pid', (pg_backend_pid() = (SELECT pid FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'pgbench_ext client'))::text),
-    ('timezone', current_setting('TimeZone')), ('source', (SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE source = 'session')),
+    ('timezone', current_setting('TimeZone')), ('source', (SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE source = 'client')),
     ('current_query', current_query()), ('jit', current_setting('jit'))) AS s (k, v);$$);
 DROP ROLE IF EXISTS ses_alice, ses_group;
 CREATE ROLE ses_alice LOGIN;
@@ -135,7 +135,7 @@ SELECT is(pg_temp.seen('work_mem'), '7MB', 'settings go before the database''s')
        is(pg_temp.seen('search_path'), 'pg_catalog, public', 'search_path'),
        is(pg_temp.seen('timezone'), 'Asia/Tokyo', 'TimeZone'),
        is(pg_temp.seen('client_encoding'), 'LATIN1', 'client_encoding'),
-       is(pg_temp.seen('source'), 'TimeZone application_name client_encoding search_path synchronous_commit work_mem', 'as SET would');
+       is(pg_temp.seen('source'), 'TimeZone application_name client_encoding search_path synchronous_commit work_mem', 'as connection options would, so that RESET comes back to them');
 ALTER DATABASE postgres RESET work_mem;
 ALTER DATABASE postgres RESET synchronous_commit;
 

@@ -1,8 +1,11 @@
-//! Splitting a script into SQL statements and meta commands.
+//! Splitting a script into SQL statements and meta commands, and finding the variables that statements mention.
 //!
 //! The rules are psql's (src/fe_utils/psqlscan.l), which pgbench uses, with standard_conforming_strings on: a
-//! semicolon outside quotes, comments and parentheses ends a statement, and so does a backslash outside quotes and
-//! comments, which begins a meta command that ends with its line. A statement of nothing but comments is none.
+//! semicolon outside quotes, comments, parentheses and the BEGIN ATOMIC … END of a routine ends a statement, and
+//! so does a backslash outside quotes and comments, which begins a meta command that ends with its line. A
+//! semicolon alone is a statement, and so is a block comment; a comment to the end of the line is not.
+
+mod routine;
 
 use std::ops::Range;
 
@@ -10,105 +13,109 @@ use super::blanks::{continuation_length, is_blank, trim_end};
 use super::position::Source;
 use super::variables::{is_name_part, is_name_start};
 use crate::error::{UserError, sqlstate};
+use routine::Routine;
 
-/// A part of a script that becomes one command. All positions are byte offsets into the script.
+/// A part of a script that becomes one command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// One statement.
-    Sql {
-        /// From its first character, or the first of a block comment before it, to its semicolon.
-        range: Range<usize>,
-        /// Where its text ends: before the semicolon.
-        text_end: usize,
-        /// The names of its variables, each without the colon before it.
-        variables: Vec<Range<usize>>,
-    },
+    /// One statement, or several that `\;` joins.
+    Sql(Statement),
     /// A meta command, from its backslash to the end of its line, or of the last line that continues it.
     Meta(Range<usize>),
+}
+
+/// A statement. All positions are byte offsets into the script, on character boundaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// From its first character, or the first of a block comment before it, to its semicolon.
+    pub range: Range<usize>,
+    /// Where its text ends: before the semicolon.
+    pub text_end: usize,
+    /// The variables that it mentions, in the order of the text.
+    pub mentions: Vec<Mention>,
+    /// The backslashes of `\;` and `\:`, which are no part of its text, in order.
+    pub escapes: Vec<usize>,
+    /// Whether there is a `\;`.
+    pub is_compound: bool,
+    /// Whether there is anything but comments and semicolons.
+    pub has_content: bool,
+}
+
+/// Something that looks like a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mention {
+    /// The name, without the colon before it.
+    pub name: Range<usize>,
+    /// Where it stands.
+    pub kind: MentionKind,
+}
+
+/// Where a variable is mentioned. Simple query mode replaces it anywhere, a parameter can stand only where a
+/// value can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MentionKind {
+    /// Where a value can stand.
+    Parameter,
+    /// Directly behind an identifier's last character: it is to become a part of it.
+    Glued,
+    /// Inside a quoted identifier: the same, if it has a value before the run.
+    InIdentifier,
+    /// Inside a string constant.
+    Quoted,
+    /// Inside a comment, or with its colon escaped.
+    Inert,
 }
 
 /// Splits a script.
 ///
 /// # Errors
-/// 42601 for a quote or a comment that does not end, 0A000 for `\;` and `\:`.
+/// 42601 for a quote or a comment that does not end.
 pub(super) fn split(source: Source) -> Result<Vec<Piece>, UserError> {
-    let mut scanner = Scanner { source, bytes: source.text.as_bytes(), at: 0 };
+    let mut scanner = Scanner {
+        source,
+        bytes: source.text.as_bytes(),
+        at: 0,
+        start: None,
+        statement: Statement::default(),
+        open_parentheses: 0,
+        routine: Routine::default(),
+        identifier_end: None,
+    };
     let mut pieces = Vec::new();
-    let mut statement = Statement::default();
     while scanner.at < scanner.bytes.len() {
         let start = scanner.at;
         match scanner.token()? {
             Token::Blank => {}
-            Token::BlockComment => statement.extend_from(start),
-            Token::Semicolon if statement.open_parentheses == 0 => {
-                pieces.extend(std::mem::take(&mut statement).finish(start, scanner.at));
+            Token::Comment => scanner.extend_from(start),
+            Token::Other => {
+                scanner.extend_from(start);
+                scanner.statement.has_content = true;
+            }
+            Token::End => {
+                scanner.extend_from(start);
+                pieces.extend(scanner.finish(start, scanner.at));
             }
             Token::Backslash => {
-                pieces.extend(std::mem::take(&mut statement).finish_unterminated(source.text, start));
+                pieces.extend(scanner.finish_unterminated(start));
                 scanner.skip_meta_command();
                 pieces.push(Piece::Meta(start..scanner.at));
             }
-            token => statement.add(start, token),
         }
     }
-    pieces.extend(statement.finish_unterminated(source.text, scanner.at));
+    pieces.extend(scanner.finish_unterminated(scanner.bytes.len()));
     Ok(pieces)
-}
-
-/// The statement that is being collected.
-#[derive(Default)]
-struct Statement {
-    start: Option<usize>,
-    /// Whether there is more than comments.
-    has_content: bool,
-    open_parentheses: usize,
-    variables: Vec<Range<usize>>,
-}
-
-impl Statement {
-    /// Begins the statement at `start` unless it has begun.
-    fn extend_from(&mut self, start: usize) {
-        self.start.get_or_insert(start);
-    }
-
-    /// Adds a token that is neither blank nor comment.
-    fn add(&mut self, start: usize, token: Token) {
-        self.extend_from(start);
-        self.has_content = true;
-        match token {
-            Token::Open => self.open_parentheses += 1,
-            Token::Close => self.open_parentheses = self.open_parentheses.saturating_sub(1),
-            Token::Variable(name) => self.variables.push(name),
-            _ => {}
-        }
-    }
-
-    /// The statement that ends with a semicolon at `text_end`.
-    fn finish(self, text_end: usize, end: usize) -> Option<Piece> {
-        let start = self.start.filter(|_| self.has_content)?;
-        Some(Piece::Sql { range: start..end, text_end, variables: self.variables })
-    }
-
-    /// The statement that a meta command or the script's end at `limit` ends.
-    fn finish_unterminated(self, script: &str, limit: usize) -> Option<Piece> {
-        let start = self.start?;
-        let end = start + trim_end(&script[start..limit]).len();
-        self.finish(end, end)
-    }
 }
 
 /// What the splitting has to tell apart.
 enum Token {
-    /// White space or a comment to the end of the line.
+    /// White space, or a comment to the end of the line.
     Blank,
-    BlockComment,
-    Open,
-    Close,
-    Semicolon,
+    /// What belongs to a statement without being one: a block comment, or an escaped semicolon.
+    Comment,
+    /// The semicolon that ends a statement.
+    End,
     Backslash,
-    /// The range is the name's, without the colon.
-    Variable(Range<usize>),
-    /// Anything else: words, numbers, operators, quoted texts.
+    /// Anything else: words, numbers, operators, quoted texts, variables.
     Other,
 }
 
@@ -116,9 +123,36 @@ struct Scanner<'a> {
     source: Source<'a>,
     bytes: &'a [u8],
     at: usize,
+    /// Where the statement that is being collected begins, if it has begun.
+    start: Option<usize>,
+    statement: Statement,
+    // As in psql, a meta command in their middle ends neither parentheses nor a routine's body.
+    open_parentheses: usize,
+    routine: Routine,
+    /// Where the last identifier ended: a variable there is glued to it.
+    identifier_end: Option<usize>,
 }
 
 impl Scanner<'_> {
+    /// Begins the statement at `start` unless it has begun.
+    fn extend_from(&mut self, start: usize) {
+        self.start.get_or_insert(start);
+    }
+
+    /// The statement collected so far, if there is one, whose semicolon is at `text_end`.
+    fn finish(&mut self, text_end: usize, end: usize) -> Option<Piece> {
+        let start = self.start.take()?;
+        let statement = std::mem::take(&mut self.statement);
+        Some(Piece::Sql(Statement { range: start..end, text_end, ..statement }))
+    }
+
+    /// The statement collected so far, if there is one, that a meta command or the script's end at `limit` ends.
+    fn finish_unterminated(&mut self, limit: usize) -> Option<Piece> {
+        let start = self.start?;
+        let end = start + trim_end(&self.source.text[start..limit]).len();
+        self.finish(end, end)
+    }
+
     /// The byte `ahead` of the current one; 0, which no text in PostgreSQL contains, past the end.
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
@@ -133,48 +167,142 @@ impl Scanner<'_> {
 
     /// Moves past the next token and tells what it is.
     fn token(&mut self) -> Result<Token, UserError> {
-        let single = match (self.peek(0), self.peek(1)) {
+        match (self.peek(0), self.peek(1)) {
             (byte, _) if is_blank(byte) => {
                 self.skip_while(is_blank);
                 return Ok(Token::Blank);
             }
-            (b'-', b'-') => {
-                self.skip_while(|byte| !is_newline(byte));
-                return Ok(Token::Blank);
-            }
+            (b'-', b'-') => return Ok(self.line_comment()),
             (b'/', b'*') => return self.block_comment(),
-            (b'\'', _) => return self.quoted(b'\'', false, "unterminated quoted string"),
-            (b'e' | b'E', b'\'') => {
-                self.at += 1;
-                return self.quoted(b'\'', true, "unterminated quoted string");
-            }
-            (b'"', _) => return self.quoted(b'"', false, "unterminated quoted identifier"),
+            (b'\'', _) => return self.string(0, false),
+            (b'e' | b'E', b'\'') => return self.string(1, true),
+            (b'b' | b'B' | b'x' | b'X', b'\'') => return self.string(1, false),
+            // No identifier: a national string's mark.
+            (b'n' | b'N', b'\'') => {}
+            (b'u' | b'U', b'&') => match self.peek(2) {
+                b'\'' => return self.string(2, false),
+                b'"' => return self.quoted_identifier(2),
+                _ => {}
+            },
+            (b'"', _) => return self.quoted_identifier(0),
             (b'$', _) => return self.dollar(),
-            (b':', _) => return Ok(self.colons()),
-            (byte, _) if is_name_part(byte) => {
-                self.word();
+            (b':', _) => {
+                self.colon();
                 return Ok(Token::Other);
             }
-            (b'\\', follower @ (b';' | b':')) => {
-                let message = format!("meta command \"\\{}\" is not supported yet", char::from(follower));
-                return Err(self.source.error(self.at, sqlstate::FEATURE_NOT_SUPPORTED, message));
+            (byte, _) if is_name_start(byte) => {
+                self.identifier();
+                return Ok(Token::Other);
             }
-            (b'\\', _) => Token::Backslash,
-            (b'(', _) => Token::Open,
-            (b')', _) => Token::Close,
-            (b';', _) => Token::Semicolon,
-            _ => Token::Other,
-        };
+            (first, second) if first.is_ascii_digit() || (first == b'.' && second.is_ascii_digit()) => {
+                self.number();
+                return Ok(Token::Other);
+            }
+            (b'\\', b';') => return Ok(self.escaped_semicolon()),
+            (b'\\', b':') => {
+                self.escaped_colon();
+                return Ok(Token::Other);
+            }
+            (b'\\', _) => {
+                self.at += 1;
+                return Ok(Token::Backslash);
+            }
+            (b'(', _) => self.open_parentheses += 1,
+            (b')', _) => self.open_parentheses = self.open_parentheses.saturating_sub(1),
+            (b';', _) => {
+                self.at += 1;
+                if self.is_nested() {
+                    return Ok(Token::Other);
+                }
+                self.routine = Routine::default();
+                return Ok(Token::End);
+            }
+            _ => {}
+        }
         self.at += 1;
-        Ok(single)
+        Ok(Token::Other)
     }
 
-    /// A word, or a number and the word that follows it without a blank. Only a word contains dollar signs.
-    fn word(&mut self) {
-        self.skip_while(|byte| byte.is_ascii_digit());
+    /// Whether a semicolon here ends no statement.
+    fn is_nested(&self) -> bool {
+        self.open_parentheses > 0 || self.routine.is_in_body()
+    }
+
+    /// `\;` puts a semicolon into the statement.
+    fn escaped_semicolon(&mut self) -> Token {
+        self.statement.escapes.push(self.at);
+        self.statement.is_compound = true;
+        self.at += 2;
+        if self.is_nested() {
+            return Token::Other;
+        }
+        self.routine = Routine::default();
+        Token::Comment
+    }
+
+    /// `\:` puts a colon into the statement.
+    fn escaped_colon(&mut self) {
+        self.statement.escapes.push(self.at);
+        // pgbench looks for variables in what is left when the backslash is gone.
+        self.mention_at(self.at + 1, self.at, MentionKind::Inert);
+        self.at += 2;
+    }
+
+    /// An identifier or a keyword.
+    fn identifier(&mut self) {
+        let start = self.at;
+        self.skip_while(|byte| is_name_part(byte) || byte == b'$');
+        self.identifier_end = Some(self.at);
+        if self.open_parentheses == 0 {
+            self.routine.track(&self.bytes[start..self.at]);
+        }
+    }
+
+    /// A number, and the word that follows it without a blank. It begins with a digit, or a point and a digit.
+    fn number(&mut self) {
+        self.digits();
+        // 1..2 is a range of integers.
+        if self.peek(0) == b'.' && self.peek(1) != b'.' {
+            self.at += 1;
+            self.digits();
+        }
+        if matches!(self.peek(0), b'e' | b'E') {
+            if matches!(self.peek(1), b'+' | b'-') {
+                self.at += 2;
+                if !self.peek(0).is_ascii_digit() {
+                    return;
+                }
+            } else if self.peek(1).is_ascii_digit() {
+                self.at += 1;
+            }
+            self.digits();
+        }
+        self.junk();
+    }
+
+    /// Digits, with an underscore between two of them.
+    fn digits(&mut self) {
+        while self.peek(0).is_ascii_digit() || (self.peek(0) == b'_' && self.peek(1).is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    /// The word that follows a number or a parameter without a blank, if there is one.
+    fn junk(&mut self) {
         if is_name_start(self.peek(0)) {
             self.skip_while(|byte| is_name_part(byte) || byte == b'$');
+            self.identifier_end = Some(self.at);
         }
+    }
+
+    /// A comment to the end of the line. Before a statement it is no part of it.
+    fn line_comment(&mut self) -> Token {
+        let start = self.at;
+        self.skip_while(|byte| !is_newline(byte));
+        if self.start.is_some() {
+            self.mentions_in(start..self.at, MentionKind::Inert);
+        }
+        Token::Blank
     }
 
     /// Comments nest.
@@ -191,7 +319,8 @@ impl Scanner<'_> {
                     depth -= 1;
                     self.at += 2;
                     if depth == 0 {
-                        return Ok(Token::BlockComment);
+                        self.mentions_in(start..self.at, MentionKind::Inert);
+                        return Ok(Token::Comment);
                     }
                 }
                 _ if self.at >= self.bytes.len() => {
@@ -202,8 +331,26 @@ impl Scanner<'_> {
         }
     }
 
+    /// A string constant whose quote is `prefix` bytes ahead.
+    fn string(&mut self, prefix: usize, escapes: bool) -> Result<Token, UserError> {
+        self.at += prefix;
+        let start = self.at;
+        self.quoted(b'\'', escapes, "unterminated quoted string")?;
+        self.mentions_in(start..self.at, MentionKind::Quoted);
+        Ok(Token::Other)
+    }
+
+    /// An identifier between double quotes that begin `prefix` bytes ahead.
+    fn quoted_identifier(&mut self, prefix: usize) -> Result<Token, UserError> {
+        self.at += prefix;
+        let start = self.at;
+        self.quoted(b'"', false, "unterminated quoted identifier")?;
+        self.mentions_in(start..self.at, MentionKind::InIdentifier);
+        Ok(Token::Other)
+    }
+
     /// A text between quotes, which it may contain doubled, or behind a backslash where `escapes` says so.
-    fn quoted(&mut self, quote: u8, escapes: bool, message: &str) -> Result<Token, UserError> {
+    fn quoted(&mut self, quote: u8, escapes: bool, message: &str) -> Result<(), UserError> {
         let start = self.at;
         self.at += 1;
         while self.at < self.bytes.len() {
@@ -215,7 +362,7 @@ impl Scanner<'_> {
                 if self.peek(0) == quote {
                     self.at += 1;
                 } else if !(escapes && self.continues_string()) {
-                    return Ok(Token::Other);
+                    return Ok(());
                 }
             }
         }
@@ -249,7 +396,8 @@ impl Scanner<'_> {
         let start = self.at;
         self.at += 1;
         if self.peek(0).is_ascii_digit() {
-            self.word();
+            self.skip_while(|byte| byte.is_ascii_digit());
+            self.junk();
             return Ok(Token::Other);
         }
         self.skip_while(is_name_part);
@@ -264,30 +412,62 @@ impl Scanner<'_> {
             return Err(self.unterminated(start, "unterminated dollar-quoted string"));
         };
         self.at += length + delimiter.len();
+        self.mentions_in(start..self.at, MentionKind::Quoted);
         Ok(Token::Other)
     }
 
-    /// A variable, or any number of colons that none follows: `::` is a cast (`parseVariable` and `parseQuery` in
-    /// pgbench.c).
-    fn colons(&mut self) -> Token {
-        self.at += 1;
+    /// A variable, a cast, or a colon.
+    fn colon(&mut self) {
         let start = self.at;
-        if is_name_start(self.peek(0)) {
-            self.skip_while(is_name_part);
-            return Token::Variable(start..self.at);
+        if self.peek(1) == b':' {
+            self.at += 2;
+            return;
         }
-        self.skip_while(|byte| byte == b':');
-        Token::Other
+        let is_glued = self.identifier_end == Some(start);
+        let kind = if is_glued { MentionKind::Glued } else { MentionKind::Parameter };
+        let is_variable = self.mention_at(start, start, kind);
+        // A number is no variable, but is passed over like one.
+        self.at += 1;
+        self.skip_while(is_name_part);
+        if is_variable && is_glued {
+            self.identifier_end = Some(self.at);
+        }
     }
 
-    /// Moves to the end of the meta command's line: the first newline without a backslash before it.
+    /// Notes the variable whose colon is at `colon` in the script, if there is one. `text_colon` is where that
+    /// colon is in the script without the backslashes of escapes: behind another colon it begins no variable
+    /// (`parseVariable` and `parseQuery` in pgbench.c).
+    fn mention_at(&mut self, colon: usize, text_colon: usize, kind: MentionKind) -> bool {
+        let follows_colon =
+            text_colon.checked_sub(1).and_then(|before| self.bytes.get(before)) == Some(&b':');
+        let start = colon + 1;
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        if follows_colon || !rest.first().is_some_and(|&byte| is_name_start(byte)) {
+            return false;
+        }
+        let length = rest.iter().take_while(|&&byte| is_name_part(byte)).count();
+        self.statement.mentions.push(Mention { name: start..start + length, kind });
+        true
+    }
+
+    /// Notes the variables in a quote or a comment.
+    fn mentions_in(&mut self, range: Range<usize>, kind: MentionKind) {
+        for colon in range {
+            if self.bytes.get(colon) == Some(&b':') {
+                self.mention_at(colon, colon, kind);
+            }
+        }
+    }
+
+    /// Moves from behind a meta command's backslash to the end of its line: the first newline without a
+    /// backslash before it.
     fn skip_meta_command(&mut self) {
         while self.at < self.bytes.len() && self.peek(0) != b'\n' {
             self.at += continuation_length(&self.bytes[self.at..]).unwrap_or(1);
         }
     }
 
-    fn unterminated(&mut self, start: usize, message: &str) -> UserError {
+    fn unterminated(&self, start: usize, message: &str) -> UserError {
         self.source.error(start, sqlstate::SYNTAX_ERROR, message)
     }
 }

@@ -1,27 +1,41 @@
 //! pgbench's script language: SQL statements with `:variables`, and meta commands behind a backslash.
 //!
 //! [`parse`] turns a script into [`Command`]s once; running them needs no text any more. Statements reach the
-//! server with `$1`, `$2` … in place of variables, and `\set` expressions are trees that [`Expression::evaluate`]
-//! walks.
+//! server with `$1`, `$2` … in place of variables, or with their values as text. [`Action::perform`] does what
+//! meta commands do and tells where to go on; their expressions are trees that [`Expression::evaluate`] walks.
 
 mod blanks;
+mod conditions;
 mod evaluate;
 mod expression;
+mod hash;
 mod lexer;
+mod meta;
+mod permute;
 mod position;
+mod prefixes;
+mod preview;
 mod prng;
+mod random;
+mod sql;
 mod variables;
 
 use std::ops::Range;
+use std::time::Duration;
 
 pub use expression::Expression;
-pub use prng::{Prng, client_generator};
-pub use variables::{Symbols, Value, VariableId, Variables, is_variable_name};
+pub use meta::Sleep;
+pub use preview::{PreviewLine, preview};
+pub use prng::{ClientSeeds, Prng, client_seeds};
+pub use sql::{Capture, Parameterized, Sql};
+pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
 use crate::error::{UserError, sqlstate};
-use blanks::{separator_length, trim_end};
+use blanks::trim_end;
 use lexer::Piece;
-use position::Source;
+use meta::Meta;
+use position::{LineCounter, Source, excerpt};
+use prefixes::Prefixes;
 
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,113 +48,226 @@ pub struct Script {
     pub commands: Vec<Command>,
 }
 
-/// One step of a script.
+/// One step of a script. Its index among a script's commands, plus 1, is the number that pgbench gives it:
+/// `\gset` and `\aset` are parts of their statements, but a semicolon alone counts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub struct Command {
+    /// The line it begins at, counted from 1.
+    pub line: u32,
+    /// As written, for display: a statement with its semicolon, without what is blank or comment before it (but
+    /// for block comments, which may be hints); a meta command from its backslash on.
+    pub source: String,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
     /// A statement for the server.
     Sql(Sql),
     /// `\set`.
-    Set(Set),
+    Set {
+        /// The variable that it sets.
+        target: VariableId,
+        /// What to.
+        expression: Expression,
+    },
+    /// `\sleep`.
+    Sleep(Sleep),
+    /// `\if`.
+    If {
+        /// Whether to enter the branch.
+        condition: Expression,
+        /// Where to go on if not: the index of the next `\elif`, `\else` or `\endif`.
+        otherwise: usize,
+    },
+    /// `\elif`.
+    Elif {
+        /// Whether to enter the branch, if those before it were not.
+        condition: Expression,
+        /// Where to go on if not, as for `\if`.
+        otherwise: usize,
+        /// The index of the `\endif`.
+        end: usize,
+    },
+    /// `\else`.
+    Else {
+        /// The index of the `\endif`.
+        end: usize,
+    },
+    /// `\endif`.
+    Endif,
 }
 
-/// A statement for the server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sql {
-    /// The line it begins at, counted from 1.
-    pub line: u32,
-    /// As written, with its semicolon, without what is blank or comment before it (but for block comments, which
-    /// may be hints).
-    pub source: String,
-    /// For the server: `$n` for each variable, and no semicolon.
-    pub text: String,
-    /// The variables: `$1` is `parameters[0]`; one for each mention.
-    pub parameters: Vec<VariableId>,
-}
-
-/// `\set target expression`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Set {
-    /// The line it begins at, counted from 1.
-    pub line: u32,
-    /// As written, from the backslash on.
-    pub source: String,
-    /// The variable that it sets.
-    pub target: VariableId,
-    /// What to.
-    pub expression: Expression,
+/// What comes after a meta command. All jumps go forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    Next,
+    /// The command of this index, as if it were the next one.
+    Jump(usize),
+    /// The command of this index, because a condition was false: an `\elif` there is to be evaluated, an `\else`
+    /// to be entered.
+    Otherwise(usize),
+    /// The next command, after this time.
+    Sleep(Duration),
 }
 
 impl Command {
-    /// The line the command begins at, counted from 1.
-    pub fn line(&self) -> u32 {
-        match self {
-            Command::Sql(sql) => sql.line,
-            Command::Set(set) => set.line,
-        }
-    }
-
-    /// The command as the user wrote it, for display.
-    pub fn text(&self) -> &str {
-        match self {
-            Command::Sql(sql) => &sql.source,
-            Command::Set(set) => &set.source,
-        }
-    }
-
-    /// Calls `visit` with each variable that the command reads.
+    /// Calls `visit` with each variable whose value the command needs.
     fn for_each_variable_read(&self, visit: &mut dyn FnMut(VariableId)) {
-        match self {
-            Command::Sql(sql) => sql.parameters.iter().copied().for_each(visit),
-            Command::Set(set) => set.expression.for_each_variable(visit),
+        match &self.action {
+            Action::Sql(sql) => sql.for_each_variable(visit),
+            Action::Set { expression, .. } => expression.for_each_variable(visit),
+            Action::If { condition, .. } | Action::Elif { condition, .. } => {
+                condition.for_each_variable(visit);
+            }
+            Action::Sleep(sleep) => sleep.variable().into_iter().for_each(visit),
+            Action::Else { .. } | Action::Endif => {}
         }
     }
 }
 
 impl Script {
-    /// The first variable, and the line of the command that reads it, that neither `defined` knows nor any `\set`
-    /// of the script sets, be it before or after. `symbols` are those that the script was parsed with.
+    /// The first variable, and the line of the command that reads it, that neither `defined` knows nor the
+    /// script sets, be it before or after: by a `\set`, or maybe by a `\gset` or `\aset` with whose prefix its
+    /// name begins. In statements, comments and string constants do not count. `symbols` are those that the
+    /// script was parsed with.
     pub fn undefined_variables(
         &self,
         symbols: &Symbols,
         defined: &dyn Fn(VariableId) -> bool,
     ) -> Option<(u32, VariableId)> {
-        let mut set_here = vec![false; symbols.len()];
-        for command in &self.commands {
-            if let Command::Set(set) = command
-                && let Some(flag) = set_here.get_mut(set.target.index())
-            {
-                *flag = true;
-            }
-        }
-        let is_defined = |id: VariableId| set_here.get(id.index()) == Some(&true) || defined(id);
+        let prefixes: Prefixes = self.capture_prefixes().collect();
+        let set_here = self.assigned(symbols);
+        let is_defined = |id: VariableId| {
+            set_here.get(id.index()) == Some(&true) || defined(id) || prefixes.begin(symbols.name(id))
+        };
         self.commands.iter().find_map(|command| {
             let mut first_undefined = None;
             command.for_each_variable_read(&mut |id| {
                 if first_undefined.is_none() && !is_defined(id) {
-                    first_undefined = Some((command.line(), id));
+                    first_undefined = Some((command.line, id));
                 }
             });
             first_undefined
         })
+    }
+
+    /// Whether all statements can have parameters, which only `query_mode` "simple" does without: glued
+    /// variables must be constant, string constants cannot have parameters, and a statement has at most 255.
+    /// `assigned` tells which variables other scripts of the run assign; those that this one does, by `\set` or
+    /// by a `\gset` or `\aset` whose prefix is not empty, count in any case. `defined` tells which have a value
+    /// before the run. `symbols` are those that the script was parsed with.
+    ///
+    /// # Errors
+    /// 42601 for a variable in a wrong place, 54023 for too many of them. The detail names script, line and
+    /// column.
+    pub fn check_parameterized(
+        &self,
+        symbols: &Symbols,
+        assigned: &dyn Fn(VariableId) -> bool,
+        defined: &dyn Fn(VariableId) -> bool,
+    ) -> Result<(), UserError> {
+        let prefixes: Prefixes = self.capture_prefixes().filter(|prefix| !prefix.is_empty()).collect();
+        let set_here = self.assigned(symbols);
+        let is_assigned = |id: VariableId| {
+            set_here.get(id.index()) == Some(&true) || assigned(id) || prefixes.begin(symbols.name(id))
+        };
+        let source = Source { name: &self.name, text: &self.source };
+        self.statements()
+            .try_for_each(|(_, sql)| sql.check_parameterized(source, symbols, &is_assigned, defined))
+    }
+
+    /// Calls `visit` with the variable of each `\set`. What `\gset` and `\aset` assign is not known before they
+    /// run, but for its [prefixes](Self::capture_prefixes).
+    pub fn for_each_assigned(&self, visit: &mut dyn FnMut(VariableId)) {
+        for command in &self.commands {
+            if let Action::Set { target, .. } = command.action {
+                visit(target);
+            }
+        }
+    }
+
+    /// The prefixes of all `\gset` and `\aset`, empty ones too.
+    pub fn capture_prefixes(&self) -> impl Iterator<Item = &str> {
+        self.statements().filter_map(|(_, sql)| sql.capture.as_ref()).map(|capture| capture.prefix.as_str())
+    }
+
+    /// Calls `visit` with each mention of a variable that is glued to an identifier, and the line its statement
+    /// begins at.
+    pub fn for_each_glued(&self, visit: &mut dyn FnMut(u32, VariableId)) {
+        for (command, sql) in self.statements() {
+            sql.glued().for_each(|id| visit(command.line, id));
+        }
+    }
+
+    /// An error of the command of this index at run time, with a detail that names script and line. A detail
+    /// that the error has comes after that, otherwise the command's first line.
+    pub fn at(&self, command: usize, error: UserError) -> UserError {
+        let Some(command) = self.commands.get(command) else { return error };
+        let after = error.detail.as_deref().unwrap_or_else(|| excerpt(&command.source));
+        let detail = format!("script \"{}\", line {}:\n{after}", self.name, command.line);
+        error.detail(detail)
+    }
+
+    fn statements(&self) -> impl Iterator<Item = (&Command, &Sql)> {
+        self.commands.iter().filter_map(|command| match &command.action {
+            Action::Sql(sql) => Some((command, sql)),
+            _ => None,
+        })
+    }
+
+    /// For each of `symbols`, whether a `\set` assigns it.
+    fn assigned(&self, symbols: &Symbols) -> Vec<bool> {
+        let mut assigned = vec![false; symbols.len()];
+        self.for_each_assigned(&mut |id| {
+            if let Some(flag) = assigned.get_mut(id.index()) {
+                *flag = true;
+            }
+        });
+        assigned
     }
 }
 
 /// Parses the script `name`, whose text is `source`. Its variables become part of `symbols`.
 ///
 /// # Errors
-/// 42601 for a syntax error or a script without commands, 0A000 for what pgbench knows but this does not yet,
-/// 22003 and 54001 as an expression's. Their details name script, line and column, and show the line.
+/// 42601 for a syntax error or a script without commands, 0A000 for meta commands that make no sense inside a
+/// server, 22003 and 54001 as an expression's. Their details name script, line and column, and show the line.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, UserError> {
     let place = Source { name, text: source };
-    let commands = lexer::split(place)?
-        .into_iter()
-        .map(|piece| match piece {
-            Piece::Sql { range, text_end, variables } => {
-                Ok(Command::Sql(sql(place, range, text_end, &variables, symbols)))
+    let mut lines = LineCounter::new(source);
+    let mut commands: Vec<Command> = Vec::new();
+    // The byte offset of each command.
+    let mut starts = Vec::new();
+    for piece in lexer::split(place)? {
+        let (range, action) = match piece {
+            Piece::Sql(statement) => {
+                (statement.range.clone(), Action::Sql(Sql::new(source, &statement, symbols)))
             }
-            Piece::Meta(range) => meta_command(place, range, symbols),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+            Piece::Meta(range) => match meta::parse(place, range.clone(), symbols)? {
+                None => continue,
+                Some(Meta::Action(action)) => (range, action),
+                Some(Meta::Capture(capture)) => {
+                    attach(capture, commands.last_mut())
+                        .map_err(|message| place.error(range.start, sqlstate::SYNTAX_ERROR, message))?;
+                    continue;
+                }
+            },
+        };
+        let Range { start, .. } = range;
+        starts.push(start);
+        let text = trim_end(&source[range]).to_owned();
+        commands.push(Command { line: lines.line_of(start), source: text, action });
+    }
+    conditions::link(&mut commands).map_err(|error| {
+        let message =
+            format!("condition error in script \"{name}\" command {}: {}", error.number, error.message);
+        let start = starts.get(error.index).copied().unwrap_or_default();
+        place.error(start, sqlstate::SYNTAX_ERROR, message)
+    })?;
     if commands.is_empty() {
         let message = format!("empty command list for script \"{name}\"");
         return Err(UserError::new(sqlstate::SYNTAX_ERROR, message)
@@ -149,95 +276,15 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
     Ok(Script { name: name.to_owned(), source: source.to_owned(), commands })
 }
 
-/// The statement in the bytes `range` of a script, with `$n` for its variables.
-fn sql(
-    place: Source,
-    range: Range<usize>,
-    text_end: usize,
-    variables: &[Range<usize>],
-    symbols: &mut Symbols,
-) -> Sql {
-    let mut text = String::with_capacity(range.len());
-    let mut parameters = Vec::new();
-    let mut copied = range.start;
-    for name in variables {
-        // As pgbench, one parameter for each mention: their types may differ.
-        parameters.push(symbols.intern(&place.text[name.clone()]));
-        // The colon stands before the name.
-        text.push_str(&place.text[copied..name.start - 1]);
-        text.push_str(&format!("${}", parameters.len()));
-        copied = name.end;
+/// Makes `\gset` or `\aset` a part of the command before it.
+fn attach(capture: Capture, command: Option<&mut Command>) -> Result<(), &'static str> {
+    match command.map(|command| &mut command.action) {
+        Some(Action::Sql(sql)) if sql.capture.is_none() => {
+            sql.capture = Some(capture);
+            Ok(())
+        }
+        _ => Err("\\gset must follow an SQL command"),
     }
-    text.push_str(trim_end(&place.text[copied..text_end]));
-    Sql { line: place.line_of(range.start), source: place.text[range].to_owned(), text, parameters }
-}
-
-/// pgbench's meta commands that are still to come (`getMetaCommand` in pgbench.c).
-const META_COMMANDS_NOT_YET_SUPPORTED: [&str; 12] = [
-    "setshell",
-    "shell",
-    "sleep",
-    "if",
-    "elif",
-    "else",
-    "endif",
-    "gset",
-    "aset",
-    "startpipeline",
-    "endpipeline",
-    "syncpipeline",
-];
-
-/// The meta command in the bytes `range` of a script, which begin with its backslash.
-fn meta_command(place: Source, range: Range<usize>, symbols: &mut Symbols) -> Result<Command, UserError> {
-    let name = word(place.text, range.start + 1..range.end);
-    let command = &place.text[name.clone()];
-    if command.eq_ignore_ascii_case("set") {
-        return set(place, range, name.end, symbols).map(Command::Set);
-    }
-    Err(if META_COMMANDS_NOT_YET_SUPPORTED.iter().any(|other| command.eq_ignore_ascii_case(other)) {
-        let message = format!("meta command \"\\{command}\" is not supported yet");
-        place.error(range.start, sqlstate::FEATURE_NOT_SUPPORTED, message)
-    } else {
-        place.error(range.start, sqlstate::SYNTAX_ERROR, format!("invalid command \"\\{command}\""))
-    })
-}
-
-/// The `\set` in the bytes `range`, whose arguments begin at `arguments`.
-fn set(
-    place: Source,
-    range: Range<usize>,
-    arguments: usize,
-    symbols: &mut Symbols,
-) -> Result<Set, UserError> {
-    let target = word(place.text, arguments..range.end);
-    let name = &place.text[target.clone()];
-    if name.is_empty() {
-        let message = "missing argument in command \"\\set\"";
-        return Err(place.error(target.start, sqlstate::SYNTAX_ERROR, message));
-    }
-    if !is_variable_name(name) {
-        let message = format!("invalid variable name \"{name}\"");
-        return Err(place.error(target.start, sqlstate::SYNTAX_ERROR, message));
-    }
-    let expression = Expression::parse(place, target.end..range.end, symbols)?;
-    let line = place.line_of(range.start);
-    let source = trim_end(&place.text[range]).to_owned();
-    Ok(Set { line, source, target: symbols.intern(name), expression })
-}
-
-/// The first word in the bytes `range` of a script, empty and at the end if there is none. Words are separated by
-/// blanks and line continuations.
-fn word(text: &str, range: Range<usize>) -> Range<usize> {
-    let separator_length = |at: usize| separator_length(&text.as_bytes()[at..]);
-    let mut start = range.start;
-    while start < range.end
-        && let Some(length) = separator_length(start)
-    {
-        start += length;
-    }
-    let end = (start..range.end).find(|&at| separator_length(at).is_some()).unwrap_or(range.end);
-    start.min(end)..end
 }
 
 #[cfg(test)]

@@ -10,15 +10,10 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The line, counted from 1, of a byte offset.
-    pub fn line_of(&self, offset: usize) -> u32 {
-        let newlines = self.text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count();
-        u32::try_from(newlines).map_or(u32::MAX, |before| before.saturating_add(1))
-    }
-
-    /// An error at a byte offset on a character boundary. Its detail names script, line and column (in characters,
-    /// from 1), and shows the line with a caret below the place.
+    /// An error at a byte offset, or at the last character before it if it is none's. Its detail names script,
+    /// line and column (in characters, from 1), and shows the line with a caret below the place.
     pub fn error(&self, offset: usize, sqlstate: &str, message: impl Into<String>) -> UserError {
+        let offset = self.text.floor_char_boundary(offset);
         let (before, after) = self.text.split_at(offset);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = after.find('\n').map_or(self.text.len(), |newline| offset + newline);
@@ -29,9 +24,44 @@ impl Source<'_> {
         UserError::new(sqlstate, message).detail(format!(
             "script \"{}\", line {}, column {}:\n{line}\n{padding}^",
             self.name,
-            self.line_of(offset),
+            LineCounter::new(self.text).line_of(offset),
             left_of_caret.chars().count() + 1,
         ))
+    }
+}
+
+/// How much of a text a message shows, in bytes.
+const EXCERPT_LENGTH: usize = 200;
+
+/// The first line of a text, or its beginning if that is long.
+pub(super) fn excerpt(text: &str) -> &str {
+    let line = text.split(['\n', '\r']).next().unwrap_or_default();
+    &line[..line.floor_char_boundary(EXCERPT_LENGTH)]
+}
+
+/// Tells the lines of places that are asked for in the order of the text: each newline is counted once only,
+/// however many places there are.
+pub(super) struct LineCounter<'a> {
+    text: &'a str,
+    /// How far newlines have been counted.
+    at: usize,
+    /// The line there.
+    line: u32,
+}
+
+impl<'a> LineCounter<'a> {
+    /// At the front of a text.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// The line, counted from 1, of a byte offset that is not before those asked for so far.
+    pub fn line_of(&mut self, offset: usize) -> u32 {
+        let passed = self.text.as_bytes().get(self.at..offset).unwrap_or_default();
+        let newlines = passed.iter().filter(|&&byte| byte == b'\n').count();
+        self.line = self.line.saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+        self.at = self.at.max(offset);
+        self.line
     }
 }
 
@@ -53,5 +83,18 @@ mod tests {
         assert_eq!(source.error(2, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 3:\nab\n  ^");
         let source = Source { name: "s", text: "" };
         assert_eq!(source.error(0, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 1:\n\n^");
+    }
+
+    #[test]
+    fn a_place_that_is_none_does_no_harm() {
+        let source = Source { name: "s", text: "é" };
+        assert_eq!(source.error(1, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 1:\né\n^");
+        assert_eq!(source.error(9, "42601", "m").detail.unwrap(), "script \"s\", line 1, column 2:\né\n ^");
+    }
+
+    #[test]
+    fn lines_are_counted_on_the_way() {
+        let mut lines = LineCounter::new("a\nb\n\nc");
+        assert_eq!([0, 1, 2, 2, 4, 5, 6].map(|offset| lines.line_of(offset)), [1, 1, 2, 2, 3, 4, 4]);
     }
 }

@@ -1,7 +1,12 @@
 //! PostgreSQL's pseudo-random generator, bit for bit, so that a seed gives what it gives in pgbench.
 //!
-//! The algorithm is xoroshiro128** 1.0 of Blackman and Vigna (https://prng.di.unimi.it/), seeded by splitmix64:
-//! PostgreSQL 15's src/common/pg_prng.c.
+//! The algorithm is xoroshiro128** 1.0 of Blackman and Vigna (https://prng.di.unimi.it/), seeded by
+//! splitmix64: PostgreSQL's src/common/pg_prng.c, the same in 15 and 18.
+//!
+//! Logarithms, sines and powers are the C library's here and in pgbench alike, for that is what `f64::ln` and
+//! its kin call: their last bits may differ between libraries, not between the two programs on one machine.
+
+use std::f64::consts::PI;
 
 /// One generator's state. `Copy`, so that a transaction that is retried can draw the same numbers again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,18 +63,83 @@ impl Prng {
         let offset = self.uint64_range(0, max.wrapping_sub(min) as u64);
         min.wrapping_add(offset as i64)
     }
+
+    /// A number evenly from those of `[0, 1)` that are multiples of 2⁻⁵² (`pg_prng_double`).
+    pub(super) fn unit_interval(&mut self) -> f64 {
+        /// 2⁻⁵²
+        const STEP: f64 = f64::EPSILON;
+        (self.next_u64() >> 12) as f64 * STEP
+    }
+
+    /// A number from the normal distribution with mean 0 and standard deviation 1, by the Box–Muller
+    /// transform (`pg_prng_double_normal`).
+    pub(super) fn normal(&mut self) -> f64 {
+        // Of (0, 1], for the logarithm of 0 is infinite.
+        let first = 1.0 - self.unit_interval();
+        let second = 1.0 - self.unit_interval();
+        (-2.0 * first.ln()).sqrt() * (2.0 * PI * second).sin()
+    }
+
+    /// A number from the exponential distribution with the mean `center`, rounded to an integer, in the unit
+    /// of `center`: the time until the next event of a Poisson process (pgbench.c's `getPoissonRand`, which
+    /// takes microseconds).
+    pub fn poisson(&mut self, center: f64) -> i64 {
+        let uniform = 1.0 - self.unit_interval();
+        (-uniform.ln() * center + 0.5) as i64
+    }
+
+    /// Draws and forgets `count` numbers.
+    fn skip(&mut self, count: u64) {
+        for _ in 0..count {
+            self.next_u64();
+        }
+    }
+
+    /// Another generator, seeded from the next number (pgbench.c's `initRandomState`).
+    fn next_generator(&mut self) -> Prng {
+        Prng::from_seed(self.next_u64())
+    }
 }
 
-/// The generator that a run's seed gives the client of an index counted from 0.
+/// What a run's seed gives one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientSeeds {
+    /// The value of the variable `default_seed`, for hash functions and `permute`: the same for all clients.
+    /// 0 where the variable was given.
+    pub default_seed: i64,
+    /// For the random functions of expressions.
+    pub functions: Prng,
+    /// For the choice of a script.
+    pub choice: Prng,
+    /// For the times at which transactions begin under a rate.
+    pub throttle: Prng,
+    /// For the choice of transactions to log.
+    pub sample: Prng,
+}
+
+/// What `pgbench --random-seed=seed --client=clients --jobs=clients` gives the client of an index counted
+/// from 0.
 ///
-/// pgbench.c's `main` calls `initRandomState` once per client in order, and that seeds the client's generator from
-/// the next number of the base sequence, which `set_random_seed` seeded from `--random-seed`.
-pub fn client_generator(seed: u64, client: u32) -> Prng {
+/// `default_seed_given` is whether the variable `default_seed` was given a value: no number is drawn for it
+/// then.
+///
+/// pgbench.c's `main` seeds generators from consecutive numbers of a base sequence (`initRandomState`), which
+/// `set_random_seed` seeded: first one for each client's functions, then, after the default seed, three for
+/// each thread.
+pub fn client_seeds(seed: u64, clients: u32, client: u32, default_seed_given: bool) -> ClientSeeds {
     let mut base_sequence = Prng::from_seed(seed);
-    for _ in 0..client {
-        base_sequence.next_u64();
+    base_sequence.skip(u64::from(client));
+    let functions = base_sequence.next_generator();
+    base_sequence.skip(u64::from(clients).saturating_sub(u64::from(client) + 1));
+    let default_seed = if default_seed_given { 0 } else { base_sequence.next_u64().cast_signed() };
+    base_sequence.skip(3 * u64::from(client));
+    ClientSeeds {
+        default_seed,
+        functions,
+        choice: base_sequence.next_generator(),
+        throttle: base_sequence.next_generator(),
+        sample: base_sequence.next_generator(),
     }
-    Prng::from_seed(base_sequence.next_u64())
 }
 
 /// Steps `state` and returns its value (`splitmix64`).
@@ -86,7 +156,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // The expected numbers are what a C program printed that was linked with PostgreSQL 15's pg_prng.c.
+    // The expected numbers are what C programs printed that were made of PostgreSQL's pg_prng.c and of functions of
+    // pgbench.c.
 
     #[test]
     fn numbers_are_postgresqls() {
@@ -123,12 +194,55 @@ mod tests {
             [18350, 86960, 74681, 70943, 19933],
         ];
         for (client, numbers) in expected.into_iter().enumerate() {
-            let mut random = client_generator(42, client as u32);
+            let mut random = client_seeds(42, 3, client as u32, false).functions;
             assert_eq!(numbers.map(|_| random.int64_range(1, 100_000)), numbers, "client {client}");
         }
-        let mut random = client_generator(42, 0);
+        let mut random = client_seeds(42, 1, 0, true).functions;
         let numbers = [5, 5, -5, -1, 5, -1, -1, -5];
         assert_eq!(numbers.map(|_| random.int64_range(-5, 5)), numbers);
+    }
+
+    #[test]
+    fn seeds_are_drawn_in_pgbenchs_order() {
+        // Of each generator of the clients of seed 42 the first number from 1 to 100000.
+        let first = |seeds: ClientSeeds| {
+            [seeds.functions, seeds.choice, seeds.throttle, seeds.sample]
+                .map(|mut random| random.int64_range(1, 100_000))
+        };
+        for (client, drawn, given) in [
+            (0, [83532, 13852, 12488, 48501], [83532, 61450, 13852, 12488]),
+            (1, [81172, 70588, 16341, 90479], [81172, 48501, 70588, 16341]),
+            (2, [18350, 73720, 37169, 39578], [18350, 90479, 73720, 37169]),
+        ] {
+            let seeds = client_seeds(42, 3, client, false);
+            assert_eq!((seeds.default_seed, first(seeds)), (1183949725203728575, drawn), "client {client}");
+            let seeds = client_seeds(42, 3, client, true);
+            assert_eq!((seeds.default_seed, first(seeds)), (0, given), "client {client}");
+        }
+    }
+
+    #[test]
+    fn doubles_are_postgresqls() {
+        let mut random = Prng::from_seed(42);
+        let numbers = [0x3FDA7A16CD8C4E04_u64, 0x3FCDE1962A0EB130, 0x3FCF1AEF3259D9B8, 0x3FB06E3C0092B080];
+        assert_eq!(numbers.map(|_| random.unit_interval().to_bits()), numbers);
+
+        let mut random = Prng::from_seed(42);
+        for expected in [-1.0277857220540605, -0.29282685711847567, -0.15232037095154663, -1.3949359588563752]
+        {
+            // The C library may be another.
+            assert!((random.normal() - expected).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn delays_are_pgbenchs() {
+        let mut random = Prng::from_seed(42);
+        let numbers = [534, 266, 278, 66, 15, 188, 1095, 218];
+        assert_eq!(numbers.map(|_| random.poisson(1000.0)), numbers);
+        let mut random = Prng::from_seed(42);
+        let numbers = [1, 1, 1, 0, 0, 0, 3, 1];
+        assert_eq!(numbers.map(|_| random.poisson(2.5)), numbers);
     }
 
     proptest! {

@@ -25,26 +25,20 @@ fn error(source: &str) -> UserError {
     parse("s", source, &mut Symbols::new()).unwrap_err()
 }
 
-fn statement(source: &str) -> (String, Vec<String>) {
-    let (script, symbols) = parsed(source);
-    match &script.commands[..] {
-        [Command::Sql(sql)] => {
-            let names = sql.parameters.iter().map(|&id| symbols.name(id).to_owned()).collect();
-            (sql.text.clone(), names)
-        }
-        other => panic!("{other:?}"),
-    }
+fn sql(command: &Command) -> &Sql {
+    let Action::Sql(sql) = &command.action else { panic!("{command:?}") };
+    sql
 }
 
 #[test]
 fn tpcb_like() {
     let (script, symbols) = parsed(TPCB_LIKE);
     assert_eq!(script.commands.len(), 11);
-    let texts: Vec<&str> = script.commands.iter().map(Command::text).collect();
+    let texts: Vec<&str> = script.commands.iter().map(|command| &*command.source).collect();
     assert_eq!(texts, TPCB_LIKE.lines().collect::<Vec<_>>());
-    let lines: Vec<u32> = script.commands.iter().map(Command::line).collect();
+    let lines: Vec<u32> = script.commands.iter().map(|command| command.line).collect();
     assert_eq!(lines, (1..=11).collect::<Vec<_>>());
-    let Command::Sql(update) = &script.commands[5] else { panic!() };
+    let update = sql(&script.commands[5]).parameterized(&Variables::default()).unwrap();
     assert_eq!(update.text, "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2");
     assert_eq!(update.parameters.iter().map(|&id| symbols.name(id)).collect::<Vec<_>>(), ["delta", "aid"]);
 
@@ -58,12 +52,10 @@ fn tpcb_like_runs_its_meta_commands() {
     let (script, symbols) = parsed(TPCB_LIKE);
     let mut variables = Variables::new(symbols.len());
     variables.set(symbols.lookup("scale").unwrap(), Value::Text("1".into()));
-    let mut random = client_generator(42, 0);
+    let mut random = client_seeds(42, 1, 0, false).functions;
     for command in &script.commands {
-        if let Command::Set(set) = command {
-            let value = set.expression.evaluate(&variables, &mut random).unwrap();
-            variables.set(set.target, value);
-        }
+        let flow = command.action.perform(false, &mut variables, &mut random, &mut |_| {});
+        assert_eq!(flow, Ok(Flow::Next));
     }
     // The first number that PostgreSQL 15's pg_prng.c gives client 0 of seed 42 for 1 to 100000.
     assert_eq!(variables.get(symbols.lookup("aid").unwrap()), Some(&Value::Integer(83532)));
@@ -71,18 +63,9 @@ fn tpcb_like_runs_its_meta_commands() {
 }
 
 #[test]
-fn each_mention_of_a_variable_is_a_parameter() {
-    let (text, names) = statement("SELECT :b::int, :a, :b, ':a' /* :a */;");
-    assert_eq!(text, "SELECT $1::int, $2, $3, ':a' /* :a */");
-    assert_eq!(names, ["b", "a", "b"]);
-    assert_eq!(statement("SELECT 1 ;").0, "SELECT 1");
-    assert_eq!(statement("SELECT :é").0, "SELECT $1");
-}
-
-#[test]
 fn commands_know_their_lines() {
     let (script, _) = parsed("-- a comment\n\n/* hint */\nSELECT\n  1;\n\n  \\set a 1 \\\n  + 2\nSELECT 2");
-    let lines: Vec<(u32, &str)> = script.commands.iter().map(|c| (c.line(), c.text())).collect();
+    let lines: Vec<(u32, &str)> = script.commands.iter().map(|c| (c.line, &*c.source)).collect();
     assert_eq!(lines, [(3, "/* hint */\nSELECT\n  1;"), (7, "\\set a 1 \\\n  + 2"), (9, "SELECT 2")]);
 }
 
@@ -91,7 +74,7 @@ fn scripts_share_symbols() {
     let mut symbols = Symbols::new();
     parse("first", "\\set a 1", &mut symbols).unwrap();
     let second = parse("second", "SELECT :b, :a", &mut symbols).unwrap();
-    let Command::Sql(sql) = &second.commands[0] else { panic!() };
+    let sql = sql(&second.commands[0]).parameterized(&Variables::default()).unwrap();
     assert_eq!(sql.parameters, [symbols.lookup("b").unwrap(), symbols.lookup("a").unwrap()]);
     assert_eq!(symbols.len(), 2);
     assert_eq!(second.undefined_variables(&symbols, &|_| false), Some((1, sql.parameters[0])));
@@ -106,7 +89,7 @@ fn a_variable_set_later_counts_as_set() {
 
 #[test]
 fn an_empty_script_is_an_error() {
-    for source in ["", " \n", "-- nothing", "/* nothing */ ;"] {
+    for source in ["", " \n", "-- nothing", "\\"] {
         let error = error(source);
         assert_eq!(
             (error.sqlstate.as_str(), error.message.as_str()),
@@ -117,24 +100,48 @@ fn an_empty_script_is_an_error() {
 }
 
 #[test]
-fn meta_commands_that_are_not_set() {
-    assert_eq!(error("\\sleep 1 ms").to_string(), "meta command \"\\sleep\" is not supported yet (0A000)");
-    assert_eq!(
-        error("SELECT 1 AS a \\gset").to_string(),
-        "meta command \"\\gset\" is not supported yet (0A000)"
-    );
-    assert_eq!(error("\\IF 1").to_string(), "meta command \"\\IF\" is not supported yet (0A000)");
-    assert_eq!(error("\\foo").to_string(), "invalid command \"\\foo\" (42601)");
-    assert_eq!(error("SELECT 1; \\").to_string(), "invalid command \"\\\" (42601)");
+fn commands_count_as_in_pgbench() {
+    let (script, _) = parsed("SELECT 1 \\gset\n;\n/* c */ ;\n-- c\n\\set a 1\n\\\n/* c */");
+    let sources: Vec<&str> = script.commands.iter().map(|command| &*command.source).collect();
+    assert_eq!(sources, ["SELECT 1", ";", "/* c */ ;", "\\set a 1", "/* c */"]);
 }
 
 #[test]
-fn set_needs_a_name_and_an_expression() {
-    assert_eq!(error("\\set").to_string(), "missing argument in command \"\\set\" (42601)");
-    assert_eq!(error("\\set \\\n").to_string(), "missing argument in command \"\\set\" (42601)");
-    assert_eq!(error("\\set 1a 1").to_string(), "invalid variable name \"1a\" (42601)");
-    assert_eq!(error("\\set a\nSELECT 1;").to_string(), "syntax error at end of expression (42601)");
-    assert!(parse("s", "\\SET a\\\n1", &mut Symbols::new()).is_ok());
+fn what_a_query_may_set_is_not_undefined() {
+    let undefined = |source: &str| {
+        let (script, symbols) = parsed(source);
+        script.undefined_variables(&symbols, &|_| false).map(|(line, id)| (line, symbols.name(id).to_owned()))
+    };
+    assert_eq!(undefined("SELECT :p_a, :q;\nSELECT 1 \\gset p_"), Some((1, "q".into())));
+    assert_eq!(undefined("SELECT :a;\nSELECT 1 \\aset"), None);
+    assert_eq!(undefined("\n\\if :a\n\\endif"), Some((2, "a".into())));
+    assert_eq!(undefined("\\if 1\n\\elif :a\n\\endif"), Some((2, "a".into())));
+    assert_eq!(undefined("\\sleep :a"), Some((1, "a".into())));
+    assert_eq!(undefined("SELECT t_:a"), Some((1, "a".into())));
+    assert_eq!(undefined("SELECT ':a', $$:b$$, \\:c /* :d */ -- :e"), None);
+}
+
+#[test]
+fn what_a_script_assigns_and_glues() {
+    let (script, symbols) = parsed("\\set a 1\nSELECT t_:b, :c \\gset p\n\\set d 1\nSELECT \":b\" \\aset");
+    let mut names = Vec::new();
+    script.for_each_assigned(&mut |id| names.push(symbols.name(id)));
+    assert_eq!(names, ["a", "d"]);
+    assert_eq!(script.capture_prefixes().collect::<Vec<_>>(), ["p", ""]);
+    let mut glued = Vec::new();
+    script.for_each_glued(&mut |line, id| glued.push((line, symbols.name(id))));
+    assert_eq!(glued, [(2, "b"), (4, "b")]);
+}
+
+#[test]
+fn errors_at_run_time_say_where() {
+    let (script, _) = parsed(&format!("SELECT 1;\nSELECT\n2;\nSELECT '{}';", "é".repeat(200)));
+    let error = || UserError::new("22012", "division by zero");
+    assert_eq!(script.at(1, error()).detail.unwrap(), "script \"s\", line 2:\nSELECT");
+    let with_detail = script.at(1, error().detail("More."));
+    assert_eq!(with_detail.detail.unwrap(), "script \"s\", line 2:\nMore.");
+    assert!(script.at(2, error()).detail.unwrap().len() < 250);
+    assert_eq!(script.at(3, error()), error());
 }
 
 #[test]
@@ -153,15 +160,24 @@ proptest! {
 
     #[test]
     fn nothing_like_a_script_panics(
-        source in "(\\\\set |\\\\|\n|\r\n|;|:|:a|'|\"|\\$|\\$a\\$|\\(|\\)|/\\*|\\*/|--|E'| |1|random\\(|é|\u{2003}|,){0,40}",
+        source in concat!(
+            "(\\\\(set |if |elif |else|endif|gset |aset |sleep |;|:|\n)|\n|\r\n|;|:|:a|'|\"|\\$|\\$a\\$|\\(|\\)|",
+            "/\\*|\\*/|--|E'| |1|random\\(|é|\u{2003}|,|t_|::){0,40}",
+        ),
     ) {
         let mut symbols = Symbols::new();
         if let Ok(script) = parse("s", &source, &mut symbols) {
             script.undefined_variables(&symbols, &|_| false);
+            let _ = script.check_parameterized(&symbols, &|_| false, &|_| true);
             for command in &script.commands {
-                prop_assert!(source.contains(command.text()));
-                prop_assert_eq!(command.text(), command.text().trim_matches([' ', '\n', '\r']));
+                let text = &*command.source;
+                prop_assert!(source.contains(text));
+                prop_assert_eq!(text, text.trim_matches([' ', '\n', '\r']));
             }
+            let mut emitted = 0;
+            let generator = Prng::from_seed(1);
+            let _ = preview(&script, 0, Variables::default(), generator, 2, &mut |_| emitted += 1);
+            prop_assert!(emitted <= 2 * script.commands.len() * 10);
         }
     }
 }

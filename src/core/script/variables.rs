@@ -1,7 +1,13 @@
 //! Script variables: their names, their values, and what a text means as a number.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
+
+mod number;
+
+pub use number::format_double;
+pub(super) use number::{format_fixed, parse_double};
 
 use super::blanks::trim_start;
 use crate::error::{UserError, sqlstate};
@@ -94,6 +100,20 @@ pub enum Value {
     Text(Rc<str>),
 }
 
+impl Value {
+    /// The value as it goes into a statement's text, or to the server as a text (`getVariable` in pgbench.c).
+    pub fn to_text(&self) -> Cow<'_, str> {
+        match self {
+            Value::Null => Cow::Borrowed("NULL"),
+            Value::Boolean(true) => Cow::Borrowed("true"),
+            Value::Boolean(false) => Cow::Borrowed("false"),
+            Value::Integer(value) => Cow::Owned(value.to_string()),
+            Value::Double(value) => Cow::Owned(format_double(*value)),
+            Value::Text(text) => Cow::Borrowed(text),
+        }
+    }
+}
+
 /// What an expression computes with (pgbench's `PgBenchValue`): a [`Value`] whose text was interpreted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
@@ -147,7 +167,7 @@ impl Variables {
 /// # Errors
 /// 22023 for a text that is neither null, boolean nor number, 22003 for an integer beyond bigint.
 #[inline]
-pub(super) fn scalar_of(name: &str, value: &Value) -> Result<Scalar, UserError> {
+pub(super) fn scalar_of(name: &str, value: &Value) -> Result<Scalar, Box<UserError>> {
     match value {
         Value::Null => Ok(Scalar::Null),
         Value::Boolean(value) => Ok(Scalar::Boolean(*value)),
@@ -157,18 +177,31 @@ pub(super) fn scalar_of(name: &str, value: &Value) -> Result<Scalar, UserError> 
     }
 }
 
-/// What the text of the variable `name` looks like, tried in pgbench's order.
-fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, UserError> {
-    let is = |word: &str| text.eq_ignore_ascii_case(word);
-    // Prefixes such as "y" and "fal" count, but not "o", which could be either "on" or "off".
-    let begins = |word: &str| word.get(..text.len()).is_some_and(is);
+/// What the text of the variable `name` looks like. pgbench tries words first, but none of them looks like an
+/// integer, and most texts do.
+fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, Box<UserError>> {
     let malformed = || {
         let message = format!("malformed variable \"{name}\" value: \"{text}\"");
-        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        Box::new(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
     };
     if text.is_empty() {
         return Err(malformed());
     }
+    let number = trim_start(text);
+    let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+    if digits.is_empty() {
+        let message = format!("invalid input syntax for type bigint: \"{text}\"");
+        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).into());
+    }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number.parse().map(Scalar::Integer).map_err(|_| {
+            let message = format!("value \"{text}\" is out of range for type bigint");
+            UserError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message).into()
+        });
+    }
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    // Prefixes such as "y" and "fal" count, but not "o", which could be either "on" or "off".
+    let begins = |word: &str| word.get(..text.len()).is_some_and(is);
     if is("null") {
         return Ok(Scalar::Null);
     }
@@ -178,25 +211,7 @@ fn scalar_of_text(name: &str, text: &str) -> Result<Scalar, UserError> {
     if begins("false") || begins("no") || is("off") || is("of") {
         return Ok(Scalar::Boolean(false));
     }
-    let number = trim_start(text);
-    let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
-    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return number.parse().map(Scalar::Integer).map_err(|_| {
-            let message = format!("value \"{text}\" is out of range for type bigint");
-            UserError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
-        });
-    }
     parse_double(number).map(Scalar::Double).ok_or_else(malformed)
-}
-
-/// A double precision number; `None` for what is none, overflows or underflows (`strtodouble` in pgbench.c).
-pub(super) fn parse_double(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok()?;
-    // Written with a digit other than 0 before the exponent, a number is neither infinite nor zero. C's strtod
-    // reports the loss of precision of subnormal ones as well.
-    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
-    let out_of_range = !value.is_normal() && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-    (!out_of_range).then_some(value)
 }
 
 #[cfg(test)]

@@ -3,8 +3,15 @@ use crate::script::position::Source;
 use crate::script::variables::Symbols;
 use proptest::prelude::*;
 
-/// Evaluates with `:i` 7, `:d` 2.5, `:n` null, `:b` true, `:t` the text "12", `:bad` the text "x1".
+mod pgbench;
+
+/// Evaluates with `:i` 7, `:d` 2.5, `:n` null, `:b` true, `:t` the text "12", `:bad` the text "x1" and
+/// `:default_seed` 5432.
 fn evaluate(text: &str) -> Result<Value, String> {
+    evaluate_with_debug(text, &mut |_| {})
+}
+
+fn evaluate_with_debug(text: &str, debug: &mut dyn FnMut(&str)) -> Result<Value, String> {
     let mut symbols = Symbols::new();
     let mut variables = Variables::default();
     for (name, value) in [
@@ -14,11 +21,12 @@ fn evaluate(text: &str) -> Result<Value, String> {
         ("b", Value::Boolean(true)),
         ("t", Value::Text("12".into())),
         ("bad", Value::Text("x1".into())),
+        ("default_seed", Value::Integer(5432)),
     ] {
         variables.set(symbols.intern(name), value);
     }
     Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols)
-        .and_then(|expression| expression.evaluate(&variables, &mut Prng::from_seed(42)))
+        .and_then(|expression| expression.evaluate(&variables, &mut Prng::from_seed(42), debug))
         .map_err(|error| error.to_string())
 }
 
@@ -38,6 +46,13 @@ fn double_of(text: &str) -> f64 {
 
 fn error(text: &str) -> String {
     evaluate(text).unwrap_err()
+}
+
+fn boolean_of(text: &str) -> bool {
+    match evaluate(text) {
+        Ok(Value::Boolean(value)) => value,
+        other => panic!("{text}: {other:?}"),
+    }
 }
 
 #[test]
@@ -62,11 +77,144 @@ fn one_double_makes_a_double() {
     assert_eq!(double_of("least(1, 0.5)"), 0.5);
     // But a rest is an integer's always.
     assert_eq!(integer_of("7.4 % 4"), 3);
+    assert!(double_of("abs(0.0 * -1)").is_sign_negative());
+}
+
+#[test]
+fn bits_are_integers() {
+    assert_eq!(integer_of("12 & 10 | 1"), 9);
+    assert_eq!(integer_of("12 # 10"), 6);
+    assert_eq!(integer_of("~ 0"), -1);
+    assert_eq!(integer_of("5.4 & 7"), 5);
+    assert_eq!(integer_of("1 << 62"), 1 << 62);
+    assert_eq!(integer_of("-8 >> 1"), -4);
+    // What pgbench shows for distances outside of 0 to 63.
+    assert_eq!(integer_of("1 << 64"), 1);
+    assert_eq!(integer_of("1 << -1"), i64::MIN);
+    assert_eq!(integer_of("-1 >> 70"), -1);
+    assert_eq!(error("1 & true"), "cannot coerce boolean to int (22023)");
+}
+
+#[test]
+fn comparisons() {
+    assert!(boolean_of("1 < 2 and 2 <= 2 and 3 > 2 and 3 >= 3 and 1 <> 2 and 1 != 2 and 1 = 1.0"));
+    assert!(!boolean_of("2 < 1 or 3 <= 2 or 2 > 3 or 2 >= 3 or 1 <> 1 or 1 = 1.5"));
+    // As integers, without a loss of digits.
+    assert!(boolean_of("9223372036854775807 > 9223372036854775806"));
+    let not_a_number = "ln(-1)";
+    assert!(boolean_of(&format!("{not_a_number} <> {not_a_number}")));
+    assert!(!boolean_of(&format!("{not_a_number} >= 1")));
+    // Not even booleans with each other.
+    assert_eq!(error("true = true"), "cannot coerce boolean to int (22023)");
+    assert_eq!(error("true < 1.5"), "cannot coerce boolean to double (22023)");
+}
+
+#[test]
+fn functions_of_doubles() {
+    assert_eq!(double_of("sqrt(2.25)"), 1.5);
+    assert_eq!(double_of("exp(0)"), 1.0);
+    assert_eq!(double_of("ln(1)"), 0.0);
+    assert_eq!(double_of("ln(0)"), f64::NEG_INFINITY);
+    assert!(double_of("sqrt(-1)").is_nan());
+    assert_eq!(double_of("power(2, 0.5)"), std::f64::consts::SQRT_2);
+    assert_eq!(double_of("least(ln(-1), 1)"), 1.0);
+    assert!(double_of("greatest(1, ln(-1))").is_nan());
+    assert_eq!(double_of("greatest(3, 1, 2.5, 2)"), 3.0);
+}
+
+#[test]
+fn what_is_decided_is_not_evaluated() {
+    let fails = "1 / 0 = 1";
+    assert!(!boolean_of(&format!("false AND {fails}")));
+    assert!(!boolean_of(&format!("true AND false AND {fails} AND {fails}")));
+    assert!(boolean_of(&format!("true OR {fails}")));
+    assert!(boolean_of(&format!("false AND {fails} OR true OR {fails}")));
+    assert_eq!(evaluate(&format!("null AND {fails}")), Ok(Value::Null));
+    assert_eq!(evaluate(&format!("null OR {fails}")), Ok(Value::Null));
+    assert_eq!(
+        integer_of(&format!("CASE WHEN false THEN 1 / 0 WHEN 2 THEN 3 WHEN {fails} THEN 1 / 0 END")),
+        3
+    );
+    // Unlike SQL's, the operators look at the left operand first and are content if that is null.
+    assert_eq!(evaluate("null OR true"), Ok(Value::Null));
+    assert_eq!(evaluate("true AND null"), Ok(Value::Null));
+    assert_eq!(error("true AND 1"), "cannot coerce int to boolean (22023)");
+    assert_eq!(error("0 OR true"), "cannot coerce int to boolean (22023)");
+}
+
+#[test]
+fn conditions_take_numbers() {
+    let is_true = |text: &str| {
+        let mut symbols = Symbols::new();
+        let expression = Expression::parse(Source { name: "s", text }, 0..text.len(), &mut symbols).unwrap();
+        expression
+            .is_true(&Variables::default(), &mut Prng::from_seed(42), &mut |_| {})
+            .map_err(|e| e.to_string())
+    };
+    for text in ["true", "1", "-1", "0.1", "ln(-1)", "null is null"] {
+        assert_eq!(is_true(text), Ok(true), "{text}");
+        assert_eq!(integer_of(&format!("CASE WHEN {text} THEN 1 ELSE 2 END")), 1);
+    }
+    for text in ["false", "0", "0.0", "null"] {
+        assert_eq!(is_true(text), Ok(false), "{text}");
+        assert_eq!(integer_of(&format!("CASE WHEN {text} THEN 1 ELSE 2 END")), 2);
+    }
+    assert_eq!(evaluate("CASE WHEN 0 THEN 1 END"), Ok(Value::Null));
+    assert_eq!(is_true("1 / 0"), Err("division by zero (22012)".to_owned()));
+}
+
+#[test]
+fn is_knows_only_null_and_booleans() {
+    assert!(boolean_of("null is null and 1 is not null and :n isnull and :i notnull"));
+    assert!(boolean_of("true is true and false is false and true is not false"));
+    assert!(boolean_of("null is not true and 1 is not true and 0 is not false and 0.0 is not null"));
+    assert!(!boolean_of("1 is null is null"));
+}
+
+#[test]
+fn debug_shows_its_argument_and_gives_it() {
+    let mut shown = Vec::new();
+    let text = "debug(debug(1 + 2) / 2.0) + CASE WHEN debug(null) THEN 1 WHEN debug(true) THEN debug(4) END";
+    let value = evaluate_with_debug(text, &mut |text| shown.push(text.to_owned()));
+    assert_eq!(value, Ok(Value::Double(5.5)));
+    assert_eq!(shown, ["int 3", "double 1.5", "null", "boolean true", "int 4"]);
+}
+
+#[test]
+fn operands_are_evaluated_in_pgbenchs_order() {
+    for (text, order) in [
+        ("debug(1) - debug(2) - debug(3)", ["int 1", "int 2", "int 3"]),
+        ("debug(1) - debug(2) * debug(3)", ["int 1", "int 2", "int 3"]),
+        ("permute(debug(1), debug(2), debug(3))", ["int 1", "int 2", "int 3"]),
+        // `a > b` is `b < a`.
+        ("debug(1) + debug(2) > debug(3)", ["int 3", "int 1", "int 2"]),
+        ("debug(1) >= debug(2) + debug(3)", ["int 2", "int 3", "int 1"]),
+    ] {
+        let mut shown = Vec::new();
+        evaluate_with_debug(text, &mut |text| shown.push(text.to_owned())).unwrap();
+        assert_eq!(shown, order, "{text}");
+    }
 }
 
 #[test]
 fn null_gives_null() {
-    for text in [":n", ":n + 1", "random(1, :n)", "least(1, null)", "1 / :n", "abs(null)"] {
+    for text in [
+        ":n",
+        ":n + 1",
+        "random(1, :n)",
+        "least(1, null)",
+        "greatest(1, 2, null)",
+        "1 / :n",
+        "1 = :n",
+        "1 & :n",
+        "pow(:n, 1)",
+        "abs(null)",
+        "not :n",
+        "permute(1, 2, :n)",
+        "hash(null)",
+        // Even where the other argument is of the wrong type.
+        "null + true",
+    ] {
         assert_eq!(evaluate(text), Ok(Value::Null), "{text}");
     }
     assert_eq!(evaluate(":b"), Ok(Value::Boolean(true)));
@@ -83,6 +231,11 @@ fn errors_are_pgbenchs() {
     assert_eq!(error("1 % 0"), "division by zero (22012)");
     assert_eq!(error(":b + 1"), "cannot coerce boolean to int (22023)");
     assert_eq!(error(":b + 1.0"), "cannot coerce boolean to double (22023)");
+    assert_eq!(error("NOT 0.0"), "cannot coerce double to boolean (22023)");
+    assert_eq!(error("ln(TRUE)"), "cannot coerce boolean to double (22023)");
+    assert_eq!(error("permute(0, 0)"), "permute size parameter must be greater than zero (22023)");
+    assert_eq!(error("int(1.0 / 0)"), "double to int overflow for Infinity (22003)");
+    assert_eq!(error("int(ln(-1))"), "double to int overflow for NaN (22003)");
     assert_eq!(error("int(1e19)"), "double to int overflow for 10000000000000000000.000000 (22003)");
     assert_eq!(
         error("int(9223372036854775807.0)"),
@@ -100,12 +253,39 @@ fn random_is_pgbenchs() {
     assert_eq!(error("random(2, 1)"), "empty range given to random (22023)");
     assert_eq!(error("random(0, 9223372036854775807)"), "random range is too large (22023)");
     assert!(evaluate("random(1, 9223372036854775807)").is_ok());
+    // As in random/tests.rs.
+    assert_eq!(integer_of("random_exponential(1, 100000, 2.5)"), 19105);
+    assert_eq!(integer_of("random_gaussian(-50000, 50000, 5)"), -10278);
+    assert_eq!(integer_of("random_zipfian(1, 100000, 1.07)"), 336);
+    assert_eq!(error("random_zipfian(2, 1, 1.07)"), "empty range given to random (22023)");
+    assert_eq!(error("random_gaussian(1, 2, true)"), "cannot coerce boolean to double (22023)");
+}
+
+#[test]
+fn hashes_and_permutations_take_the_default_seed() {
+    assert_eq!(integer_of("hash(10)"), -5817877081768721676);
+    assert_eq!(integer_of("hash_fnv1a(10)"), -7793829335365542153);
+    assert_eq!(integer_of("permute(999, 1000)"), 93);
+    assert!(boolean_of("hash(10, 1) <> hash(10)"));
 }
 
 #[test]
 fn the_deepest_expression_fits_the_stack() {
-    assert_eq!(integer_of(&format!("1{}", " + 1".repeat(99))), 100);
+    // Test threads have a stack of 2 MB.
     assert_eq!(integer_of(&format!("{}1{}", "abs(".repeat(99), ")".repeat(99))), 1);
+    assert_eq!(integer_of(&format!("{}1{}", "least(3, 2, ".repeat(99), ")".repeat(99))), 1);
+    assert_eq!(integer_of(&format!("{}1{}", "CASE WHEN 1 THEN ".repeat(99), " END".repeat(99))), 1);
+    assert_eq!(integer_of(&format!("{}1{}", "permute(0, 1, ".repeat(99), ")".repeat(99))), 0);
+    // All strengths of binding between one level and the next.
+    let nested = "false OR true AND 3 = 0 | 0 + 1 * CASE WHEN ";
+    let error = error(&format!("{}0 / 0{}", nested.repeat(99), " THEN 1 END".repeat(99)));
+    assert_eq!(error, "division by zero (22012)");
+}
+
+#[test]
+fn the_longest_expression_is_evaluated() {
+    assert_eq!(integer_of(&format!("0{}", " + 1".repeat(50_000))), 50_000);
+    assert!(boolean_of(&format!("1{}", " IS NOT NULL".repeat(50_000))));
 }
 
 /// A sum, difference or product of constants.

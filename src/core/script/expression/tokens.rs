@@ -21,24 +21,81 @@ pub(super) enum Token<'a> {
     Star,
     Slash,
     Percent,
+    Bar,
+    Hash,
+    Ampersand,
+    Tilde,
+    ShiftLeft,
+    ShiftRight,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
     Open,
     Close,
     Comma,
+    Or,
+    And,
+    Not,
+    Is,
+    IsNull,
+    NotNull,
+    Case,
+    When,
+    Then,
+    Else,
+    End,
 }
 
-/// Operators of pgbench that are still to come, longer ones first.
-const OPERATORS_NOT_YET_SUPPORTED: [&str; 13] =
-    ["<>", "!=", "<=", ">=", "<<", ">>", "=", "<", ">", "|", "&", "#", "~"];
+/// Operators and punctuation, longer ones first.
+const SYMBOLS: [(&str, Token); 21] = [
+    ("<>", Token::NotEqual),
+    ("!=", Token::NotEqual),
+    ("<=", Token::LessOrEqual),
+    (">=", Token::GreaterOrEqual),
+    ("<<", Token::ShiftLeft),
+    (">>", Token::ShiftRight),
+    ("<", Token::Less),
+    (">", Token::Greater),
+    ("=", Token::Equal),
+    ("+", Token::Plus),
+    ("-", Token::Minus),
+    ("*", Token::Star),
+    ("/", Token::Slash),
+    ("%", Token::Percent),
+    ("|", Token::Bar),
+    ("#", Token::Hash),
+    ("&", Token::Ampersand),
+    ("~", Token::Tilde),
+    ("(", Token::Open),
+    (")", Token::Close),
+    (",", Token::Comma),
+];
 
-/// Words of pgbench's expressions that are still to come.
-const WORDS_NOT_YET_SUPPORTED: [&str; 11] =
-    ["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
+/// Words that are not functions' names.
+const WORDS: [(&str, Token); 14] = [
+    ("and", Token::And),
+    ("or", Token::Or),
+    ("not", Token::Not),
+    ("is", Token::Is),
+    ("isnull", Token::IsNull),
+    ("notnull", Token::NotNull),
+    ("case", Token::Case),
+    ("when", Token::When),
+    ("then", Token::Then),
+    ("else", Token::Else),
+    ("end", Token::End),
+    ("null", Token::Constant(Scalar::Null)),
+    ("true", Token::Constant(Scalar::Boolean(true))),
+    ("false", Token::Constant(Scalar::Boolean(false))),
+];
 
 /// The tokens in the bytes `range` of a script, each with its byte offset.
 ///
 /// # Errors
-/// 42601 for a character that begins no token, 0A000 for an operator that is not supported yet, 22003 for a
-/// constant out of range.
+/// 42601 for a character that begins no token, 22003 for a constant out of range.
 pub(super) fn tokenize<'a>(
     source: Source<'a>,
     range: Range<usize>,
@@ -61,48 +118,26 @@ pub(super) fn tokenize<'a>(
 /// The token at the front of `rest`, which is not empty, and its length in bytes.
 fn token<'a>(source: Source, at: usize, rest: &'a str) -> Result<(Token<'a>, usize), UserError> {
     let bytes = rest.as_bytes();
-    let single = match bytes[0] {
-        b'+' => Token::Plus,
-        b'-' => Token::Minus,
-        b'*' => Token::Star,
-        b'/' => Token::Slash,
-        b'%' => Token::Percent,
-        b'(' => Token::Open,
-        b')' => Token::Close,
-        b',' => Token::Comma,
-        b':' => match length_of(&bytes[1..], is_name_part) {
-            0 => return Err(unexpected_character(source, at, ':')),
-            length => return Ok((Token::Variable(&rest[1..=length]), length + 1)),
-        },
-        first if first.is_ascii_digit() || (first == b'.' && starts_with_digit(&bytes[1..])) => {
-            return number(source, at, &rest[..number_length(bytes)]);
-        }
-        first if is_name_start(first) => {
-            let word = &rest[..length_of(bytes, is_name_part)];
-            return Ok((named(source, at, word)?, word.len()));
-        }
-        _ => {
-            if let Some(operator) = OPERATORS_NOT_YET_SUPPORTED.iter().find(|&&text| rest.starts_with(text)) {
-                return Err(not_supported(source, at, operator));
-            }
+    if bytes[0] == b':' {
+        return match length_of(&bytes[1..], is_name_part) {
+            0 => Err(unexpected_character(source, at, ':')),
+            length => Ok((Token::Variable(&rest[1..=length]), length + 1)),
+        };
+    }
+    if bytes[0].is_ascii_digit() || (bytes[0] == b'.' && starts_with_digit(&bytes[1..])) {
+        return number(source, at, &rest[..number_length(bytes)]);
+    }
+    if is_name_start(bytes[0]) {
+        let word = &rest[..length_of(bytes, is_name_part)];
+        let keyword = WORDS.iter().find(|(text, _)| text.eq_ignore_ascii_case(word));
+        return Ok((keyword.map_or(Token::Function(word), |(_, token)| token.clone()), word.len()));
+    }
+    match SYMBOLS.iter().find(|(text, _)| rest.starts_with(text)) {
+        Some((text, token)) => Ok((token.clone(), text.len())),
+        None => {
             let character = rest.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
-            return Err(unexpected_character(source, at, character));
+            Err(unexpected_character(source, at, character))
         }
-    };
-    Ok((single, 1))
-}
-
-/// A word: a constant or a function's name.
-fn named<'a>(source: Source, at: usize, word: &'a str) -> Result<Token<'a>, UserError> {
-    let is = |other: &str| word.eq_ignore_ascii_case(other);
-    if is("null") {
-        Ok(Token::Constant(Scalar::Null))
-    } else if is("true") || is("false") {
-        Ok(Token::Constant(Scalar::Boolean(is("true"))))
-    } else if WORDS_NOT_YET_SUPPORTED.iter().any(|other| is(other)) {
-        Err(not_supported(source, at, word))
-    } else {
-        Ok(Token::Function(word))
     }
 }
 
@@ -145,11 +180,6 @@ fn length_of(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
 
 fn starts_with_digit(text: &[u8]) -> bool {
     text.first().is_some_and(u8::is_ascii_digit)
-}
-
-fn not_supported(source: Source, at: usize, operator: &str) -> UserError {
-    let message = format!("operator \"{operator}\" is not supported yet");
-    source.error(at, sqlstate::FEATURE_NOT_SUPPORTED, message)
 }
 
 fn unexpected_character(source: Source, at: usize, character: char) -> UserError {

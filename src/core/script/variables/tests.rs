@@ -56,15 +56,29 @@ fn texts_mean_what_they_mean_to_pgbench() {
     assert_eq!(meaning("-1e3"), Ok(Scalar::Double(-1000.0)));
     assert_eq!(meaning("inf"), Ok(Scalar::Double(f64::INFINITY)));
     assert_eq!(meaning("0e-999"), Ok(Scalar::Double(0.0)));
+    assert_eq!(meaning("0x10"), Ok(Scalar::Double(16.0)));
 }
 
 #[test]
 fn other_texts_are_malformed() {
-    for text in ["", "o", "truest", "abc", "-", "5 ", "1e999", "1e-999", "0x10", "ü"] {
+    for text in ["", "o", "truest", "abc", "5 ", "1e999", "1e-999", "0x", "--1", " true", "ü"] {
         assert_eq!(meaning(text), Err(format!("22023: malformed variable \"x\" value: \"{text}\"")));
     }
     assert_eq!(
         meaning("9223372036854775808"),
         Err("22003: value \"9223372036854775808\" is out of range for type bigint".into())
     );
+    for text in ["-", "+", " "] {
+        assert_eq!(meaning(text), Err(format!("22023: invalid input syntax for type bigint: \"{text}\"")));
+    }
+}
+
+#[test]
+fn values_as_texts() {
+    let text = |value: Value| value.to_text().into_owned();
+    assert_eq!(text(Value::Null), "NULL");
+    assert_eq!((text(Value::Boolean(true)), text(Value::Boolean(false))), ("true".into(), "false".into()));
+    assert_eq!(text(Value::Integer(i64::MIN)), "-9223372036854775808");
+    assert_eq!(text(Value::Double(1.0 / 3.0)), "0.333333333333333");
+    assert_eq!(text(Value::Text(" as it is ".into())), " as it is ");
 }

@@ -1,0 +1,80 @@
+//! bench.preview.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::script::{self, PreviewLine, Symbols, Value, Variables, client_seeds};
+use pgrx::JsonB;
+use pgrx::prelude::*;
+
+use super::required;
+use crate::error::OrRaise;
+use crate::workload::value_of;
+
+/// More than anybody reads; all lines are kept until the first is returned.
+const MAX_TRANSACTIONS: i32 = 100_000;
+
+/// Shows what a client would do with a script. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn preview(
+    script: Option<String>,
+    transactions: Option<i32>,
+    client: Option<i32>,
+    seed: Option<i64>,
+    variables: Option<JsonB>,
+) -> TableIterator<
+    'static,
+    (name!(transaction, i32), name!(command, i32), name!(line, i32), name!(output, String)),
+> {
+    let lines = lines(script, transactions, client, seed, variables).or_raise();
+    TableIterator::new(
+        lines
+            .into_iter()
+            .map(|l| (l.transaction.cast_signed(), l.command.cast_signed(), l.line.cast_signed(), l.output)),
+    )
+}
+
+fn lines(
+    script: Option<String>,
+    transactions: Option<i32>,
+    client: Option<i32>,
+    seed: Option<i64>,
+    variables: Option<JsonB>,
+) -> Result<Vec<PreviewLine>, UserError> {
+    super::checks::check_encoding()?;
+    let script = required("script", script)?;
+    let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;
+    let client = between("client", required("client", client)?, 0, 100_000)?;
+    let seed = required("seed", seed)?;
+    let given = bench_core::spec::variables(required("variables", variables)?.0)?;
+    let mut symbols = Symbols::new();
+    let script = script::parse("preview", &script, &mut symbols)?;
+    let has_default_seed = given.contains_key("default_seed");
+    let seeds = client_seeds(seed.cast_unsigned(), client + 1, client, has_default_seed);
+    let mut variables = Variables::new(symbols.len());
+    let automatic = [
+        ("client_id", Value::Integer(i64::from(client))),
+        ("default_seed", Value::Integer(seeds.default_seed)),
+        ("random_seed", Value::Integer(seed)),
+        ("scale", Value::Integer(1)),
+    ];
+    for (name, value) in automatic {
+        variables.set(symbols.intern(name), value);
+    }
+    for (name, json) in &given {
+        variables.set(symbols.intern(name), value_of(json));
+    }
+    let mut lines = Vec::new();
+    script::preview(&script, 0, variables, seeds.functions, transactions, &mut |line| {
+        pgrx::check_for_interrupts!();
+        lines.push(line);
+    })?;
+    Ok(lines)
+}
+
+fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {
+    if (least..=most).contains(&value) {
+        return Ok(value.unsigned_abs());
+    }
+    let message = format!("{argument} must be between {least} and {most}, not {value}");
+    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+}

@@ -1,0 +1,237 @@
+//! Statements: how variables get into them.
+
+use std::ops::Range;
+
+use super::Symbols;
+use super::lexer::{MentionKind, Statement};
+use super::position::{Source, excerpt};
+use super::variables::{VariableId, Variables, is_name_part};
+use crate::error::{UserError, sqlstate};
+
+/// How many parameters a statement has at most, as in pgbench.
+pub(super) const MAX_PARAMETERS: usize = 255;
+
+/// too_many_arguments
+const TOO_MANY_ARGUMENTS: &str = "54023";
+
+/// A statement for the server, or several that `\;` joins to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sql {
+    /// What `\gset` or `\aset` behind it makes of its results.
+    pub capture: Option<Capture>,
+    /// As written, without the final semicolon and without the backslashes of `\;` and `\:`.
+    text: String,
+    /// In the order of the text.
+    pub(super) mentions: Vec<Mention>,
+    is_compound: bool,
+    is_empty: bool,
+}
+
+/// `\gset` or `\aset`: result columns become variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// Stands before each column's name in the variable's; may be empty.
+    pub prefix: String,
+    /// `\aset`: all queries of a compound statement count and none needs a row. Otherwise `\gset`: only the last
+    /// one counts, and must return exactly one row.
+    pub every_query: bool,
+}
+
+/// A statement for the extended protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameterized {
+    /// With `$n` where a variable is a parameter, without the final semicolon.
+    pub text: String,
+    /// `$1` is the first; one for each mention, as in pgbench: their types may differ.
+    pub parameters: Vec<VariableId>,
+}
+
+/// A variable in a statement's text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mention {
+    pub id: VariableId,
+    pub kind: MentionKind,
+    /// Byte offset of its colon in the script.
+    pub at: usize,
+    /// Its bytes in the statement's text, from the colon on.
+    range: Range<usize>,
+}
+
+impl Sql {
+    /// The statement that was found in a script. Its variables become part of `symbols`.
+    pub(super) fn new(script: &str, statement: &Statement, symbols: &mut Symbols) -> Sql {
+        let start = statement.range.start;
+        let mut text = String::with_capacity(statement.text_end - start);
+        let mut copied = start;
+        for &backslash in &statement.escapes {
+            text.push_str(&script[copied..backslash]);
+            copied = backslash + 1;
+        }
+        text.push_str(&script[copied..statement.text_end]);
+        text.truncate(super::blanks::trim_end(&text).len());
+
+        let mut escapes = statement.escapes.iter().peekable();
+        let mut removed = start;
+        let mentions = statement.mentions.iter().map(|mention| {
+            let colon = mention.name.start - 1;
+            while escapes.next_if(|&&backslash| backslash < colon).is_some() {
+                removed += 1;
+            }
+            Mention {
+                id: symbols.intern(&script[mention.name.clone()]),
+                kind: mention.kind,
+                at: colon,
+                range: colon - removed..mention.name.end - removed,
+            }
+        });
+        let mentions = mentions.collect();
+        let (is_compound, is_empty) = (statement.is_compound, !statement.has_content);
+        Sql { capture: None, text, mentions, is_compound, is_empty }
+    }
+
+    /// The statement for the extended protocol: `$n` for each variable where a value can stand. Where one is glued to
+    /// an identifier, as in `tbl_:shard` or `"tbl_:shard"`, its value among `constants` becomes part of the text; inside
+    /// the quotes only if it has one. Mentions in comments and string constants stay text, and so does a colon that was
+    /// written as `\:`. [`Script::check_parameterized`](super::Script::check_parameterized) finds the statements that
+    /// this cannot serve.
+    ///
+    /// # Errors
+    /// 22023 for a glued variable that is not among `constants`, or whose value is no part of an identifier.
+    pub fn parameterized(&self, constants: &Variables) -> Result<Parameterized, UserError> {
+        let mut text = String::with_capacity(self.text.len());
+        let mut parameters = Vec::new();
+        let mut copied = 0;
+        for mention in &self.mentions {
+            text.push_str(&self.text[copied..mention.range.start]);
+            copied = mention.range.start;
+            match mention.kind {
+                MentionKind::Parameter => {
+                    parameters.push(mention.id);
+                    text.push_str(&format!("${}", parameters.len()));
+                    copied = mention.range.end;
+                }
+                MentionKind::Glued => {
+                    self.push_glued(mention, constants, &mut text)?;
+                    copied = mention.range.end;
+                }
+                MentionKind::InIdentifier if constants.get(mention.id).is_some() => {
+                    self.push_glued(mention, constants, &mut text)?;
+                    copied = mention.range.end;
+                }
+                MentionKind::InIdentifier | MentionKind::Quoted | MentionKind::Inert => {}
+            }
+        }
+        text.push_str(&self.text[copied..]);
+        Ok(Parameterized { text, parameters })
+    }
+
+    fn push_glued(
+        &self,
+        mention: &Mention,
+        constants: &Variables,
+        text: &mut String,
+    ) -> Result<(), UserError> {
+        let name = &self.text[mention.range.start + 1..mention.range.end];
+        let Some(value) = constants.get(mention.id) else {
+            let message = format!("variable \"{name}\" glued to an identifier has no value before the run");
+            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(GLUED_HINT));
+        };
+        let value = value.to_text();
+        if value.is_empty() || !value.bytes().all(|byte| is_name_part(byte) || byte == b'$') {
+            let message =
+                format!("value \"{value}\" of variable \"{name}\" cannot be a part of an identifier");
+            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                .detail("It may consist of letters, digits, underscores and dollar signs.")
+                .hint(GLUED_HINT));
+        }
+        text.push_str(&value);
+        Ok(())
+    }
+
+    /// Appends to `out` the statement as `pgbench -M simple` sends it, without the final semicolon: with the
+    /// values of those of the variables that are set wherever they are mentioned, inside quotes and comments
+    /// too.
+    pub fn substitute(&self, variables: &Variables, out: &mut String) {
+        let mut copied = 0;
+        for mention in &self.mentions {
+            if let Some(value) = variables.get(mention.id) {
+                out.push_str(&self.text[copied..mention.range.start]);
+                out.push_str(&value.to_text());
+                copied = mention.range.end;
+            }
+        }
+        out.push_str(&self.text[copied..]);
+    }
+
+    /// Whether there is nothing to execute: nothing but semicolons and comments.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Whether it contains a `\;`, which may make it several statements.
+    pub fn is_compound(&self) -> bool {
+        self.is_compound
+    }
+
+    /// Calls `visit` with each variable whose value it needs, in the order of the text.
+    pub(super) fn for_each_variable(&self, visit: &mut dyn FnMut(VariableId)) {
+        let needed = |mention: &&Mention| matches!(mention.kind, MentionKind::Parameter | MentionKind::Glued);
+        self.mentions.iter().filter(needed).for_each(|mention| visit(mention.id));
+    }
+
+    /// Its glued variables.
+    pub(super) fn glued(&self) -> impl Iterator<Item = VariableId> {
+        let glued =
+            |mention: &&Mention| matches!(mention.kind, MentionKind::Glued | MentionKind::InIdentifier);
+        self.mentions.iter().filter(glued).map(|mention| mention.id)
+    }
+
+    /// The error that keeps the statement from having parameters, if there is one. `source` is its script's;
+    /// `assigned` knows the variables that change during the run, `defined` those with a value before it.
+    pub(super) fn check_parameterized(
+        &self,
+        source: Source,
+        symbols: &Symbols,
+        assigned: &dyn Fn(VariableId) -> bool,
+        defined: &dyn Fn(VariableId) -> bool,
+    ) -> Result<(), UserError> {
+        for mention in &self.mentions {
+            let name = symbols.name(mention.id);
+            let error = |message| source.error(mention.at, sqlstate::SYNTAX_ERROR, message);
+            match mention.kind {
+                MentionKind::Glued | MentionKind::InIdentifier if assigned(mention.id) => {
+                    let message =
+                        format!("variable \"{name}\" glued to an identifier must be constant over the run");
+                    return Err(error(message).hint(GLUED_HINT));
+                }
+                MentionKind::Quoted if assigned(mention.id) || defined(mention.id) => {
+                    let message =
+                        format!("variable \"{name}\" inside a string constant cannot be a parameter");
+                    let hint = format!("Use query_mode => 'simple', or concatenate: 'text ' || :{name}.");
+                    return Err(error(message).hint(hint));
+                }
+                _ => {}
+            }
+        }
+        let mut parameters = self
+            .mentions
+            .iter()
+            .filter(|mention| mention.kind == MentionKind::Parameter)
+            .skip(MAX_PARAMETERS);
+        if let Some(mention) = parameters.next() {
+            let message = format!(
+                "statement has too many arguments (maximum is {MAX_PARAMETERS}): {}",
+                excerpt(&self.text)
+            );
+            return Err(source.error(mention.at, TOO_MANY_ARGUMENTS, message));
+        }
+        Ok(())
+    }
+}
+
+/// What to do about a variable that has to become a part of an identifier and cannot.
+const GLUED_HINT: &str =
+    "Give it a value in variables, or use query_mode => 'simple', which puts values into the text each time.";
+
+#[cfg(test)]
+mod tests;
