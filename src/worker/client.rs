@@ -310,7 +310,9 @@ impl Pace {
                     continue;
                 }
             }
-            if due_ns >= recorder.end_ns() || !state.alarm.wait_until(due_ns, &state.session)? {
+            // A client with nothing more to do stays: the time without arrivals is part of the run.
+            let until_ns = due_ns.min(recorder.end_ns());
+            if !state.alarm.wait_until(until_ns, &state.session)? || due_ns >= recorder.end_ns() {
                 return Ok(Turn::End);
             }
             let start_ns = now_ns();

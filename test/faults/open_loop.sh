@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Under a rate a stall of the server shows in every transaction that was due in it. No upper bounds
+# on times here: how long the rest takes is the machine's affair.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/faults/common.bash
+. test/faults/common.bash
+
+# shellcheck disable=SC2119
+faults_start
+
+of() { sql "SELECT $2 FROM bench.summary WHERE run_id = $1"; }
+
+# Runs something for six seconds, with its table locked for two of them.
+stalled_run() { # ARGUMENTS
+    local run
+    run=$(sql "SELECT bench.start('pk_update', clients => 4, secs => 6, $1)")
+    eventually 10 "SELECT count(*) >= 2 FROM bench.samples WHERE run_id = $run"
+    sql 'BEGIN; LOCK TABLE bench_data.pk; SELECT pg_sleep(2); COMMIT' >/dev/null
+    sql "SELECT bench.wait($run)" >/dev/null
+    RUN=$run
+}
+
+name='an open loop'
+stalled_run 'rate => 200, seed => 1'
+is "$(of "$RUN" 'status, backlog < 100')" 'completed|t' "$name: it catches up before the end"
+is "$(of "$RUN" 'transactions > 900')" t "$name: the stall thins nothing out"
+# A third of all were due in the stall, evenly spread over two seconds.
+is "$(of "$RUN" 'latency_p95_ms > 1500 AND latency_p99_ms > 1800')" t "$name: the percentiles show it"
+is "$(of "$RUN" 'latency_avg_ms > 200')" t "$name: so does the mean"
+is "$(of "$RUN" 'lag_avg_ms > 0.8 * latency_avg_ms AND lag_avg_ms < latency_avg_ms')" t \
+    "$name: most of it is lag, which is part of the latency"
+is "$(of "$RUN" 'lag_max_ms > 1800 AND lag_max_ms <= latency_max_ms')" t "$name: the greatest lag is about the stall"
+is "$(sql "SELECT max(lag_avg_ms) > 500 AND min(lag_avg_ms) < 100 FROM bench.samples WHERE run_id = $RUN")" t \
+    "$name: the samples tell when"
+
+name='the closed loop'
+stalled_run 'seed => 1'
+is "$(of "$RUN" 'latency_p99_ms < 1000 AND latency_max_ms > 1800')" t "$name: a percentile hides it"
+is "$(of "$RUN" 'lag_avg_ms IS NULL AND lag_max_ms IS NULL AND backlog IS NULL')" t "$name: there is no schedule to lag behind"
+
+name='an open loop with a limit'
+stalled_run 'rate => 200, seed => 1, latency_limit => 500'
+is "$(of "$RUN" 'skipped > 200')" t "$name: what cannot make it is skipped"
+is "$(of "$RUN" 'late >= 1 AND late <= transactions')" t "$name: what was in the stall is late"
+is "$(of "$RUN" 'latency_p99_ms < 2500 AND lag_max_ms < 1000')" t "$name: nothing starts that is late already"
+is "$(sql "SELECT s.skipped = (SELECT sum(skipped) FROM bench.samples WHERE run_id = $RUN)
+                  AND s.late = (SELECT sum(late) FROM bench.samples WHERE run_id = $RUN)
+           FROM bench.summary s WHERE run_id = $RUN")" t "$name: samples and summary agree"
+
+name='too high a rate'
+run=$(sql "SELECT bench.run('pk_update', clients => 2, secs => 2, rate => 1000000)")
+is "$(of "$run" 'status, backlog > 0 AND abs(transactions + backlog - 2000000) < 200000')" 'completed|t' \
+    "$name: what was not started is the backlog"
+is "$(of "$run" 'lag_max_ms > 500')" t "$name: the lag grows"
+try "SELECT bench.run('pk_update', clients => 2, secs => 1, rate => 1000000)"
+like "$OUT" 'fell behind: [0-9]+ transactions were due and not started at the end' "$name: the closing report says so"
+run=$(sql "SELECT bench.run('pk_update', clients => 2, secs => 2, rate => 1000000, latency_limit => 10)")
+is "$(of "$run" 'skipped > 0')" t "$name: under a limit the late ones are skipped instead"
+
+name='stopping'
+run=$(sql "SELECT bench.start('pk_update', clients => 4, secs => 60, rate => 0.01)")
+eventually 10 "SELECT status = 'running' FROM bench.runs WHERE run_id = $run"
+clock
+sql "SELECT bench.stop($run)" >/dev/null
+within 3000 "$name: clients that wait for their time are woken"
+status_is "$run" canceled "$name"
+nothing_left "$name"
+
+log_is_clean
+done_testing
