@@ -161,12 +161,12 @@ impl RunOptions {
                 invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
             );
         }
-        if max_tries == 0 && matches!(extent, Extent::Transactions(_)) {
-            return Err(invalid("an unlimited number of tries needs a limit of time")
-                .hint("Give secs instead of transactions, or a max_tries above 0."));
-        }
         let rate = positive("rate", a.rate, "transactions per second", MAX_RATE)?;
         let latency_limit_ms = positive("latency_limit", a.latency_limit, "milliseconds", MAX_SECS * 1e3)?;
+        if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
+            return Err(invalid("an unlimited number of tries needs a limit of time")
+                .hint("Give secs instead of transactions, a latency_limit, or a max_tries above 0."));
+        }
         word("driver", a.driver, &["engine", "wire"], &["engine"])?;
         let modes = ["simple", "extended", "prepared"];
         let query_mode = match word("query_mode", a.query_mode, &modes, &modes)? {

@@ -13,6 +13,7 @@ pub struct SqlError {
     pub sqlstate: i32,
     pub message: String,
     pub detail: Option<String>,
+    pub hint: Option<String>,
     /// The character in the statement's text, counted from 1; 0: none in particular.
     pub position: u32,
 }
@@ -23,6 +24,7 @@ impl From<UserError> for SqlError {
             sqlstate: crate::error::pack(&error.sqlstate),
             message: error.message,
             detail: error.detail,
+            hint: error.hint,
             position: 0,
         }
     }
@@ -31,7 +33,7 @@ impl From<UserError> for SqlError {
 impl SqlError {
     /// An error of this project's own.
     pub fn new(sqlstate: pgrx::PgSqlErrorCode, message: impl Into<String>) -> Self {
-        Self { sqlstate: sqlstate as i32, message: message.into(), detail: None, position: 0 }
+        Self { sqlstate: sqlstate as i32, message: message.into(), ..Self::default() }
     }
 
     /// Whether another try may succeed: serialization_failure or deadlock_detected.
@@ -102,6 +104,7 @@ unsafe fn recover() -> SqlError {
             sqlstate: (*data).sqlerrcode,
             message: text((*data).message).unwrap_or_default(),
             detail: text((*data).detail),
+            hint: text((*data).hint),
             position: (*data).cursorpos.max(0).unsigned_abs(),
         };
         raw::FreeErrorData(data);

@@ -9,6 +9,8 @@ use bench_core::stats::histogram::{BUCKETS, bucket_of};
 use bench_core::stats::{Histogram, Moments};
 use bench_core::timeline::Timeline;
 
+use crate::engine::SqlError;
+
 /// A counter with a single writer: an increment is a load and a store, not a locked operation.
 #[derive(Default)]
 #[repr(transparent)]
@@ -314,6 +316,8 @@ pub struct ErrorEntry {
     pub message: Text<480>,
     /// Where in the script, and what the server adds.
     pub detail: Text<480>,
+    /// What to do about it.
+    pub hint: Text<320>,
 }
 
 /// What one client shows to the others, apart from its commands and intervals.
@@ -361,14 +365,8 @@ impl ClientSlot {
     }
 
     /// Counts an error; a ninth SQLSTATE goes to the last entry.
-    pub fn count_error(
-        &self,
-        sqlstate: i32,
-        message: &str,
-        detail: Option<&str>,
-        at: i64,
-        consequence: Consequence,
-    ) {
+    pub fn count_error(&self, error: &SqlError, at: i64, consequence: Consequence) {
+        let sqlstate = error.sqlstate;
         let last = self.errors.len() - 1;
         let entry = self.errors[..last]
             .iter()
@@ -376,9 +374,12 @@ impl ClientSlot {
             .unwrap_or(&self.errors[last]);
         if entry.count.get() == 0 {
             entry.first_at.store(at, Relaxed);
-            entry.message.set(message);
-            if let Some(detail) = detail {
+            entry.message.set(&error.message);
+            if let Some(detail) = &error.detail {
                 entry.detail.set(detail);
+            }
+            if let Some(hint) = &error.hint {
+                entry.hint.set(hint);
             }
             entry.sqlstate.store(sqlstate, Release);
         }

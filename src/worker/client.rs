@@ -74,8 +74,7 @@ impl From<SqlError> for Ending {
 fn count_error(post: &Post, error: &SqlError, consequence: Consequence) {
     // SAFETY: reads the clock.
     let now = unsafe { pg_sys::GetCurrentTimestamp() };
-    let slot = post.segment.slot(post.index);
-    slot.count_error(error.sqlstate, &error.message, error.detail.as_deref(), now, consequence);
+    post.segment.slot(post.index).count_error(error, now, consequence);
 }
 
 fn work(post: &Post) -> Result<(), Ending> {
@@ -188,15 +187,13 @@ enum Turn {
 impl Client<'_> {
     /// The loop. One reading of the clock ends a transaction and starts the next.
     fn run(&mut self, post: &Post, spec: &RunSpec) -> Result<(), Ending> {
-        let header = post.segment.header();
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
         let mut recorder = Recorder::new(&post.segment, post.index, limit_ns);
-        let times = post.segment.times(post.index);
         let mut left = match spec.options.extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
         };
-        let timeline = header.timeline.load();
+        let timeline = post.segment.header().timeline.load();
         let measure_start_ns = timeline.measure_start_ns;
         let mut pace = spec.options.rate.map(|rate| {
             let clients = spec.options.clients;
@@ -212,48 +209,9 @@ impl Client<'_> {
                 Some(pace) => pace.next_turn(script, &self.state, &mut recorder, &mut left)?,
             };
             let Turn::Start { due_ns, start_ns } = turn else { break };
-            let mut tries = 1;
-            let mut try_start_ns = start_ns;
-            let (verdict, end_ns) = loop {
-                // As pgbench: another try draws the same random numbers.
-                let random = self.state.random;
-                let result = self.programs[script].transaction(&mut self.state, try_start_ns);
-                let end_ns = match &result {
-                    Ok(end_ns) => *end_ns,
-                    Err(_) => now_ns(),
-                };
-                let is_measured = recorder.is_measured(end_ns);
-                if is_measured {
-                    for &(command, latency_ns) in &self.state.laps {
-                        times[command].record(latency_ns);
-                    }
-                }
-                let Failure { command, error } = match result {
-                    Ok(_) => break (Verdict::Go(Outcome::Committed), end_ns),
-                    Err(failure) => failure,
-                };
-                let over = end_ns >= recorder.end_ns() || header.stop() != StopReason::None;
-                let again = error.is_retryable() && tries < self.max_tries && !over;
-                if is_measured {
-                    if again { &times[command].retried } else { &times[command].failed }.add(1);
-                }
-                let stopped = error.is_cancel() && header.stop() != StopReason::None;
-                if !stopped {
-                    let consequence = if again { Consequence::Retried } else { Consequence::Failed };
-                    count_error(post, &error, consequence);
-                }
-                if !error.is_retryable() {
-                    break (Verdict::Fatal(error), end_ns);
-                }
-                if !again {
-                    break (Verdict::Go(Outcome::Failed), end_ns);
-                }
-                tries += 1;
-                std::thread::sleep(BEFORE_RETRY);
-                self.state.random = random;
-                self.state.session.serve_interrupts()?;
-                try_start_ns = now_ns();
-            };
+            let give_up_ns = limit_ns.map_or(i64::MAX, |limit_ns| due_ns.saturating_add(limit_ns));
+            let Tried { end_ns, tries, verdict } =
+                self.try_until_over(post, &mut recorder, script, start_ns, give_up_ns)?;
             let outcome = match &verdict {
                 Verdict::Go(outcome) => *outcome,
                 Verdict::Fatal(_) => Outcome::Failed,
@@ -275,6 +233,71 @@ impl Client<'_> {
         }
         Ok(())
     }
+
+    /// Runs a transaction, again and again after serialization failures and deadlocks while tries are
+    /// left, the run goes on and it could still end before `give_up_ns` (`doRetry` in pgbench.c).
+    #[inline]
+    fn try_until_over(
+        &mut self,
+        post: &Post,
+        recorder: &mut Recorder,
+        script: usize,
+        start_ns: i64,
+        give_up_ns: i64,
+    ) -> Result<Tried, SqlError> {
+        let header = post.segment.header();
+        let times = post.segment.times(post.index);
+        let mut tries = 1;
+        let mut try_start_ns = start_ns;
+        loop {
+            // As pgbench: another try draws the same random numbers.
+            let random = self.state.random;
+            let result = self.programs[script].transaction(&mut self.state, try_start_ns);
+            let end_ns = match &result {
+                Ok(end_ns) => *end_ns,
+                Err(_) => now_ns(),
+            };
+            let is_measured = recorder.is_measured(end_ns);
+            if is_measured {
+                for &(command, latency_ns) in &self.state.laps {
+                    times[command].record(latency_ns);
+                }
+            }
+            let Failure { command, error } = match result {
+                Ok(_) => return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Committed) }),
+                Err(failure) => failure,
+            };
+            let is_stopped = header.stop() != StopReason::None;
+            let again = error.is_retryable()
+                && tries < self.max_tries
+                && end_ns < recorder.end_ns().min(give_up_ns)
+                && !is_stopped;
+            if is_measured {
+                if again { &times[command].retried } else { &times[command].failed }.add(1);
+            }
+            if !(is_stopped && error.is_cancel()) {
+                count_error(post, &error, if again { Consequence::Retried } else { Consequence::Failed });
+            }
+            if !error.is_retryable() {
+                return Ok(Tried { end_ns, tries, verdict: Verdict::Fatal(error) });
+            }
+            if !again {
+                return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Failed) });
+            }
+            tries += 1;
+            std::thread::sleep(BEFORE_RETRY);
+            self.state.random = random;
+            self.state.session.serve_interrupts()?;
+            try_start_ns = now_ns();
+        }
+    }
+}
+
+/// A transaction with all of its tries.
+struct Tried {
+    end_ns: i64,
+    tries: u64,
+    verdict: Verdict,
 }
 
 /// A client's pace under a rate.

@@ -28,7 +28,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
     match work(&post) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
-            slot.count_error(error.sqlstate, &error.message, error.detail.as_deref(), 0, Consequence::Failed);
+            slot.count_error(&error, 0, Consequence::Failed);
             slot.set_state(ClientState::Aborted);
         }
     }

@@ -154,7 +154,9 @@ impl Program {
                 "end of script reached without completing the last transaction",
             );
             let error = state.session.abort().err().unwrap_or(error);
-            return Err(Failure { command: self.first_command + self.steps.len() - 1, error });
+            let last = self.steps.len() - 1;
+            let error = locate(&self.script, last, error);
+            return Err(Failure { command: self.first_command + last, error });
         }
         Ok(lap_start_ns)
     }
@@ -337,11 +339,10 @@ fn perform(
 /// The error with the line of the statement that the server points at, as psql shows it.
 #[cold]
 fn point_at(text: &str, error: SqlError) -> SqlError {
-    let Some(before) = error.position.checked_sub(1).and_then(|at| text.char_indices().nth(at as usize))
-    else {
-        return error;
-    };
-    let (before, after) = text.split_at(before.0);
+    let Some(at) = error.position.checked_sub(1) else { return error };
+    // One past the last character is a place too.
+    let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(at as usize);
+    let Some((before, after)) = at.map(|at| text.split_at(at)) else { return error };
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let end = after.find('\n').map_or(text.len(), |newline| before.len() + newline);
     let padding: String = before[start..].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();

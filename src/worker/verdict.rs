@@ -112,7 +112,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
                 Some(detail) => format!("{preparing}\n{detail}"),
             };
             let error = UserError::new(&state, message).detail(detail);
-            UserError { hint, ..error }
+            UserError { hint: hint.or(entry.hint.get()), ..error }
         }
     }
 }
