@@ -136,6 +136,37 @@ pub fn check_rows(
     .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
 }
 
+/// One search_path serves all scripts of a run: each fixture's tables have to be what their names
+/// find there.
+///
+/// # Errors
+/// 55000 for a fixture that is hidden by another's schema.
+pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> Result<(), UserError> {
+    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
+    let is_given = settings.iter().any(|(name, _)| name.eq_ignore_ascii_case("search_path"));
+    if is_given || schemas.iter().all(|schema| *schema == schemas[0]) && schemas.len() == fixtures.len() {
+        return Ok(());
+    }
+    crate::settings::with_search_path(&crate::settings::search_path_with(&schemas), || {
+        for fixture in fixtures {
+            let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
+            let hidden = catalog::fetch::<String>(
+                "SELECT pg_catalog.min(t::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.unnest($1) AS t \
+                 WHERE NOT pg_catalog.pg_table_is_visible(t)",
+                &[tables.into()],
+            )?;
+            if let Some(hidden) = hidden {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    format!("table {hidden} of fixture \"{}\" is hidden by one of the same name in another fixture's schema", fixture.name),
+                )
+                .hint("Load the fixtures of a mix into one schema."));
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Where a client's random numbers come from, and what its variables are before its first
 /// transaction; the run's own come last, and win.
 pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {

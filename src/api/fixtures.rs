@@ -128,7 +128,8 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     crate::fixture::builtin(&name)?;
     let role = catalog::current_role();
     let mut loaded = catalog::fixtures(&name)?;
-    loaded.sort_by_key(|f| f.owner != role);
+    // One's own first, and of these one whose tables are still there.
+    loaded.sort_by_key(|f| (f.owner != role, f.missing > 0));
     let Some(fixture) = loaded.into_iter().next() else {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };

@@ -6,11 +6,15 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::error::OrRaise;
+use super::workloads::check_length;
+use crate::error::{OrRaise, raise};
 use crate::workload::value_of;
 
-/// More than anybody reads; all lines are kept until the first is returned.
+/// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
+
+/// All lines are kept until the first is returned: their bytes together.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Shows what a client would do with a script. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -42,6 +46,7 @@ fn lines(
 ) -> Result<Vec<PreviewLine>, UserError> {
     super::checks::check_encoding()?;
     let script = required("script", script)?;
+    check_length(&script)?;
     let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;
     let client = between("client", required("client", client)?, 0, 100_000)?;
     let seed = required("seed", seed)?;
@@ -64,8 +69,15 @@ fn lines(
         variables.set(symbols.intern(name), value_of(json));
     }
     let mut lines = Vec::new();
+    let mut bytes = 0;
     script::preview(&script, 0, variables, seeds.functions, transactions, &mut |line| {
         pgrx::check_for_interrupts!();
+        bytes += size_of::<PreviewLine>() + line.output.len();
+        if bytes > MAX_BYTES {
+            let message = format!("a preview must not be longer than {MAX_BYTES} bytes");
+            let error = UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message);
+            raise(error.hint("Ask for fewer transactions."));
+        }
         lines.push(line);
     })?;
     Ok(lines)

@@ -118,6 +118,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         .map(|name| workload::find_fixture(name, &options.settings))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
     workload::check_rows(&fixtures, &scripts, &checked)?;
+    workload::check_names(&fixtures, &options.settings)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {
         check_own_locks(

@@ -36,6 +36,7 @@ fn create(
         )
         .hint("A name has 1 to 63 bytes, and neither @ nor a comma: those are for weighted mixes."));
     }
+    check_length(&script)?;
     parse(&name, &script, &mut Symbols::new())?;
     if let Some(fixture) = &fixture {
         fixture::builtin(fixture)?;
@@ -49,6 +50,18 @@ fn create(
         }
     }
     catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())
+}
+
+/// The longest script in bytes.
+const MAX_SCRIPT: usize = 16 << 20;
+
+/// A script takes several times its length when it is parsed.
+pub fn check_length(script: &str) -> Result<(), UserError> {
+    if script.len() <= MAX_SCRIPT {
+        return Ok(());
+    }
+    let message = format!("a script must not be longer than {MAX_SCRIPT} bytes, not {}", script.len());
+    Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
 /// Removes a workload. See the COMMENT ON.

@@ -385,6 +385,37 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
     }
 }
 
+/// What keeps a superuser from a schema in which others can put something of their own before what
+/// a script means: the schema of a fixture comes first in the clients' search_path.
+///
+/// # Errors
+/// 42501; never for other roles.
+pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
+    // SAFETY: looks up the current role.
+    if !unsafe { pg_sys::superuser() } {
+        return Ok(());
+    }
+    let creator = fetch::<String>(
+        "SELECT pg_catalog.min(coalesce(r.rolname::pg_catalog.text, 'public')) FROM pg_catalog.pg_namespace n \
+         CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a \
+         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.grantee \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND a.privilege_type OPERATOR(pg_catalog.=) 'CREATE' \
+           AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner AND coalesce(NOT r.rolsuper, true)",
+        &[schema.into()],
+    )?;
+    match creator {
+        None => Ok(()),
+        Some(creator) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("role \"{creator}\" may create in schema \"{schema}\", and so could have a superuser run what it puts there"),
+        )
+        .hint(format!(
+            "SET ROLE to another role before the call, load into another schema, or REVOKE CREATE ON SCHEMA {}.",
+            crate::settings::quote_identifier(schema)
+        ))),
+    }
+}
+
 /// Whether the tables belong to superusers.
 pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
     let others = fetch::<i64>(

@@ -38,6 +38,10 @@ pub mod sqlstate {
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     /// configuration_limit_exceeded
     pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
+    /// out_of_memory
+    pub const OUT_OF_MEMORY: &str = "53200";
+    /// program_limit_exceeded
+    pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// object_in_use
     pub const OBJECT_IN_USE: &str = "55006";
     /// lock_not_available

@@ -161,8 +161,9 @@ impl RunOptions {
                 invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
             );
         }
-        let rate = positive("rate", a.rate, "transactions per second", MAX_RATE)?;
-        let latency_limit_ms = positive("latency_limit", a.latency_limit, "milliseconds", MAX_SECS * 1e3)?;
+        let rate = between("rate", a.rate, 1e-6, MAX_RATE, "transactions per second")?;
+        let most = MAX_SECS * 1e3;
+        let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
         if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
             return Err(invalid("an unlimited number of tries needs a limit of time")
                 .hint("Give secs instead of transactions, a latency_limit, or a max_tries above 0."));
@@ -288,11 +289,18 @@ fn mix(text: &str) -> Result<Vec<Share>, UserError> {
     Ok(shares)
 }
 
-/// A number above 0, if there is one.
-fn positive(argument: &str, value: Option<f64>, unit: &str, most: f64) -> Result<Option<f64>, UserError> {
+/// A number within bounds, if there is one.
+fn between(
+    argument: &str,
+    value: Option<f64>,
+    least: f64,
+    most: f64,
+    unit: &str,
+) -> Result<Option<f64>, UserError> {
     match value {
-        Some(number) if !(number > 0.0 && number <= most) => {
-            Err(invalid(format!("{argument} must be above 0 and at most {most} {unit}, not {number}")))
+        Some(number) if !(least..=most).contains(&number) => {
+            let message = format!("{argument} must be between {least} and {most} {unit}, not {number:?}");
+            Err(invalid(message))
         }
         value => Ok(value),
     }

@@ -7,7 +7,7 @@ mod statement;
 mod trap;
 pub mod unserved;
 
-pub use results::CapturedQuery;
+pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};
 pub use trap::SqlError;

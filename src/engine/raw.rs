@@ -187,7 +187,6 @@ unsafe extern "C-unwind" {
     // errors
     pub fn EmitErrorReport();
     pub fn CopyErrorData() -> *mut ErrorData;
-    pub fn FreeErrorData(data: *mut ErrorData);
     pub fn FlushErrorState();
     pub fn PortalErrorCleanup();
     pub fn jit_reset_after_error();

@@ -58,7 +58,12 @@ pub struct CapturedQuery {
     /// The body of its last DataRow message.
     last_row: Vec<u8>,
     pub rows: u64,
+    /// One of the messages was more than a variable may hold, and was not kept.
+    pub is_too_large: bool,
 }
+
+/// The largest message that is kept, in bytes.
+pub const MAX_CAPTURED: usize = 64 << 20;
 
 thread_local! {
     static CAPTURING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
@@ -74,23 +79,26 @@ impl Captured {
         query.description.clear();
         query.last_row.clear();
         query.rows = 0;
+        query.is_too_large = false;
         self.length += 1;
     }
 
     /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
     fn take(&mut self, kind: u8, body: &[u8]) {
         let Some(query) = self.queries[..self.length].last_mut() else { return };
-        match kind {
-            b'T' => {
-                query.description.clear();
-                query.description.extend_from_slice(body);
-            }
+        let kept = match kind {
+            b'T' => &mut query.description,
             b'D' => {
-                query.last_row.clear();
-                query.last_row.extend_from_slice(body);
                 query.rows += 1;
+                &mut query.last_row
             }
-            _ => {}
+            _ => return,
+        };
+        kept.clear();
+        if body.len() <= MAX_CAPTURED && kept.try_reserve(body.len()).is_ok() {
+            kept.extend_from_slice(body);
+        } else {
+            query.is_too_large = true;
         }
     }
 }

@@ -89,7 +89,15 @@ unsafe fn recover() -> SqlError {
         raw::disable_all_timeouts(false);
         pg_sys::QueryCancelPending = 0;
         raw::EmitErrorReport();
-        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+        // A context of its own: FreeErrorData leaves behind some of what CopyErrorData makes.
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"pgbench_ext error".as_ptr(),
+            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        pg_sys::CurrentMemoryContext = context;
         let data = raw::CopyErrorData();
         pg_sys::debug_query_string = std::ptr::null();
         raw::AbortOutOfAnyTransaction();
@@ -107,7 +115,7 @@ unsafe fn recover() -> SqlError {
             hint: text((*data).hint),
             position: (*data).cursorpos.max(0).unsigned_abs(),
         };
-        raw::FreeErrorData(data);
+        pg_sys::MemoryContextDelete(context);
         pg_sys::InterruptHoldoffCount -= 1;
         error
     }

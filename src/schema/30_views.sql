@@ -119,8 +119,8 @@ LEFT JOIN LATERAL (
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
            sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
            -- of the whole: the mean of the squares less the square of the mean
-           sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
-                            - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) AS latency_stddev_ms,
+           CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
+                            - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
            max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     FROM bench.samples x WHERE x.run_id = r.run_id
@@ -187,7 +187,11 @@ FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
 LEFT JOIN LATERAL (
     SELECT min(x.run_id) AS run_id FROM bench.run_log x
-    WHERE x.run_id <> a.run_id AND (x.fixture = r.fixture OR x.workload = r.workload)
+    WHERE x.run_id <> a.run_id
+      AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
+           -- names of a mix, without their weights
+           OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
+              && string_to_array(rtrim(regexp_replace(r.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
       AND x.started_at < r.finished_at AND coalesce(x.finished_at, CASE WHEN bench.status_of(x.status, x.segment, x.run_id) = 'crashed'
                                       THEN x.started_at ELSE 'infinity' END) > r.started_at
 ) o ON true

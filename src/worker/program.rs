@@ -11,7 +11,7 @@ use bench_core::spec::QueryMode;
 
 use super::now_ns;
 use super::pause::Alarm;
-use crate::engine::{CapturedQuery, Session, SqlError, Statement, Traits, Unprepared};
+use crate::engine::{CapturedQuery, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared};
 use crate::shm::CommandCounters;
 
 /// How a command is executed.
@@ -239,17 +239,18 @@ fn execute(
         Step::Extended(statement) => state.session.execute_unprepared(statement, &state.variables, counters),
         Step::Simple => {
             state.text.clear();
-            sql.substitute(&state.variables, &mut state.text);
-            state.text.push('\0');
-            match CStr::from_bytes_with_nul(state.text.as_bytes()) {
-                Ok(text) => state
-                    .session
-                    .execute_simple(text, counters)
-                    .map_err(|error| point_at(state.text.trim_end_matches('\0'), error)),
-                Err(_) => Err(SqlError::new(
-                    pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                    "a statement must not contain a zero byte",
-                )),
+            match sql.substitute(&state.variables, &mut state.text) {
+                Ok(()) => {
+                    // No text of the server's contains a zero byte.
+                    state.text.push('\0');
+                    let text = CStr::from_bytes_until_nul(state.text.as_bytes()).unwrap_or(c"");
+                    let result = state.session.execute_simple(text, counters);
+                    result.map_err(|error| point_at(state.text.trim_end_matches('\0'), error))
+                }
+                Err(error) => {
+                    counters.errors.add(1);
+                    Err(state.session.abort().err().unwrap_or(error.into()))
+                }
             }
         }
         Step::Deferred(_) | Step::Meta => Ok(()),
@@ -273,6 +274,12 @@ fn keep(
     symbols: &mut Symbols,
     variables: &mut Variables,
 ) -> Result<(), SqlError> {
+    if queries.iter().any(|query| query.is_too_large) {
+        let message = "a row for \\gset or \\aset is too large";
+        return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(format!("The limit is {MAX_CAPTURED} bytes."))
+            .into());
+    }
     let last_of_many = queries.len().saturating_sub(1);
     let kept = if capture.every_query { queries } else { &queries[last_of_many..] };
     if !capture.every_query

@@ -39,7 +39,7 @@ pub fn preview(
                 |output| emit(PreviewLine { transaction, command: number, line: command.line, output });
             if let Action::Sql(sql) = &command.action {
                 let mut output = String::new();
-                sql.substitute(&variables, &mut output);
+                sql.substitute(&variables, &mut output).map_err(|error| script.at(index, error))?;
                 show(output);
             }
             let mut debug =

@@ -11,6 +11,9 @@ use crate::error::{UserError, sqlstate};
 /// How many parameters a statement has at most, as in pgbench.
 pub(super) const MAX_PARAMETERS: usize = 255;
 
+/// The longest statement in bytes: the server's MaxAllocSize, less the zero byte at its end.
+const MAX_LENGTH: usize = 0x3fff_fffe;
+
 /// too_many_arguments
 const TOO_MANY_ARGUMENTS: &str = "54023";
 
@@ -151,7 +154,20 @@ impl Sql {
     /// Appends to `out` the statement as `pgbench -M simple` sends it, without the final semicolon: with the
     /// values of those of the variables that are set wherever they are mentioned, inside quotes and comments
     /// too.
-    pub fn substitute(&self, variables: &Variables, out: &mut String) {
+    ///
+    /// # Errors
+    /// 54000 for more than the 1 GB that a server takes, 53200 where there is no memory for it.
+    pub fn substitute(&self, variables: &Variables, out: &mut String) -> Result<(), UserError> {
+        let values = self.mentions.iter().filter_map(|mention| variables.get(mention.id));
+        let length = values.fold(self.text.len(), |sum, value| sum.saturating_add(value.to_text().len()));
+        if length > MAX_LENGTH {
+            let message = format!("a statement must not be longer than {MAX_LENGTH} bytes, not {length}");
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        if out.try_reserve(length).is_err() {
+            return Err(UserError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+                .detail(format!("Failed on a statement of {length} bytes.")));
+        }
         let mut copied = 0;
         for mention in &self.mentions {
             if let Some(value) = variables.get(mention.id) {
@@ -161,6 +177,7 @@ impl Sql {
             }
         }
         out.push_str(&self.text[copied..]);
+        Ok(())
     }
 
     /// Whether there is nothing to execute: nothing but semicolons and comments.

@@ -32,7 +32,7 @@ impl Given {
 
     fn substituted(&self) -> String {
         let mut text = String::new();
-        self.statement().substitute(&self.values, &mut text);
+        self.statement().substitute(&self.values, &mut text).unwrap();
         text
     }
 
@@ -95,7 +95,7 @@ fn substitution_reaches_everything_that_is_set() {
     let given = given("-- :a\nSELECT 1 \\; SELECT :a \\; ;", &[("a", "null")]);
     assert_eq!(given.substituted(), "SELECT 1 ; SELECT null ;");
     let mut appended = String::from("x");
-    given.statement().substitute(&given.values, &mut appended);
+    given.statement().substitute(&given.values, &mut appended).unwrap();
     assert_eq!(appended, "xSELECT 1 ; SELECT null ;");
 }
 
@@ -169,7 +169,7 @@ proptest! {
             for command in &script.commands {
                 let Action::Sql(sql) = &command.action else { continue };
                 let mut text = String::new();
-                sql.substitute(&Variables::default(), &mut text);
+                sql.substitute(&Variables::default(), &mut text).unwrap();
                 let written = command.source.strip_suffix(';').unwrap_or(&command.source);
                 // Without what the escapes lose, the text is there as written.
                 let without = |text: &str| text.replace(['\\', ' ', '\n'], "");
