@@ -19,12 +19,22 @@ pub struct Reporter {
     next_secs: f64,
     in_warmup: bool,
     warned: bool,
+    has_rate: bool,
+    has_limit: bool,
 }
 
 impl Reporter {
     pub fn new(spec: &RunSpec) -> Self {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
-        Self { every_secs, next_secs: every_secs, in_warmup: spec.options.warmup_secs > 0.0, warned: false }
+        let o = &spec.options;
+        Self {
+            every_secs,
+            next_secs: every_secs,
+            in_warmup: o.warmup_secs > 0.0,
+            warned: false,
+            has_rate: o.rate.is_some(),
+            has_limit: o.latency_limit_ms.is_some(),
+        }
     }
 
     /// Says what is new.
@@ -48,8 +58,15 @@ impl Reporter {
             return;
         }
         self.next_secs = figures.elapsed_secs + self.every_secs;
+        let mut schedule = String::new();
+        if self.has_rate {
+            schedule += &format!(", lag {:.3} ms", figures.lag_avg_ms);
+        }
+        if self.has_rate && self.has_limit {
+            schedule += &format!(", {} skipped", progress.skipped.get());
+        }
         pgrx::notice!(
-            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
+            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{schedule}",
             if in_warmup { "warm-up " } else { "" },
             figures.elapsed_secs,
             figures.tps,

@@ -231,7 +231,13 @@ impl Session {
             // Unconverted it is the argument itself, without a zero byte at its end.
             if std::ptr::eq(converted, start) { text } else { CStr::from_ptr(converted).to_bytes() }
         };
-        Ok(String::from_utf8_lossy(bytes).into_owned())
+        String::from_utf8(bytes.to_vec()).map_err(|_| {
+            // Only a database in SQL_ASCII lets such a text in.
+            SqlError::new(
+                pgrx::PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
+                "a script's variable cannot hold a text that is not UTF-8",
+            )
+        })
     }
 
     /// Starts a command: start_xact_command and what comes before it.

@@ -220,7 +220,9 @@ pub struct Progress {
     tps: AtomicU64,
     latency_avg_ms: AtomicU64,
     latency_stddev_ms: AtomicU64,
+    lag_avg_ms: AtomicU64,
     pub failed: Counter,
+    pub skipped: Counter,
     /// Measured transactions so far.
     pub transactions: Counter,
     pub clients: AtomicU32,
@@ -233,6 +235,7 @@ pub struct ProgressFigures {
     pub tps: f64,
     pub latency_avg_ms: f64,
     pub latency_stddev_ms: f64,
+    pub lag_avg_ms: f64,
 }
 
 impl Progress {
@@ -241,6 +244,7 @@ impl Progress {
         self.tps.store(figures.tps.to_bits(), Relaxed);
         self.latency_avg_ms.store(figures.latency_avg_ms.to_bits(), Relaxed);
         self.latency_stddev_ms.store(figures.latency_stddev_ms.to_bits(), Relaxed);
+        self.lag_avg_ms.store(figures.lag_avg_ms.to_bits(), Relaxed);
     }
 
     pub fn figures(&self) -> ProgressFigures {
@@ -250,6 +254,7 @@ impl Progress {
             tps: read(&self.tps),
             latency_avg_ms: read(&self.latency_avg_ms),
             latency_stddev_ms: read(&self.latency_stddev_ms),
+            lag_avg_ms: read(&self.lag_avg_ms),
         }
     }
 }

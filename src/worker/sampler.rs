@@ -175,6 +175,7 @@ impl<'a> Sampler<'a> {
             tps: sample.tps(),
             latency_avg_ms: sample.moments.mean_ns().unwrap_or(0.0) / 1e6,
             latency_stddev_ms: sample.moments.stddev_ns().unwrap_or(0.0) / 1e6,
+            lag_avg_ms: sample.lateness.lag_sum_ns as f64 / (sample.moments.count.max(1) as f64) / 1e6,
         });
         progress.in_warmup.store(sample.in_warmup.into(), Relaxed);
         progress.clients.store(sample.clients, Relaxed);
@@ -184,6 +185,7 @@ impl<'a> Sampler<'a> {
             self.failed += sample.failed;
             progress.transactions.set(self.moments.count);
             progress.failed.set(self.failed);
+            progress.skipped.set(self.lateness.skipped);
         }
         progress.samples.fetch_add(1, Release);
         wake(self.segment.header().caller_pid.load(Relaxed));
