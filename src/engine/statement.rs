@@ -341,14 +341,6 @@ unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut Pr
         if list_length((*plan_source).invalItems) > 0 {
             out.relation_count = usize::MAX / 2;
         }
-        // All that the query names, in subqueries and behind views too.
-        let relations = (*plan_source).relationOids;
-        for index in 0..list_length(relations) as usize {
-            if out.relation_count < out.relations.len() {
-                out.relations[out.relation_count] = (*(*relations).elements.add(index)).oid_value.to_u32();
-            }
-            out.relation_count += 1;
-        }
         let params = raw::makeParamList(count);
         pg_sys::CurrentMemoryContext = context;
         for index in 0..count as usize {
@@ -417,6 +409,41 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
         out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
         if is_unclear {
             out.relation_count = usize::MAX / 2;
+        } else {
+            add_relations(query, 0, out);
+        }
+    }
+}
+
+/// Adds the relations that a query names, those of its subqueries, views and CTEs included.
+///
+/// # Safety
+/// A live query.
+unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut Prepared) {
+    if depth > 100 {
+        out.relation_count = usize::MAX / 2;
+        return;
+    }
+    // SAFETY: by the caller; the kinds say what the entries hold.
+    unsafe {
+        for index in 0..list_length((*query).rtable) as usize {
+            let entry: *mut pg_sys::RangeTblEntry =
+                (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
+            match (*entry).rtekind {
+                pg_sys::RTEKind::RTE_RELATION => {
+                    if out.relation_count < out.relations.len() {
+                        out.relations[out.relation_count] = (*entry).relid.to_u32();
+                    }
+                    out.relation_count += 1;
+                }
+                pg_sys::RTEKind::RTE_SUBQUERY => add_relations((*entry).subquery, depth + 1, out),
+                _ => {}
+            }
+        }
+        for index in 0..list_length((*query).cteList) as usize {
+            let cte: *mut pg_sys::CommonTableExpr =
+                (*(*(*query).cteList).elements.add(index)).ptr_value.cast();
+            add_relations((*cte).ctequery.cast(), depth + 1, out);
         }
     }
 }
