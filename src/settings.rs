@@ -24,8 +24,14 @@ pub fn quote_identifier(name: &str) -> String {
     pgrx::spi::quote_identifier(name)
 }
 
-/// The session's search_path with schemas put before it, each once.
-pub fn search_path_with(schemas: &[&str]) -> String {
+/// The search_path that a new session of this role begins with: the caller's SET does not count.
+pub fn initial_search_path() -> Result<String, UserError> {
+    let sql = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'";
+    Ok(crate::catalog::fetch::<String>(sql, &[])?.unwrap_or_default())
+}
+
+/// A search_path with schemas put before it, each once.
+pub fn search_path_with(schemas: &[&str], own: &str) -> String {
     let mut path: Vec<String> = Vec::new();
     for schema in schemas {
         let schema = quote_identifier(schema);
@@ -33,9 +39,8 @@ pub fn search_path_with(schemas: &[&str]) -> String {
             path.push(schema);
         }
     }
-    let own = current("search_path").unwrap_or_default();
     if !own.trim().is_empty() {
-        path.push(own);
+        path.push(own.to_owned());
     }
     path.join(", ")
 }

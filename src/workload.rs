@@ -147,12 +147,14 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     if is_given || schemas.iter().all(|schema| *schema == schemas[0]) && schemas.len() == fixtures.len() {
         return Ok(());
     }
-    crate::settings::with_search_path(&crate::settings::search_path_with(&schemas), || {
+    let path = crate::settings::search_path_with(&schemas, &crate::settings::initial_search_path()?);
+    crate::settings::with_search_path(&path, || {
         for fixture in fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
             let hidden = catalog::fetch::<String>(
-                "SELECT pg_catalog.min(t::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.unnest($1) AS t \
-                 WHERE NOT pg_catalog.pg_table_is_visible(t)",
+                // Nobody names a partition.
+                "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
+                 WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",
                 &[tables.into()],
             )?;
             if let Some(hidden) = hidden {

@@ -40,8 +40,22 @@ pub fn status(run_id: i64) -> Result<String, UserError> {
     Ok(status.unwrap_or_default())
 }
 
-/// Says when a run is not what was asked for.
+/// Says when a run is not what was asked for, or its samples are not what they should be.
 pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
+    let misplaced = catalog::as_owner(|| {
+        catalog::fetch::<i64>(
+            "SELECT harness FROM bench.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
+            &[run_id.into()],
+        )
+    })?;
+    if let Some(misplaced) = misplaced {
+        warn(
+            format!(
+                "{misplaced} transactions of run {run_id} are in the sample of an earlier interval than their own"
+            ),
+            "The coordinator was held up. The figures of the whole are right; use a longer sample_interval for the samples.",
+        );
+    }
     let status = status(run_id)?;
     if status != "completed" {
         let why = catalog::as_owner(|| {

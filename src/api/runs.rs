@@ -150,6 +150,9 @@ fn random_seed() -> i64 {
     if drawn { i64::from_ne_bytes(bytes) } else { crate::worker::now_ns() }
 }
 
+/// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
+const MAX_SEGMENT: usize = 1 << 30;
+
 /// Starts the coordinator.
 fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
@@ -160,6 +163,20 @@ fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, User
         ring: ring_for(spec.options.sample_interval_secs),
         spec_bytes: 0,
     };
+    if shape.bytes() > MAX_SEGMENT {
+        return Err(UserError::new(
+            sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
+            format!("the run would need {} MB of shared memory", shape.bytes() >> 20),
+        )
+        .detail(format!(
+            "For {} clients with {commands} commands in {} scripts, and samples every {} s; the limit is {} MB.",
+            spec.options.clients,
+            spec.scripts.len(),
+            spec.options.sample_interval_secs,
+            MAX_SEGMENT >> 20
+        ))
+        .hint("Use fewer clients, a smaller mix, or a longer sample_interval."));
+    }
     let segment = Segment::create(shape, &json);
     segment.header().caller_pid.store(caller_pid, Relaxed);
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);

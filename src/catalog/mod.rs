@@ -385,8 +385,8 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
     }
 }
 
-/// What keeps a superuser from a schema in which others can put something of their own before what
-/// a script means: the schema of a fixture comes first in the clients' search_path.
+/// What keeps a superuser from a schema in which others have put something of their own, or can,
+/// before what a script means: the schema of a fixture comes first in the clients' search_path.
 ///
 /// # Errors
 /// 42501; never for other roles.
@@ -403,6 +403,24 @@ pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
            AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner AND coalesce(NOT r.rolsuper, true)",
         &[schema.into()],
     )?;
+    let stranger = fetch::<String>(
+        "SELECT pg_catalog.min(r.rolname::pg_catalog.text) FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ( \
+             SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT oprowner FROM pg_catalog.pg_operator WHERE oprnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT typowner FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT collowner FROM pg_catalog.pg_collation WHERE collnamespace OPERATOR(pg_catalog.=) n.oid \
+         ) AS o (owner) JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) o.owner \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
+        &[schema.into()],
+    )?;
+    if let Some(stranger) = stranger {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("role \"{stranger}\" owns something in schema \"{schema}\", which could have a superuser run it"),
+        )
+        .hint("SET ROLE to another role before the call, or load into a schema of your own."));
+    }
     match creator {
         None => Ok(()),
         Some(creator) => Err(UserError::new(

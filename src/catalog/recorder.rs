@@ -14,6 +14,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, Spi, pg_sys};
 
 use super::{run, spi_error, transaction};
+use crate::shm::Tally;
 
 /// How a run ended, or stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,39 +48,57 @@ pub struct Sample {
     /// The interval's end, a TimestampTz.
     pub at: i64,
     pub clients: u32,
+    pub totals: Totals,
+}
+
+/// Transactions of all clients: of an interval, of a script, or of the whole.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
     pub failed: u64,
+    /// Transactions that took more than one try.
     pub retried: u64,
-    pub lateness: Lateness,
+    pub late: u64,
+    pub skipped: u64,
+    lag_sum_ns: u64,
+    lag_max_ns: u64,
+    /// Of the committed ones' latencies.
     pub moments: Moments,
     pub histogram: Histogram,
 }
 
-/// How transactions stood to their schedule and to the limit of latency.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lateness {
-    pub late: u64,
-    pub skipped: u64,
-    pub lag_sum_ns: u64,
-    pub lag_max_ns: u64,
-}
+impl Totals {
+    /// Adds what one client counted.
+    pub fn add(&mut self, tally: &Tally) {
+        self.failed += tally.failed.get();
+        self.retried += tally.retried.get();
+        self.late += tally.late.get();
+        self.skipped += tally.skipped.get();
+        self.lag_sum_ns += tally.lag_sum_ns.get();
+        self.lag_max_ns = self.lag_max_ns.max(tally.lag_max_ns.get());
+        self.moments.merge(&tally.moments());
+        tally.add_to(&mut self.histogram);
+    }
 
-impl Lateness {
-    pub fn merge(&mut self, other: &Lateness) {
+    /// Adds other transactions.
+    pub fn merge(&mut self, other: &Totals) {
+        self.failed += other.failed;
+        self.retried += other.retried;
         self.late += other.late;
         self.skipped += other.skipped;
         self.lag_sum_ns += other.lag_sum_ns;
         self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
+        self.moments.merge(&other.moments);
+        self.histogram.merge(&other.histogram);
     }
-}
 
-/// What was measured of one script.
-#[derive(Clone, Debug, Default)]
-pub struct ScriptTotals {
-    pub histogram: Histogram,
-    pub moments: Moments,
-    pub lateness: Lateness,
-    pub failed: u64,
-    pub retried: u64,
+    /// How far behind their schedule the committed ones started, on average.
+    pub fn lag_avg_ms(&self) -> Option<f64> {
+        (self.moments.count > 0).then(|| ms(self.lag_sum_ns as f64 / self.moments.count as f64))
+    }
+
+    fn latency_max_ms(&self) -> Option<f64> {
+        (self.moments.count > 0).then(|| ms(self.moments.max_ns as f64))
+    }
 }
 
 /// A line of bench.statements.
@@ -103,16 +122,12 @@ impl Sample {
         self.secs += next.secs;
         self.at = next.at;
         self.clients = self.clients.max(next.clients);
-        self.failed += next.failed;
-        self.retried += next.retried;
-        self.lateness.merge(&next.lateness);
-        self.moments.merge(&next.moments);
-        self.histogram.merge(&next.histogram);
+        self.totals.merge(&next.totals);
     }
 
     /// Transactions per second.
     pub fn tps(&self) -> f64 {
-        self.moments.count as f64 / self.secs
+        self.totals.moments.count as f64 / self.secs
     }
 }
 
@@ -185,10 +200,6 @@ fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
 
 fn ms(ns: f64) -> f64 {
     ns / 1e6
-}
-
-fn lag_avg_ms(lateness: &Lateness, moments: &Moments) -> Option<f64> {
-    (moments.count > 0).then(|| ms(lateness.lag_sum_ns as f64 / moments.count as f64))
 }
 
 fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
@@ -283,7 +294,8 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                  CASE WHEN rate IS NOT NULL THEN $18 END \
              FROM bench.run_log WHERE run_id = $1"
         );
-        let m = &sample.moments;
+        let t = &sample.totals;
+        let m = &t.moments;
         let written = run(
             &insert,
             &[
@@ -294,17 +306,17 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                 sample.clients.cast_signed().into(),
                 m.count.cast_signed().into(),
                 sample.tps().into(),
-                sample.failed.cast_signed().into(),
-                sample.retried.cast_signed().into(),
+                t.failed.cast_signed().into(),
+                t.retried.cast_signed().into(),
                 m.mean_ns().map(ms).into(),
                 m.stddev_ns().map(ms).into(),
-                percentile_ms(&sample.histogram, 0.5).into(),
-                percentile_ms(&sample.histogram, 0.95).into(),
-                percentile_ms(&sample.histogram, 0.99).into(),
-                (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
-                sample.lateness.skipped.cast_signed().into(),
-                sample.lateness.late.cast_signed().into(),
-                lag_avg_ms(&sample.lateness, m).into(),
+                percentile_ms(&t.histogram, 0.5).into(),
+                percentile_ms(&t.histogram, 0.95).into(),
+                percentile_ms(&t.histogram, 0.99).into(),
+                t.latency_max_ms().into(),
+                t.skipped.cast_signed().into(),
+                t.late.cast_signed().into(),
+                t.lag_avg_ms().into(),
             ],
         )?;
         if written == 0 {
@@ -322,13 +334,12 @@ pub struct Closing<'a> {
     pub status: Status,
     pub error: Option<&'a UserError>,
     pub horizon_held: bool,
-    pub moments: Moments,
-    pub lateness: Lateness,
+    pub measured: &'a Totals,
     /// Under a rate: transactions due before the end and neither started nor skipped.
     pub backlog: u64,
     pub spec: &'a RunSpec,
     /// One for each script.
-    pub scripts: &'a [ScriptTotals],
+    pub scripts: &'a [Totals],
     pub statements: &'a [StatementLine],
     pub errors: &'a [ErrorLine],
     pub audit: &'a [AuditLine],
@@ -349,11 +360,9 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     let closing = std::panic::AssertUnwindSafe(closing);
     transaction(|| {
         hold()?;
-        let mut whole = Histogram::new();
         for (script, totals) in closing.scripts.iter().enumerate() {
             latencies(run_id, script, &totals.histogram)?;
             script_line(run_id, script, &closing.spec.scripts[script], totals, closing.spec)?;
-            whole.merge(&totals.histogram);
         }
         for line in closing.statements {
             statement_line(run_id, line)?;
@@ -364,7 +373,8 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         for line in closing.audit {
             audit_line(run_id, line)?;
         }
-        let m = &closing.moments;
+        let whole = &closing.measured.histogram;
+        let m = &closing.measured.moments;
         run(
             "UPDATE bench.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
                  horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
@@ -380,13 +390,13 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
                 closing.horizon_held.into(),
                 m.mean_ns().map(ms).into(),
                 m.stddev_ns().map(ms).into(),
-                percentile_ms(&whole, 0.5).into(),
-                percentile_ms(&whole, 0.95).into(),
-                percentile_ms(&whole, 0.99).into(),
-                percentile_ms(&whole, 0.999).into(),
-                (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
-                lag_avg_ms(&closing.lateness, m).into(),
-                ms(closing.lateness.lag_max_ns as f64).into(),
+                percentile_ms(whole, 0.5).into(),
+                percentile_ms(whole, 0.95).into(),
+                percentile_ms(whole, 0.99).into(),
+                percentile_ms(whole, 0.999).into(),
+                closing.measured.latency_max_ms().into(),
+                closing.measured.lag_avg_ms().into(),
+                ms(closing.measured.lag_max_ns as f64).into(),
                 closing.backlog.cast_signed().into(),
             ],
         )
@@ -422,7 +432,7 @@ fn script_line(
     run_id: i64,
     index: usize,
     script: &ScriptSpec,
-    totals: &ScriptTotals,
+    totals: &Totals,
     spec: &RunSpec,
 ) -> Result<(), UserError> {
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
@@ -440,14 +450,14 @@ fn script_line(
             m.count.cast_signed().into(),
             totals.failed.cast_signed().into(),
             totals.retried.cast_signed().into(),
-            totals.lateness.skipped.cast_signed().into(),
-            totals.lateness.late.cast_signed().into(),
+            totals.skipped.cast_signed().into(),
+            totals.late.cast_signed().into(),
             m.mean_ns().map(ms).into(),
             m.stddev_ns().map(ms).into(),
             percentile_ms(&totals.histogram, 0.5).into(),
             percentile_ms(&totals.histogram, 0.95).into(),
             percentile_ms(&totals.histogram, 0.99).into(),
-            (m.count > 0).then(|| ms(m.max_ns as f64)).into(),
+            totals.latency_max_ms().into(),
         ],
     )
     .map(drop)

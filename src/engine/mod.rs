@@ -10,4 +10,4 @@ pub mod unserved;
 pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};
-pub use trap::SqlError;
+pub use trap::{Log, SqlError};

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
 use super::statement::{Plan, Statement, Unprepared, list_first, list_length, refuse_what_needs_a_client};
-use super::trap::{SqlError, trap};
+use super::trap::{Log, SqlError, trap};
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
@@ -87,6 +87,13 @@ impl Session {
         Ok(())
     }
 
+    /// The same in a session that waits for its next command: as a client's, it has nothing to cancel.
+    pub fn serve_interrupts_of_idle(&self) -> Result<(), SqlError> {
+        // SAFETY: a flag of the server's, set by a signal handler, hence volatile.
+        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+        self.serve_interrupts()
+    }
+
     /// Whether a BEGIN is open.
     pub fn in_block(&self) -> bool {
         // SAFETY: reads the transaction state.
@@ -109,20 +116,25 @@ impl Session {
         }
     }
 
-    /// Shows what the session is doing in pg_stat_activity; `None`: idle.
+    /// Shows in pg_stat_activity that the session waits for its next command.
     pub fn report_idle(&self) {
+        let state = if self.in_block() {
+            pg_sys::BackendState::STATE_IDLEINTRANSACTION
+        } else {
+            pg_sys::BackendState::STATE_IDLE
+        };
         // SAFETY: writes this backend's own status entry.
-        unsafe { pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null()) }
+        unsafe { pg_sys::pgstat_report_activity(state, std::ptr::null()) }
     }
 
     /// Prepares a statement of this session: `$1` is `parameters[0]`.
     pub fn prepare_text(&self, sql: &str, parameters: &[VariableId]) -> Result<Statement, SqlError> {
-        Statement::prepare(sql, parameters)
+        Statement::prepare(sql, parameters, Log::Errors)
     }
 
     /// Prepares and executes one statement without variables.
     pub fn run(&mut self, sql: &str) -> Result<(), SqlError> {
-        let mut statement = Statement::prepare(sql, &[])?;
+        let mut statement = Statement::prepare(sql, &[], Log::Errors)?;
         let counters = CommandCounters::default();
         self.execute(&mut statement, &Variables::default(), &counters)
     }
@@ -512,7 +524,7 @@ impl Session {
 /// # Safety
 /// Inside a trap.
 #[inline]
-unsafe fn start_timeout() {
+pub(super) unsafe fn start_timeout() {
     // SAFETY: by the caller; enable_statement_timeout (tcop/postgres.c).
     unsafe {
         if pg_sys::StatementTimeout > 0 {
@@ -526,7 +538,7 @@ unsafe fn start_timeout() {
 /// # Safety
 /// Inside a trap.
 #[inline]
-unsafe fn stop_timeout() {
+pub(super) unsafe fn stop_timeout() {
     // SAFETY: by the caller; disable_statement_timeout (tcop/postgres.c).
     unsafe {
         if raw::get_timeout_active(raw::STATEMENT_TIMEOUT) {

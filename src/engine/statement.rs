@@ -7,7 +7,8 @@ use bench_core::script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
 use super::raw;
-use super::trap::{SqlError, trap};
+use super::session::{start_timeout, stop_timeout};
+use super::trap::{Log, SqlError, trap, trap_with};
 
 /// How a variable's value becomes a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub struct Traits {
 impl Statement {
     /// Parses and analyses a statement as exec_parse_message does (tcop/postgres.c), with the
     /// parameters' types inferred by the server: `$1` is `parameters[0]`.
-    pub fn prepare(sql: &str, parameters: &[VariableId]) -> Result<Self, SqlError> {
+    pub fn prepare(sql: &str, parameters: &[VariableId], log: Log) -> Result<Self, SqlError> {
         let source = nul_terminated(sql)?;
         let declared = parameters.len();
         let mut prepared = Prepared::default();
@@ -83,11 +84,13 @@ impl Statement {
         unsafe {
             let text = source.as_ptr();
             let prepared = &raw mut prepared;
-            trap(|| {
+            trap_with(log, || {
                 raw::SetCurrentStatementStartTimestamp();
                 pg_sys::debug_query_string = text;
                 raw::StartTransactionCommand();
+                start_timeout();
                 analyse(text, declared, true, &mut *prepared);
+                stop_timeout();
                 raw::CommitTransactionCommand();
                 pg_sys::debug_query_string = std::ptr::null();
             })?;

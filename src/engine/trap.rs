@@ -48,14 +48,32 @@ impl SqlError {
     }
 }
 
+/// Whether an error is written to the server's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    Errors,
+    /// Of an attempt that may well fail.
+    Nothing,
+}
+
 /// Runs `body`; an ERROR out of it is logged, its transaction rolled back, and returned.
+///
+/// # Safety
+/// As [`trap_with`].
+#[inline]
+pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
+    // SAFETY: by the caller.
+    unsafe { trap_with(Log::Errors, body) }
+}
+
+/// The same, with a say in what is logged.
 ///
 /// # Safety
 /// Between `body`'s start and any call that can raise an ERROR there must be no live value with a
 /// destructor in `body` or below it, no panic, and no call that sets a trap of its own around
 /// Rust frames: the server's longjmp deallocates those frames without running anything.
 #[inline]
-pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
+pub unsafe fn trap_with<F: FnOnce()>(log: Log, body: F) -> Result<(), SqlError> {
     // SAFETY: the two globals are the server's own, and a backend has one thread. While `body`
     // runs, PG_exception_stack points into a frame that is alive; both are restored before that
     // frame ends, by return or by jump, as PG_END_TRY does (utils/elog.h).
@@ -69,7 +87,7 @@ pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
         });
         pg_sys::PG_exception_stack = exception_stack;
         pg_sys::error_context_stack = context_stack;
-        if jumped == 0 { Ok(()) } else { Err(recover()) }
+        if jumped == 0 { Ok(()) } else { Err(recover(log)) }
     }
 }
 
@@ -78,7 +96,7 @@ pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
 /// An error in here finds no trap: in a worker it ends the process cleanly (StartBackgroundWorker
 /// catches it and exits with 1), having released what the backend held.
 #[cold]
-unsafe fn recover() -> SqlError {
+unsafe fn recover(log: Log) -> SqlError {
     // SAFETY: the order is PostgresMain's. The error's data is copied into a context that
     // survives the abort, and the Rust string is made only when nothing can fail any more.
     // AbortOutOfAnyTransaction leaves a BEGIN block as well, where AbortCurrentTransaction would
@@ -88,7 +106,9 @@ unsafe fn recover() -> SqlError {
         pg_sys::InterruptHoldoffCount += 1;
         raw::disable_all_timeouts(false);
         pg_sys::QueryCancelPending = 0;
-        raw::EmitErrorReport();
+        if log == Log::Errors {
+            raw::EmitErrorReport();
+        }
         // A context of its own: FreeErrorData leaves behind some of what CopyErrorData makes.
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,

@@ -103,7 +103,7 @@ COMMENT ON COLUMN bench.statements.count IS 'Executions without an error while m
 COMMENT ON COLUMN bench.statements.failed IS 'Transactions given up at this command';
 COMMENT ON COLUMN bench.statements.retried IS 'Tries that ended at this command and were followed by another one';
 COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean time of an execution in milliseconds';
-COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the time of an execution in milliseconds, within 2 %';
+COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the time of an execution in milliseconds, within 2 % from a microsecond on';
 
 -- For the extension's own functions, which ask about the run of their caller.
 CREATE VIEW bench.summary_of_all AS

@@ -419,8 +419,8 @@ pub struct CommandCounters {
     pub query_id: AtomicU64,
 }
 
-/// Buckets of [`CommandTimes`] per one of a run's histogram: a command's are up to 3 % wide.
-const COARSENESS: usize = 4;
+/// How many buckets of a run's histogram make one of [`CommandTimes`], which so is at most 1.6 % wide.
+const COARSENESS: usize = 2;
 
 /// One command of one script as one client executed it while measuring.
 #[repr(C)]
@@ -461,11 +461,9 @@ impl CommandTimes {
     }
 }
 
-/// What one client did with one script in one interval.
+/// Transactions of one client: those of an interval, or those of a script.
 #[repr(C)]
-pub struct IntervalCell {
-    /// The interval + 1; 0: never used.
-    label: AtomicU32,
+pub struct Tally {
     pub committed: Counter,
     pub failed: Counter,
     /// Transactions that took more than one try.
@@ -480,15 +478,11 @@ pub struct IntervalCell {
     latency_sum_ns: Counter,
     latency_sum_sq_ns2: AtomicU64,
     latency_max_ns: Counter,
-    histogram: [AtomicU32; BUCKETS],
+    histogram: [Counter; BUCKETS],
 }
 
-impl IntervalCell {
-    pub fn holds(&self, interval: u32) -> bool {
-        self.label.load(Relaxed) == interval + 1
-    }
-
-    /// The cell's latencies, summed up.
+impl Tally {
+    /// The latencies, summed up.
     pub fn moments(&self) -> Moments {
         Moments {
             count: self.committed.get(),
@@ -498,18 +492,19 @@ impl IntervalCell {
         }
     }
 
-    /// The cell's histogram, read once.
-    pub fn counts(&self) -> Vec<u32> {
-        self.histogram.iter().map(|bucket| bucket.load(Relaxed)).collect()
+    /// Adds the latencies to a histogram.
+    pub fn add_to(&self, histogram: &mut Histogram) {
+        for (bucket, count) in self.histogram.iter().enumerate() {
+            histogram.add(bucket, count.get());
+        }
     }
 
     fn latency_sum_sq_ns2(&self) -> f64 {
         f64::from_bits(self.latency_sum_sq_ns2.load(Relaxed))
     }
 
-    /// Makes the cell stand for this interval. Whatever it held has been read before.
-    pub fn start(&self, interval: u32) {
-        for counter in [
+    fn clear(&self) {
+        let counters = [
             &self.committed,
             &self.failed,
             &self.retried,
@@ -519,14 +514,11 @@ impl IntervalCell {
             &self.lag_max_ns,
             &self.latency_sum_ns,
             &self.latency_max_ns,
-        ] {
+        ];
+        for counter in counters.into_iter().chain(&self.histogram) {
             counter.set(0);
         }
         self.latency_sum_sq_ns2.store(0, Relaxed);
-        for bucket in &self.histogram {
-            bucket.store(0, Relaxed);
-        }
-        self.label.store(interval + 1, Relaxed);
     }
 
     /// Counts a committed transaction.
@@ -539,8 +531,7 @@ impl IntervalCell {
         if latency_ns > self.latency_max_ns.get() {
             self.latency_max_ns.set(latency_ns);
         }
-        let bucket = &self.histogram[bucket_of(latency_ns)];
-        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+        self.histogram[bucket_of(latency_ns)].add(1);
     }
 
     /// Counts how late a committed transaction started.
@@ -550,5 +541,25 @@ impl IntervalCell {
         if lag_ns > self.lag_max_ns.get() {
             self.lag_max_ns.set(lag_ns);
         }
+    }
+}
+
+/// What one client did in one interval.
+#[repr(C)]
+pub struct IntervalCell {
+    /// The interval + 1; 0: never used.
+    label: AtomicU32,
+    pub tally: Tally,
+}
+
+impl IntervalCell {
+    pub fn holds(&self, interval: u32) -> bool {
+        self.label.load(Relaxed) == interval + 1
+    }
+
+    /// Makes the cell stand for this interval. Whatever it held has been read before.
+    pub fn start(&self, interval: u32) {
+        self.tally.clear();
+        self.label.store(interval + 1, Relaxed);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! Header | ClientSlot × clients | CommandCounters × clients × commands
-//!        | CommandTimes × clients × commands | IntervalCell × clients × ring × scripts | specification
+//!        | CommandTimes × clients × commands | IntervalCell × clients × ring
+//!        | Tally × clients × scripts of a mix | specification
 //! ```
 
 mod cells;
@@ -40,20 +41,31 @@ struct Offsets {
     commands: usize,
     times: usize,
     cells: usize,
+    tallies: usize,
     spec: usize,
     end: usize,
 }
 
 impl Shape {
+    /// The segment's length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.offsets().end
+    }
+
+    /// Where there is one script, the intervals tell all of it.
+    fn tallied_scripts(&self) -> usize {
+        if self.scripts > 1 { self.scripts as usize } else { 0 }
+    }
+
     fn offsets(&self) -> Offsets {
         let clients = self.clients as usize;
         let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
         let commands = slots + clients * size_of::<ClientSlot>();
         let times = commands + clients * self.commands as usize * size_of::<CommandCounters>();
         let cells = times + clients * self.commands as usize * size_of::<CommandTimes>();
-        let cell_count = clients * self.ring as usize * self.scripts as usize;
-        let spec = cells + cell_count * size_of::<IntervalCell>();
-        Offsets { slots, commands, times, cells, spec, end: spec + self.spec_bytes as usize }
+        let tallies = cells + clients * self.ring as usize * size_of::<IntervalCell>();
+        let spec = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
+        Offsets { slots, commands, times, cells, tallies, spec, end: spec + self.spec_bytes as usize }
     }
 }
 
@@ -246,15 +258,22 @@ impl Segment {
         }
     }
 
-    /// A client's cells, one for each script, for whichever interval shares this place in the ring.
-    pub fn cells(&self, client: u32, interval: u32) -> &[IntervalCell] {
+    /// A client's cell for whichever interval shares this place in the ring.
+    pub fn cell(&self, client: u32, interval: u32) -> &IntervalCell {
         assert!(client < self.shape.clients);
-        let scripts = self.shape.scripts as usize;
-        let row = client as usize * self.shape.ring as usize + (interval % self.shape.ring) as usize;
+        let place = client as usize * self.shape.ring as usize + (interval % self.shape.ring) as usize;
+        // SAFETY: as for `slot`.
+        unsafe { &*self.base.add(self.shape.offsets().cells).cast::<IntervalCell>().add(place) }
+    }
+
+    /// What a client measured of each script of a mix; empty where there is only one.
+    pub fn tallies(&self, client: u32) -> &[Tally] {
+        assert!(client < self.shape.clients);
+        let count = self.shape.tallied_scripts();
         // SAFETY: as for `slot`.
         unsafe {
-            let first = self.base.add(self.shape.offsets().cells).cast::<IntervalCell>();
-            std::slice::from_raw_parts(first.add(row * scripts), scripts)
+            let first = self.base.add(self.shape.offsets().tallies).cast::<Tally>();
+            std::slice::from_raw_parts(first.add(client as usize * count), count)
         }
     }
 

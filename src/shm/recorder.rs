@@ -12,7 +12,7 @@ use std::sync::atomic::{Ordering::*, fence};
 
 use bench_core::timeline::{Phase, Timeline};
 
-use super::{ClientSlot, Header, IntervalCell, Segment, Totals, TotalsOf};
+use super::{ClientSlot, Header, IntervalCell, Segment, Tally, Totals, TotalsOf};
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,12 @@ impl<'a> Recorder<'a> {
         self.header.timeline.measure_end_ns.load(Relaxed)
     }
 
+    /// Latency above which a transaction is late, ns; `i64::MAX` where there is no limit.
+    #[inline]
+    pub fn limit_ns(&self) -> i64 {
+        self.limit_ns
+    }
+
     /// Whether what ends at this moment counts as measured.
     #[inline]
     pub fn is_measured(&mut self, end_ns: i64) -> bool {
@@ -85,32 +91,18 @@ impl<'a> Recorder<'a> {
         match self.phase_at(t.end_ns) {
             Phase::Ramp => count(&self.slot.totals[TotalsOf::Ramp as usize], t),
             Phase::Drain => count(&self.slot.totals[TotalsOf::Drain as usize], t),
-            Phase::Interval(interval) => self.write(interval, t.script, |recorder, of, cell| {
-                count(&recorder.slot.totals[of as usize], t);
-                if t.tries > 1 {
-                    cell.retried.add(1);
-                }
-                match t.outcome {
-                    Outcome::Committed => {
-                        let latency_ns = t.end_ns - t.due_ns;
-                        cell.commit(latency_ns.max(0).unsigned_abs());
-                        if t.start_ns > t.due_ns {
-                            cell.lag((t.start_ns - t.due_ns).unsigned_abs());
-                        }
-                        if latency_ns > recorder.limit_ns {
-                            cell.late.add(1);
-                        }
-                    }
-                    Outcome::Failed => cell.failed.add(1),
-                }
-            }),
+            Phase::Interval(interval) => {
+                let limit_ns = self.limit_ns;
+                let of = self.write(interval, t.script, |tally| count_in(tally, t, limit_ns));
+                count(&self.slot.totals[of as usize], t);
+            }
         }
     }
 
     /// Counts a transaction that was not started, because it was late already.
     pub fn skip(&mut self, script: usize, now_ns: i64) {
         if let Phase::Interval(interval) = self.phase_at(now_ns) {
-            self.write(interval, script, |_, _, cell| cell.skipped.add(1));
+            self.write(interval, script, |tally| tally.skipped.add(1));
         }
     }
 
@@ -123,9 +115,10 @@ impl<'a> Recorder<'a> {
         if end_ns >= self.end_ns() { Phase::Drain } else { self.phase }
     }
 
-    /// Lets `write` count into an interval's cell, see the module's head.
+    /// Lets `write` count into an interval's cell, see the module's head, and into the script's tally
+    /// where there is one and the interval is measured. Returns which it is.
     #[inline]
-    fn write(&mut self, interval: u32, script: usize, write: impl FnOnce(&Self, TotalsOf, &IntervalCell)) {
+    fn write(&mut self, interval: u32, script: usize, write: impl Fn(&Tally)) -> TotalsOf {
         self.sequence = self.sequence.wrapping_add(1);
         self.slot.sequence.store(self.sequence, Relaxed);
         fence(SeqCst);
@@ -139,14 +132,20 @@ impl<'a> Recorder<'a> {
         }
         let interval = interval.clamp(closed, last);
         let of = if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
-        write(self, of, self.cell(interval, script));
+        write(&self.cell(interval).tally);
+        if of == TotalsOf::Measured
+            && let Some(tally) = self.segment.tallies(self.client).get(script)
+        {
+            write(tally);
+        }
         self.sequence = self.sequence.wrapping_add(1);
         self.slot.sequence.store(self.sequence, Release);
+        of
     }
 
     #[inline]
-    fn cell(&self, interval: u32, script: usize) -> &'a IntervalCell {
-        let cell = &self.segment.cells(self.client, interval)[script];
+    fn cell(&self, interval: u32) -> &'a IntervalCell {
+        let cell = self.segment.cell(self.client, interval);
         if !cell.holds(interval) {
             cell.start(interval);
         }
@@ -162,6 +161,26 @@ impl<'a> Recorder<'a> {
             Phase::Interval(interval) => self.timeline.bounds(interval).1,
             Phase::Drain => i64::MAX,
         };
+    }
+}
+
+#[inline]
+fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
+    if t.tries > 1 {
+        tally.retried.add(1);
+    }
+    match t.outcome {
+        Outcome::Committed => {
+            let latency_ns = t.end_ns - t.due_ns;
+            tally.commit(latency_ns.max(0).unsigned_abs());
+            if t.start_ns > t.due_ns {
+                tally.lag((t.start_ns - t.due_ns).unsigned_abs());
+            }
+            if latency_ns > limit_ns {
+                tally.late.add(1);
+            }
+        }
+        Outcome::Failed => tally.failed.add(1),
     }
 }
 

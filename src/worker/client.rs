@@ -117,7 +117,8 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     }
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
     if !schemas.is_empty() && !given("search_path") {
-        let path = crate::settings::search_path_with(&schemas);
+        let own = crate::settings::current("search_path").unwrap_or_default();
+        let path = crate::settings::search_path_with(&schemas, &own);
         session.set(c"search_path", &text(&path)?)?;
     }
     for (name, value) in settings {
@@ -185,11 +186,11 @@ enum Turn {
 }
 
 impl Client<'_> {
-    /// The loop. One reading of the clock ends a transaction and starts the next.
+    /// The client's part of the run.
     fn run(&mut self, post: &Post, spec: &RunSpec) -> Result<(), Ending> {
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
         let mut recorder = Recorder::new(&post.segment, post.index, limit_ns);
-        let mut left = match spec.options.extent {
+        let left = match spec.options.extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
         };
@@ -200,18 +201,35 @@ impl Client<'_> {
             let schedule = Schedule::new(self.seeds.throttle, rate, clients, timeline.warmup_start_ns);
             Pace { schedule, limit_ns, measure_start_ns }
         });
+        let result = self.run_transactions(post, &mut recorder, &mut pace, left, measure_start_ns);
+        // A client that an error has ended leaves its share as well.
+        if let (Some(pace), Extent::Secs(_)) = (pace, spec.options.extent) {
+            post.segment.slot(post.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
+        }
+        result
+    }
+
+    /// The loop. One reading of the clock ends a transaction and starts the next.
+    fn run_transactions(
+        &mut self,
+        post: &Post,
+        recorder: &mut Recorder,
+        pace: &mut Option<Pace>,
+        mut left: u64,
+        measure_start_ns: i64,
+    ) -> Result<(), Ending> {
         let mut now = now_ns();
         while left > 0 && now < recorder.end_ns() {
             self.state.session.serve_interrupts()?;
             let script = choose(&mut self.seeds.choice, &self.weights);
-            let turn = match &mut pace {
+            let turn = match pace {
                 None => Turn::Start { due_ns: now, start_ns: now },
-                Some(pace) => pace.next_turn(script, &self.state, &mut recorder, &mut left)?,
+                Some(pace) => pace.next_turn(script, &self.state, recorder, &mut left)?,
             };
             let Turn::Start { due_ns, start_ns } = turn else { break };
-            let give_up_ns = limit_ns.map_or(i64::MAX, |limit_ns| due_ns.saturating_add(limit_ns));
+            let give_up_ns = due_ns.saturating_add(recorder.limit_ns());
             let Tried { end_ns, tries, verdict } =
-                self.try_until_over(post, &mut recorder, script, start_ns, give_up_ns)?;
+                self.try_until_over(post, recorder, script, start_ns, give_up_ns)?;
             let outcome = match &verdict {
                 Verdict::Go(outcome) => *outcome,
                 Verdict::Fatal(_) => Outcome::Failed,
@@ -227,9 +245,6 @@ impl Client<'_> {
                 left -= 1;
             }
             now = end_ns;
-        }
-        if let (Some(pace), Extent::Secs(_)) = (pace, spec.options.extent) {
-            post.segment.slot(post.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
         }
         Ok(())
     }

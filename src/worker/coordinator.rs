@@ -323,17 +323,17 @@ impl<'a> Run<'a> {
         } else {
             Vec::new()
         };
+        let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
         let statements =
             if measured { super::statements::lines(self.segment, self.spec) } else { Vec::new() };
         let closing = Closing {
             status,
             error: error.as_ref(),
             horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
-            moments: self.sampler.moments,
-            lateness: self.sampler.lateness,
+            measured: &self.sampler.measured,
             backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
             spec: self.spec,
-            scripts: &self.sampler.scripts,
+            scripts: &scripts,
             statements: &statements,
             errors: &errors,
             audit: &audit,
@@ -362,7 +362,7 @@ impl<'a> Run<'a> {
     fn audit(&self) -> Result<Vec<recorder::AuditLine>, UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_flushed = self.lost == 0 && !self.terminated;
-        let recorded = self.sampler.moments.count;
+        let recorded = self.sampler.measured.moments.count;
         Ok(counters::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
 }

@@ -27,8 +27,9 @@ impl<'a> Alarm<'a> {
     /// # Errors
     /// A cancel or a barrier's error; whatever was open is rolled back.
     pub fn wait_until(&self, until_ns: i64, session: &Session) -> Result<bool, SqlError> {
+        let mut is_idle = false;
         loop {
-            session.serve_interrupts()?;
+            session.serve_interrupts_of_idle()?;
             if self.header.stop() != StopReason::None {
                 return Ok(false);
             }
@@ -37,6 +38,10 @@ impl<'a> Alarm<'a> {
                 return Ok(true);
             }
             if left_ns > BY_LATCH_NS {
+                if !is_idle {
+                    session.report_idle();
+                    is_idle = true;
+                }
                 wait_for_latch((left_ns - BY_LATCH_NS / 2) / 1_000_000);
             } else {
                 sleep_until(until_ns);

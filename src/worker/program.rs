@@ -11,7 +11,7 @@ use bench_core::spec::QueryMode;
 
 use super::now_ns;
 use super::pause::Alarm;
-use crate::engine::{CapturedQuery, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared};
+use crate::engine::{CapturedQuery, Log, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared};
 use crate::shm::CommandCounters;
 
 /// How a command is executed.
@@ -191,13 +191,14 @@ fn prepare(
             .parameterized(&state.variables)
             .ok()
             .filter(|_| !sql.is_compound())
-            .and_then(|p| Statement::prepare(&p.text, &p.parameters).ok())
+            .and_then(|p| Statement::prepare(&p.text, &p.parameters, Log::Nothing).ok())
             // Its values are constants there, and so it has another identifier.
             .map(|statement| Traits { query_id: 0, ..statement.traits });
         return Ok((Step::Simple, traits));
     }
     let parameterized = sql.parameterized(&state.variables)?;
-    let statement = match Statement::prepare(&parameterized.text, &parameterized.parameters) {
+    let log = if waits { Log::Nothing } else { Log::Errors };
+    let statement = match Statement::prepare(&parameterized.text, &parameterized.parameters, log) {
         Ok(statement) => Some(statement),
         Err(_) if waits => None,
         Err(error) => return Err(point_at(&parameterized.text, error)),
@@ -223,7 +224,7 @@ fn execute(
 ) -> Result<(), SqlError> {
     let Action::Sql(sql) = &command.action else { return Ok(()) };
     if let Step::Deferred(parameterized) = step {
-        match Statement::prepare(&parameterized.text, &parameterized.parameters) {
+        match Statement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
             Ok(statement) => *step = Step::Prepared(Box::new(statement)),
             Err(error) => {
                 counters.errors.add(1);

@@ -5,12 +5,11 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
-use bench_core::stats::{Histogram, Moments};
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
 use super::{nap, now_ns, wake};
-use crate::catalog::recorder::{self, Lateness, Patience, Sample, ScriptTotals};
+use crate::catalog::recorder::{self, Patience, Sample, Totals};
 use crate::shm::{ProgressFigures, Segment};
 
 const NS_PER_SEC: f64 = 1e9;
@@ -26,13 +25,8 @@ pub struct Sampler<'a> {
     next_interval: u32,
     /// The last sample, in case a short rest has to be joined to it.
     last: Option<Sample>,
-    /// What was measured of each script.
-    pub scripts: Vec<ScriptTotals>,
-    /// Latencies of all scripts together.
-    pub moments: Moments,
-    /// The same of their schedule.
-    pub lateness: Lateness,
-    failed: u64,
+    /// What was measured so far.
+    pub measured: Totals,
     /// Read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
     patience: Patience,
@@ -56,10 +50,7 @@ impl<'a> Sampler<'a> {
             shortest_secs: spec.options.sample_interval_secs / 2.0,
             next_interval: 0,
             last: None,
-            scripts: vec![ScriptTotals::default(); segment.shape().scripts as usize],
-            moments: Moments::default(),
-            lateness: Lateness::default(),
-            failed: 0,
+            measured: Totals::default(),
             unwritten: VecDeque::new(),
             patience: Patience::new(),
             began: (0, 0),
@@ -126,40 +117,14 @@ impl<'a> Sampler<'a> {
             secs: (end_ns - start_ns) as f64 / NS_PER_SEC,
             at: self.began.1 + (end_ns - self.began.0) / 1000,
             clients: 0,
-            failed: 0,
-            retried: 0,
-            lateness: Lateness::default(),
-            moments: Moments::default(),
-            histogram: Histogram::new(),
+            totals: Totals::default(),
         };
         for client in 0..self.segment.shape().clients {
             let mut active = !self.segment.slot(client).is_over();
-            for (script, cell) in self.segment.cells(client, interval).iter().enumerate() {
-                if !cell.holds(interval) {
-                    continue;
-                }
+            let cell = self.segment.cell(client, interval);
+            if cell.holds(interval) {
                 active = true;
-                let counts = cell.counts();
-                sample.failed += cell.failed.get();
-                sample.retried += cell.retried.get();
-                let lateness = Lateness {
-                    late: cell.late.get(),
-                    skipped: cell.skipped.get(),
-                    lag_sum_ns: cell.lag_sum_ns.get(),
-                    lag_max_ns: cell.lag_max_ns.get(),
-                };
-                sample.lateness.merge(&lateness);
-                let moments = cell.moments();
-                sample.moments.merge(&moments);
-                sample.histogram.merge_counts(&counts);
-                if !in_warmup {
-                    let whole = &mut self.scripts[script];
-                    whole.histogram.merge_counts(&counts);
-                    whole.moments.merge(&moments);
-                    whole.lateness.merge(&lateness);
-                    whole.failed += cell.failed.get();
-                    whole.retried += cell.retried.get();
-                }
+                sample.totals.add(&cell.tally);
             }
             sample.clients += u32::from(active);
         }
@@ -173,19 +138,17 @@ impl<'a> Sampler<'a> {
         progress.set_figures(ProgressFigures {
             elapsed_secs: sample.elapsed_secs,
             tps: sample.tps(),
-            latency_avg_ms: sample.moments.mean_ns().unwrap_or(0.0) / 1e6,
-            latency_stddev_ms: sample.moments.stddev_ns().unwrap_or(0.0) / 1e6,
-            lag_avg_ms: sample.lateness.lag_sum_ns as f64 / (sample.moments.count.max(1) as f64) / 1e6,
+            latency_avg_ms: sample.totals.moments.mean_ns().unwrap_or(0.0) / 1e6,
+            latency_stddev_ms: sample.totals.moments.stddev_ns().unwrap_or(0.0) / 1e6,
+            lag_avg_ms: sample.totals.lag_avg_ms().unwrap_or(0.0),
         });
         progress.in_warmup.store(sample.in_warmup.into(), Relaxed);
         progress.clients.store(sample.clients, Relaxed);
         if !sample.in_warmup {
-            self.moments.merge(&sample.moments);
-            self.lateness.merge(&sample.lateness);
-            self.failed += sample.failed;
-            progress.transactions.set(self.moments.count);
-            progress.failed.set(self.failed);
-            progress.skipped.set(self.lateness.skipped);
+            self.measured.merge(&sample.totals);
+            progress.transactions.set(self.measured.moments.count);
+            progress.failed.set(self.measured.failed);
+            progress.skipped.set(self.measured.skipped);
         }
         progress.samples.fetch_add(1, Release);
         wake(self.segment.header().caller_pid.load(Relaxed));
@@ -221,11 +184,25 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
+    /// What was measured of each script, when all clients have ended.
+    pub fn scripts(&self) -> Vec<Totals> {
+        let scripts = self.segment.shape().scripts as usize;
+        if scripts == 1 {
+            return vec![self.measured.clone()];
+        }
+        let mut totals = vec![Totals::default(); scripts];
+        for client in 0..self.segment.shape().clients {
+            for (script, tally) in self.segment.tallies(client).iter().enumerate() {
+                totals[script].add(tally);
+            }
+        }
+        totals
+    }
+
     /// Whether any client has counted into the interval that would be read next.
     fn holds_next(&self) -> bool {
         let interval = self.next_interval;
-        (0..self.segment.shape().clients)
-            .any(|client| self.segment.cells(client, interval).iter().any(|cell| cell.holds(interval)))
+        (0..self.segment.shape().clients).any(|client| self.segment.cell(client, interval).holds(interval))
     }
 
     /// Joins a short rest to the sample before it; the first of its phase stays alone.

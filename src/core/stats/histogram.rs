@@ -75,11 +75,6 @@ impl Histogram {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// Adds counts, the first of which is bucket 0's. What is past [`BUCKETS`] is left out.
-    pub fn merge_counts(&mut self, counts: &[u32]) {
-        self.counts.iter_mut().zip(counts).for_each(|(mine, &theirs)| *mine += u64::from(theirs));
-    }
-
     /// How many latencies were recorded.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()

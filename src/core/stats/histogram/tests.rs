@@ -114,12 +114,6 @@ proptest! {
         let mut merged = of(&first);
         merged.merge(&of(&second));
         prop_assert_eq!(&merged, &both);
-
-        let mut counts = vec![0u32; BUCKETS];
-        of(&second).iter_nonzero().for_each(|(bucket, count)| counts[bucket] = count as u32);
-        let mut merged = of(&first);
-        merged.merge_counts(&counts);
-        prop_assert_eq!(&merged, &both);
     }
 
     #[test]
