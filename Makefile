@@ -18,14 +18,14 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test bench fuzz check clean core-test rust-version
+.PHONY: help setup build install demo test bench fuzz check clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=core|regress|pgtap|faults and FILE=name choose'
+	@echo 'make test      every test; SUITE=core|regress|pgtap|faults|differential and FILE=name choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
 	@echo 'make check     formatting and lints'
@@ -43,7 +43,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check clean core-test rust-version:
+build check clean core-test oracle-test rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -64,6 +64,10 @@ clean:
 
 core-test:
 	cargo test -p bench_core --no-fail-fast
+
+# Compares with the pgbench that PGBENCH_ORACLE names.
+oracle-test:
+	cargo test -p bench_core --test pgbench_oracle --no-fail-fast
 
 rust-version:
 	@rustc --version && rustfmt --version

@@ -46,7 +46,7 @@ fn lines(
 ) -> Result<Vec<PreviewLine>, UserError> {
     super::checks::check_encoding()?;
     let script = required("script", script)?;
-    check_length(&script)?;
+    check_length([script.as_str()])?;
     let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;
     let client = between("client", required("client", client)?, 0, 100_000)?;
     let seed = required("seed", seed)?;
@@ -70,8 +70,7 @@ fn lines(
     }
     let mut lines = Vec::new();
     let mut bytes = 0;
-    script::preview(&script, 0, variables, seeds.functions, transactions, &mut |line| {
-        pgrx::check_for_interrupts!();
+    let mut keep = |line: PreviewLine| {
         bytes += size_of::<PreviewLine>() + line.output.len();
         if bytes > MAX_BYTES {
             let message = format!("a preview must not be longer than {MAX_BYTES} bytes");
@@ -79,7 +78,11 @@ fn lines(
             raise(error.hint("Ask for fewer transactions."));
         }
         lines.push(line);
-    })?;
+    };
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    script::preview(&script, 0, variables, seeds.functions, transactions, &mut keep, &mut pulse)?;
     Ok(lines)
 }
 

@@ -11,6 +11,7 @@ use pgrx::{JsonB, pg_sys};
 use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, is_standby, lock_of};
 use super::progress::Reporter;
 use super::required;
+use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::shm::{RunState, Segment, Shape, StopReason, ring_for};
@@ -108,6 +109,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
             fixture,
         });
     }
+    check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &options)?;
     settings::check(&options.settings)?;
     check_role()?;
@@ -161,7 +163,7 @@ fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, User
         scripts: spec.scripts.len() as u32,
         commands,
         ring: ring_for(spec.options.sample_interval_secs),
-        spec_bytes: 0,
+        spec_bytes: json.len() as u32,
     };
     if shape.bytes() > MAX_SEGMENT {
         return Err(UserError::new(

@@ -161,6 +161,8 @@ impl Session {
                     }
                     statement.convert_texts();
                     self.run_plan(plan, statement.source().as_ptr(), counters);
+                } else {
+                    results::begin_query();
                 }
                 self.end(counters);
             })
@@ -190,6 +192,8 @@ impl Session {
                         raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                     }
                     self.run_plan(plan, statement.source().as_ptr(), counters);
+                } else {
+                    results::begin_query();
                 }
                 self.end(counters);
             })

@@ -20,6 +20,7 @@ pub struct PreviewLine {
 /// Runs `transactions` transactions of one client, whose variables and random numbers begin as `variables` and
 /// `random`, and calls `emit` for each statement and each `debug()`. Nothing sleeps, and what `\gset` and
 /// `\aset` would set stays unset. `script_index` is the script's place among those of a run, counted from 0.
+/// `pulse` is called before each command: it may be long before one shows anything.
 ///
 /// # Errors
 /// Those of meta commands, with details that name script and line. What came before has been emitted.
@@ -30,10 +31,12 @@ pub fn preview(
     mut random: Prng,
     transactions: u32,
     emit: &mut dyn FnMut(PreviewLine),
+    pulse: &mut dyn FnMut(),
 ) -> Result<(), UserError> {
     for transaction in 1..=transactions {
         let (mut index, mut otherwise) = (0, false);
         while let Some(command) = script.commands.get(index) {
+            pulse();
             let number = u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1));
             let mut show =
                 |output| emit(PreviewLine { transaction, command: number, line: command.line, output });
