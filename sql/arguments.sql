@@ -135,6 +135,9 @@ SELECT bench.run('nothing', tags => '1');
 SELECT bench.run('nothing', tags => '["nightly"]');
 SELECT bench.load('pk', 1000, options => '[]');
 SELECT bench.load('pk', 1000, options => 'true');
+-- what the server takes and a run cannot
+SELECT bench.run('nothing', transactions => 1, tags => '{"x": 1e400}');
+SELECT bench.run('nothing', transactions => 1, tags => (repeat('[', 101) || repeat(']', 101))::jsonb);
 
 -- settings: those that do not exist or do not take the value, by the server's own words
 SELECT bench.run('nothing', settings => '{"no_such_setting": 1}');

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
+use super::jsonb::Jsonb;
 use super::required;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
@@ -24,7 +25,7 @@ const MAX_JOBS: i32 = 256;
 
 /// Loads a fixture. See the COMMENT ON.
 #[pg_extern(sql = false, name = "load")]
-fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<JsonB>) -> i64 {
+fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
     (|| {
         let fixture = required("fixture", fixture)?;
         let Value::Object(options) = required("options", options)?.0 else {

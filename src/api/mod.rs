@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod fixtures;
+mod jsonb;
 mod preview;
 mod progress;
 pub mod results;

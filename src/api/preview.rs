@@ -2,9 +2,9 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, PreviewLine, Symbols, Value, Variables, client_seeds};
-use pgrx::JsonB;
 use pgrx::prelude::*;
 
+use super::jsonb::Jsonb;
 use super::required;
 use super::workloads::check_length;
 use crate::error::{OrRaise, raise};
@@ -24,7 +24,7 @@ fn preview(
     transactions: Option<i32>,
     client: Option<i32>,
     seed: Option<i64>,
-    variables: Option<JsonB>,
+    variables: Option<Jsonb>,
 ) -> TableIterator<
     'static,
     (name!(transaction, i32), name!(command, i32), name!(line, i32), name!(output, String)),
@@ -42,7 +42,7 @@ fn lines(
     transactions: Option<i32>,
     client: Option<i32>,
     seed: Option<i64>,
-    variables: Option<JsonB>,
+    variables: Option<Jsonb>,
 ) -> Result<Vec<PreviewLine>, UserError> {
     super::checks::check_encoding()?;
     let script = required("script", script)?;

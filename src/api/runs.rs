@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{JsonB, pg_sys};
 
 use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, is_standby, lock_of};
+use super::jsonb::Jsonb;
 use super::progress::Reporter;
 use super::required;
 use super::workloads::check_length;
@@ -38,16 +39,16 @@ macro_rules! run_function {
             latency_limit: Option<f64>,
             max_tries: Option<i32>,
             seed: Option<i64>,
-            variables: Option<JsonB>,
-            settings: Option<JsonB>,
+            variables: Option<Jsonb>,
+            settings: Option<Jsonb>,
             sample_interval: Option<f64>,
             driver: Option<String>,
             query_mode: Option<String>,
             results: Option<String>,
             nodes: Option<String>,
-            tags: Option<JsonB>,
+            tags: Option<Jsonb>,
         ) -> i64 {
-            let json = |value: Option<JsonB>| value.map(|v| v.0);
+            let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then(RunArguments {
                 workload,
                 clients,
