@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
-use bench_core::stats::moments::Moments;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, Spi, pg_sys};
 
+use super::totals::ms;
+pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
-use crate::shm::Tally;
 
 /// How a run ended, or stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,69 +35,6 @@ impl Status {
             Self::Canceled => "canceled",
             Self::Failed => "failed",
         }
-    }
-}
-
-/// An interval's worth of all clients.
-#[derive(Clone)]
-pub struct Sample {
-    pub in_warmup: bool,
-    /// The interval's end, since the warm-up or the measuring began.
-    pub elapsed_secs: f64,
-    pub secs: f64,
-    /// The interval's end, a TimestampTz.
-    pub at: i64,
-    pub clients: u32,
-    pub totals: Totals,
-}
-
-/// Transactions of all clients: of an interval, of a script, or of the whole.
-#[derive(Clone, Debug, Default)]
-pub struct Totals {
-    pub failed: u64,
-    /// Transactions that took more than one try.
-    pub retried: u64,
-    pub late: u64,
-    pub skipped: u64,
-    lag_sum_ns: u64,
-    lag_max_ns: u64,
-    /// Of the committed ones' latencies.
-    pub moments: Moments,
-    pub histogram: Histogram,
-}
-
-impl Totals {
-    /// Adds what one client counted.
-    pub fn add(&mut self, tally: &Tally) {
-        self.failed += tally.failed.get();
-        self.retried += tally.retried.get();
-        self.late += tally.late.get();
-        self.skipped += tally.skipped.get();
-        self.lag_sum_ns += tally.lag_sum_ns.get();
-        self.lag_max_ns = self.lag_max_ns.max(tally.lag_max_ns.get());
-        self.moments.merge(&tally.moments());
-        tally.add_to(&mut self.histogram);
-    }
-
-    /// Adds other transactions.
-    pub fn merge(&mut self, other: &Totals) {
-        self.failed += other.failed;
-        self.retried += other.retried;
-        self.late += other.late;
-        self.skipped += other.skipped;
-        self.lag_sum_ns += other.lag_sum_ns;
-        self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
-        self.moments.merge(&other.moments);
-        self.histogram.merge(&other.histogram);
-    }
-
-    /// How far behind their schedule the committed ones started, on average.
-    pub fn lag_avg_ms(&self) -> Option<f64> {
-        (self.moments.count > 0).then(|| ms(self.lag_sum_ns as f64 / self.moments.count as f64))
-    }
-
-    fn latency_max_ms(&self) -> Option<f64> {
-        (self.moments.count > 0).then(|| ms(self.moments.max_ns as f64))
     }
 }
 
@@ -196,10 +133,6 @@ impl Patience {
 fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
     // SAFETY: every i64 is a TimestampTz.
     unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
-}
-
-fn ms(ns: f64) -> f64 {
-    ns / 1e6
 }
 
 fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {

@@ -1,7 +1,10 @@
 //! Running a compiled script inside a backend: plans, transactions, errors.
 
+mod analysis;
+mod lists;
 mod raw;
 mod results;
+mod scans;
 mod session;
 mod statement;
 mod trap;

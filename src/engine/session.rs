@@ -8,9 +8,12 @@ use bench_core::script::{VariableId, Variables};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
+use super::analysis::{Plan, refuse_what_needs_a_client};
+use super::lists::{list_first, list_length};
 use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
-use super::statement::{Plan, Statement, Unprepared, list_first, list_length, refuse_what_needs_a_client};
+use super::scans::index_scans;
+use super::statement::{Statement, Unprepared};
 use super::trap::{Log, SqlError, trap};
 use crate::shm::CommandCounters;
 
@@ -149,28 +152,18 @@ impl Session {
         counters: &CommandCounters,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
-        let statement = &*statement;
+        let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
-        let result = unsafe {
-            trap(|| {
-                self.begin(statement.source().as_ptr());
+        unsafe {
+            self.command(source, counters, || {
                 let plan = statement.plan;
-                if !plan.plan_source.is_null() {
-                    if plan.needs_snapshot {
-                        raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-                    }
-                    statement.convert_texts();
-                    self.run_plan(plan, statement.source().as_ptr(), counters);
-                } else {
-                    results::begin_query();
+                if plan.needs_snapshot {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                 }
-                self.end(counters);
+                statement.convert_texts();
+                self.run_plan(plan, source, counters);
             })
-        };
-        if result.is_err() {
-            counters.errors.add(1);
         }
-        result
     }
 
     /// The same with a statement that is parsed and planned each time.
@@ -181,27 +174,17 @@ impl Session {
         counters: &CommandCounters,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
-        let statement = &*statement;
+        let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: as in `execute`.
-        let result = unsafe {
-            trap(|| {
-                self.begin(statement.source().as_ptr());
+        unsafe {
+            self.command(source, counters, || {
                 let plan = statement.analyse();
-                if !plan.plan_source.is_null() {
-                    if plan.needs_snapshot {
-                        raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-                    }
-                    self.run_plan(plan, statement.source().as_ptr(), counters);
-                } else {
-                    results::begin_query();
+                if plan.needs_snapshot {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                 }
-                self.end(counters);
+                self.run_plan(plan, source, counters);
             })
-        };
-        if result.is_err() {
-            counters.errors.add(1);
         }
-        result
     }
 
     /// Executes a text of one or more statements as the simple protocol's Query message does:
@@ -209,10 +192,25 @@ impl Session {
     pub fn execute_simple(&mut self, text: &CStr, counters: &CommandCounters) -> Result<(), SqlError> {
         let text = text.as_ptr();
         // SAFETY: as in `execute`.
+        unsafe { self.command(text, counters, || self.run_query(text, counters)) }
+    }
+
+    /// Does the work of a command inside a trap, with what comes before and after it.
+    ///
+    /// # Safety
+    /// As for [`trap`]; `source` stays valid throughout.
+    #[inline]
+    unsafe fn command(
+        &self,
+        source: *const c_char,
+        counters: &CommandCounters,
+        work: impl FnOnce(),
+    ) -> Result<(), SqlError> {
+        // SAFETY: by the caller.
         let result = unsafe {
             trap(|| {
-                self.begin(text);
-                self.run_query(text, counters);
+                self.begin(source);
+                work();
                 self.end(counters);
             })
         };
@@ -329,6 +327,9 @@ impl Session {
         // SAFETY: by the caller.
         unsafe {
             results::begin_query();
+            if plan.plan_source.is_null() {
+                return;
+            }
             if !(plan.is_plannable && self.run_directly(plan, source, counters)) {
                 if plan.needs_snapshot {
                     raw::PopActiveSnapshot();
@@ -548,88 +549,5 @@ pub(super) unsafe fn stop_timeout() {
         if raw::get_timeout_active(raw::STATEMENT_TIMEOUT) {
             raw::disable_timeout(raw::STATEMENT_TIMEOUT, false);
         }
-    }
-}
-
-/// How many index scans an execution stands for in the server's statistics; `None` where the plan
-/// is not simple enough to tell.
-///
-/// # Safety
-/// The state of a plan that has run, or NULL.
-unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
-    if state.is_null() {
-        return Some(0);
-    }
-    // SAFETY: by the caller; the plan's tag says what the state's node is.
-    unsafe {
-        let plan = (*state).plan;
-        match (*plan).type_ {
-            // The arbiter index is probed in ways of its own.
-            pg_sys::NodeTag::T_ModifyTable
-                if (*plan.cast::<pg_sys::ModifyTable>()).onConflictAction
-                    != pg_sys::OnConflictAction::ONCONFLICT_NONE =>
-            {
-                None
-            }
-            // A one-time filter may keep the rest from running.
-            pg_sys::NodeTag::T_Result if !(*plan.cast::<pg_sys::Result>()).resconstantqual.is_null() => None,
-            pg_sys::NodeTag::T_ModifyTable | pg_sys::NodeTag::T_LockRows | pg_sys::NodeTag::T_Result => {
-                index_scans((*state).lefttree)
-            }
-            pg_sys::NodeTag::T_SeqScan | pg_sys::NodeTag::T_ValuesScan | pg_sys::NodeTag::T_FunctionScan => {
-                Some(0)
-            }
-            pg_sys::NodeTag::T_IndexScan => {
-                let scan = state.cast::<pg_sys::IndexScanState>();
-                // From 18 on the node counts, for a scan may skip.
-                #[cfg(feature = "pg18")]
-                return Some((*scan).iss_Instrument.nsearches);
-                #[cfg(not(feature = "pg18"))]
-                scans_of_keys(
-                    (*plan.cast::<pg_sys::IndexScan>()).indexqual,
-                    (*scan).iss_ScanKeys,
-                    (*scan).iss_NumScanKeys,
-                )
-            }
-            pg_sys::NodeTag::T_IndexOnlyScan => {
-                let scan = state.cast::<pg_sys::IndexOnlyScanState>();
-                #[cfg(feature = "pg18")]
-                return Some((*scan).ioss_Instrument.nsearches);
-                #[cfg(not(feature = "pg18"))]
-                scans_of_keys(
-                    (*plan.cast::<pg_sys::IndexOnlyScan>()).indexqual,
-                    (*scan).ioss_ScanKeys,
-                    (*scan).ioss_NumScanKeys,
-                )
-            }
-            _ => None,
-        }
-    }
-}
-
-/// One for a condition of operators. An array in it is a scan for each element; whether NULL is
-/// one depends on the server's version and the index's kind.
-///
-/// # Safety
-/// The condition and the keys of an index scan that has run.
-#[cfg(not(feature = "pg18"))]
-unsafe fn scans_of_keys(condition: *mut pg_sys::List, keys: pg_sys::ScanKey, count: i32) -> Option<u64> {
-    // SAFETY: by the caller.
-    unsafe {
-        let null = |key: usize| (*keys.add(key)).sk_flags & pg_sys::SK_ISNULL as i32 != 0;
-        (only_operators(condition) && !(0..count as usize).any(null)).then_some(1)
-    }
-}
-
-/// # Safety
-/// A live list of nodes, or NULL.
-#[cfg(not(feature = "pg18"))]
-unsafe fn only_operators(list: *mut pg_sys::List) -> bool {
-    // SAFETY: by the caller.
-    unsafe {
-        (0..list_length(list) as usize).all(|index| {
-            let node: *mut pg_sys::Node = (*(*list).elements.add(index)).ptr_value.cast();
-            (*node).type_ == pg_sys::NodeTag::T_OpExpr
-        })
     }
 }

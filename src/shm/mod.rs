@@ -10,6 +10,7 @@
 
 mod cells;
 mod recorder;
+mod tallies;
 
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
@@ -19,6 +20,7 @@ use pgrx::pg_sys;
 
 pub use cells::*;
 pub use recorder::{Outcome, Recorder, Transaction};
+pub use tallies::*;
 
 /// "pgbench1" in ASCII: a segment of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");

@@ -1,0 +1,74 @@
+//! What was measured, added up: of an interval, of a script, of the whole.
+
+use bench_core::stats::{Histogram, Moments};
+
+use crate::shm::Tally;
+
+/// An interval's worth of all clients.
+#[derive(Clone)]
+pub struct Sample {
+    pub in_warmup: bool,
+    /// The interval's end, since the warm-up or the measuring began.
+    pub elapsed_secs: f64,
+    pub secs: f64,
+    /// The interval's end, a TimestampTz.
+    pub at: i64,
+    pub clients: u32,
+    pub totals: Totals,
+}
+
+/// Transactions of all clients: of an interval, of a script, or of the whole.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub failed: u64,
+    /// Transactions that took more than one try.
+    pub retried: u64,
+    pub late: u64,
+    pub skipped: u64,
+    lag_sum_ns: u64,
+    pub lag_max_ns: u64,
+    /// Of the committed ones' latencies.
+    pub moments: Moments,
+    pub histogram: Histogram,
+}
+
+impl Totals {
+    /// Adds what one client counted.
+    pub fn add(&mut self, tally: &Tally) {
+        self.failed += tally.failed.get();
+        self.retried += tally.retried.get();
+        self.late += tally.late.get();
+        self.skipped += tally.skipped.get();
+        self.lag_sum_ns += tally.lag_sum_ns.get();
+        self.lag_max_ns = self.lag_max_ns.max(tally.lag_max_ns.get());
+        self.moments.merge(&tally.moments());
+        tally.add_to(&mut self.histogram);
+    }
+
+    /// Adds other transactions.
+    pub fn merge(&mut self, other: &Totals) {
+        self.failed += other.failed;
+        self.retried += other.retried;
+        self.late += other.late;
+        self.skipped += other.skipped;
+        self.lag_sum_ns += other.lag_sum_ns;
+        self.lag_max_ns = self.lag_max_ns.max(other.lag_max_ns);
+        self.moments.merge(&other.moments);
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// How far behind their schedule the committed ones started, on average.
+    pub fn lag_avg_ms(&self) -> Option<f64> {
+        (self.moments.count > 0).then(|| ms(self.lag_sum_ns as f64 / self.moments.count as f64))
+    }
+
+    /// The greatest latency of the committed ones.
+    pub fn latency_max_ms(&self) -> Option<f64> {
+        (self.moments.count > 0).then(|| ms(self.moments.max_ns as f64))
+    }
+}
+
+/// Nanoseconds as milliseconds.
+pub fn ms(ns: f64) -> f64 {
+    ns / 1e6
+}

@@ -1,0 +1,115 @@
+use super::*;
+
+fn defaults() -> RunArguments {
+    let text = |s: &str| Some(s.to_owned());
+    let empty = || Some(Value::Object(Map::new()));
+    RunArguments {
+        workload: text("pk_update"),
+        clients: Some(1),
+        warmup: Some(0.0),
+        max_tries: Some(1),
+        variables: empty(),
+        settings: empty(),
+        sample_interval: Some(1.0),
+        driver: text("engine"),
+        query_mode: text("prepared"),
+        results: text("serialize"),
+        nodes: text("local"),
+        tags: empty(),
+        ..RunArguments::default()
+    }
+}
+
+fn state(arguments: RunArguments) -> String {
+    RunOptions::new(arguments).expect_err("an error").sqlstate
+}
+
+#[test]
+fn defaults_are_ten_seconds() {
+    assert_eq!(RunOptions::new(defaults()).expect("valid").extent, Extent::Secs(10.0));
+}
+
+#[test]
+fn numbers_out_of_range() {
+    for clients in [0, -1, i32::MIN] {
+        assert_eq!(state(RunArguments { clients: Some(clients), ..defaults() }), "22023");
+    }
+    for secs in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e12] {
+        assert_eq!(state(RunArguments { secs: Some(secs), ..defaults() }), "22023", "{secs}");
+    }
+    for warmup in [-1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(state(RunArguments { warmup: Some(warmup), ..defaults() }), "22023");
+    }
+    for interval in [0.0, 0.01, f64::NAN, 4000.0] {
+        assert_eq!(state(RunArguments { sample_interval: Some(interval), ..defaults() }), "22023");
+    }
+    assert_eq!(state(RunArguments { transactions: Some(0), ..defaults() }), "22023");
+    for number in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(state(RunArguments { rate: Some(number), ..defaults() }), "22023");
+        assert_eq!(state(RunArguments { latency_limit: Some(number), ..defaults() }), "22023");
+    }
+    assert_eq!(state(RunArguments { max_tries: Some(-1), ..defaults() }), "22023");
+}
+
+#[test]
+fn nulls_and_exclusions() {
+    assert_eq!(state(RunArguments { workload: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { transactions: Some(1), max_tries: Some(0), ..defaults() }), "22023");
+}
+
+#[test]
+fn the_contract_s_later_parts_are_refused_by_name() {
+    assert_eq!(state(RunArguments { driver: Some("wire".into()), ..defaults() }), "0A000");
+    assert_eq!(state(RunArguments { nodes: Some("all".into()), ..defaults() }), "0A000");
+    assert_eq!(state(RunArguments { nodes: Some("everywhere".into()), ..defaults() }), "22023");
+}
+
+#[test]
+fn mixes() {
+    let of = |workload: &str| RunOptions::new(RunArguments { workload: Some(workload.into()), ..defaults() });
+    let shares = |workload: &str| {
+        of(workload).expect("valid").mix.into_iter().map(|s| (s.workload, s.weight)).collect::<Vec<_>>()
+    };
+    assert_eq!(shares("a"), [("a".to_owned(), 1)]);
+    assert_eq!(shares("a@9, b@1,c"), [("a".to_owned(), 9), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
+    assert_eq!(shares("a@0,b@2147483647"), [("a".to_owned(), 0), ("b".to_owned(), 2_147_483_647)]);
+    for wrong in ["a@", "a@x", "a@-1", "a@1.5", "a@2147483648", "a@0", "a@0,b@0", "a@1@2"] {
+        assert_eq!(of(wrong).expect_err(wrong).sqlstate, "22023");
+    }
+    assert_eq!(of(&"a,".repeat(128)).expect_err("too many").sqlstate, "22023");
+}
+
+#[test]
+fn json_arguments() {
+    let json = |text: &str| Some(serde_json::from_str(text).expect("JSON"));
+    assert_eq!(state(RunArguments { variables: json("[1]"), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { variables: json(r#"{"1x": 1}"#), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { variables: json(r#"{"x": [1]}"#), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { settings: json(r#"{"work_mem": null}"#), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { tags: json("1"), ..defaults() }), "22023");
+    let options = RunOptions::new(RunArguments {
+        settings: json(r#"{"work_mem": "4MB", "jit": false, "geqo_effort": 3}"#),
+        ..defaults()
+    })
+    .expect("valid");
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(options.settings, [pair("geqo_effort", "3"), pair("jit", "off"), pair("work_mem", "4MB")]);
+}
+
+#[test]
+fn a_spec_survives_its_journey() {
+    let spec = RunSpec {
+        options: RunOptions::new(defaults()).expect("valid"),
+        seed: -3,
+        scripts: vec![ScriptSpec { name: "x".into(), source: "SELECT 1;".into(), weight: 1, fixture: None }],
+        fixtures: Vec::new(),
+        role: "r".into(),
+        role_oid: 10,
+        database_oid: 5,
+        horizon_held: false,
+    };
+    let text = serde_json::to_string(&spec).expect("serializes");
+    assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);
+}

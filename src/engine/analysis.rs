@@ -1,0 +1,310 @@
+//! Parsing and analysing a statement as the server does for a client's Parse message, and what can be
+//! told of it before it runs.
+
+use std::ffi::{CStr, c_char};
+
+use pgrx::pg_sys;
+
+use super::lists::{list_first, list_length};
+use super::raw;
+
+/// What a session executes: plain data, to be held inside a trap.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// NULL for an empty statement.
+    pub plan_source: *mut pg_sys::CachedPlanSource,
+    pub params: pg_sys::ParamListInfo,
+    pub needs_snapshot: bool,
+    /// Whether the executor can run it by itself, unless rules come in between.
+    pub is_plannable: bool,
+    /// BEGIN and its like, and SET.
+    pub touches_no_table: bool,
+}
+
+/// What `analyse` finds; plain data, so that it can be written inside a trap.
+pub(super) struct Prepared {
+    pub plan: Plan,
+    pub command_type: u32,
+    pub query_id: u64,
+    pub relations: [u32; 16],
+    /// Above the array's length: too many.
+    pub relation_count: usize,
+    pub changes_the_scene: bool,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        Self {
+            plan: Plan {
+                plan_source: std::ptr::null_mut(),
+                params: std::ptr::null_mut(),
+                needs_snapshot: false,
+                is_plannable: false,
+                touches_no_table: false,
+            },
+            command_type: 0,
+            query_id: 0,
+            relations: [0; 16],
+            relation_count: 0,
+            changes_the_scene: false,
+        }
+    }
+}
+
+/// The part of exec_parse_message that talks to the server. To `save` it is to keep it beyond the
+/// current memory context, and to see beforehand whether the role may do what it says.
+///
+/// # Safety
+/// Inside a trap and a transaction; `text` stays valid throughout.
+pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut Prepared) {
+    // SAFETY: by the caller; the sequence is exec_parse_message's.
+    unsafe {
+        let statements = raw::pg_parse_query(text);
+        if list_length(statements) > 1 {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"cannot insert multiple commands into a prepared statement",
+            );
+        }
+        if list_length(statements) == 0 {
+            return;
+        }
+        let raw_statement: *mut pg_sys::RawStmt = list_first(statements).cast();
+        refuse_what_needs_a_client((*raw_statement).stmt);
+        let tag = raw::CreateCommandTag((*raw_statement).stmt);
+        let plan_source = raw::CreateCachedPlan(raw_statement, text, tag);
+        let needs_snapshot = raw::analyze_requires_snapshot(raw_statement);
+        if needs_snapshot {
+            raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+        }
+        let mut types: *mut pg_sys::Oid = std::ptr::null_mut();
+        let mut count = 0;
+        let queries = raw::pg_analyze_and_rewrite_varparams(
+            raw_statement,
+            text,
+            &raw mut types,
+            &raw mut count,
+            std::ptr::null_mut(),
+        );
+        check_parameters(types, count as usize, declared);
+        if needs_snapshot {
+            raw::PopActiveSnapshot();
+        }
+        let query: *mut pg_sys::Query =
+            if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
+        if query.is_null() {
+            // Rules have made several statements of it, or none.
+            out.relation_count = usize::MAX / 2;
+        } else {
+            describe(query, out);
+            if save && out.plan.is_plannable {
+                check_permissions(query);
+            }
+        }
+        raw::CompleteCachedPlan(
+            plan_source,
+            queries,
+            std::ptr::null_mut(),
+            types,
+            count,
+            std::ptr::null(),
+            std::ptr::null_mut(),
+            pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
+            true,
+        );
+        let context = pg_sys::CurrentMemoryContext;
+        if save {
+            raw::SaveCachedPlan(plan_source);
+            pg_sys::CurrentMemoryContext = pg_sys::CacheMemoryContext;
+        }
+        // Functions and types of users' making: what they read and write cannot be seen from here.
+        if list_length((*plan_source).invalItems) > 0 {
+            out.relation_count = usize::MAX / 2;
+        }
+        let params = raw::makeParamList(count);
+        pg_sys::CurrentMemoryContext = context;
+        for index in 0..count as usize {
+            let param = (*params).params.as_mut_ptr().add(index);
+            (*param).ptype = *(*plan_source).param_types.add(index);
+            // As exec_bind_message: lets a custom plan fold the value.
+            (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+        }
+        out.plan.plan_source = plan_source;
+        out.plan.params = params;
+        out.plan.needs_snapshot = needs_snapshot;
+    }
+}
+
+/// Whether the statement's parameters are the script's variables, and have types.
+///
+/// # Safety
+/// Inside a trap, with the `count` types that the server has inferred.
+unsafe fn check_parameters(types: *const pg_sys::Oid, count: usize, declared: usize) {
+    // SAFETY: by the caller.
+    unsafe {
+        for index in 0..count {
+            let type_oid = *types.add(index);
+            if type_oid == pg_sys::InvalidOid || type_oid == pg_sys::UNKNOWNOID {
+                error(
+                    pgrx::PgSqlErrorCode::ERRCODE_INDETERMINATE_DATATYPE,
+                    c"could not determine the data type of a variable; give it a cast",
+                );
+            }
+        }
+        if count < declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a variable cannot stand in this statement: it takes values only where an expression may be",
+            );
+        }
+        if count > declared {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
+                c"a script's statement must not contain parameters ($1) of its own",
+            );
+        }
+    }
+}
+
+/// What the audit and the execution have to know of a statement's one query.
+///
+/// # Safety
+/// A live query.
+unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
+    // SAFETY: by the caller.
+    unsafe {
+        out.command_type = (*query).commandType;
+        out.plan.is_plannable = raw::is_plannable((*query).commandType);
+        // pg_stat_statements counts a prepared utility once, and then no more.
+        if out.plan.is_plannable {
+            #[cfg(feature = "pg18")]
+            let query_id = (*query).queryId.cast_unsigned();
+            #[cfg(not(feature = "pg18"))]
+            let query_id = (*query).queryId;
+            out.query_id = query_id;
+        }
+        out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
+        let is_unclear = changes_rows_in_several_ways(query);
+        out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
+        if is_unclear {
+            out.relation_count = usize::MAX / 2;
+        } else {
+            add_relations(query, 0, out);
+        }
+    }
+}
+
+/// Adds the relations that a query names, those of its subqueries, views and CTEs included.
+///
+/// # Safety
+/// A live query.
+unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut Prepared) {
+    if depth > 100 {
+        out.relation_count = usize::MAX / 2;
+        return;
+    }
+    // SAFETY: by the caller; the kinds say what the entries hold.
+    unsafe {
+        for index in 0..list_length((*query).rtable) as usize {
+            let entry: *mut pg_sys::RangeTblEntry =
+                (*(*(*query).rtable).elements.add(index)).ptr_value.cast();
+            match (*entry).rtekind {
+                pg_sys::RTEKind::RTE_RELATION => {
+                    if out.relation_count < out.relations.len() {
+                        out.relations[out.relation_count] = (*entry).relid.to_u32();
+                    }
+                    out.relation_count += 1;
+                }
+                pg_sys::RTEKind::RTE_SUBQUERY => add_relations((*entry).subquery, depth + 1, out),
+                _ => {}
+            }
+        }
+        for index in 0..list_length((*query).cteList) as usize {
+            let cte: *mut pg_sys::CommonTableExpr =
+                (*(*(*query).cteList).elements.add(index)).ptr_value.cast();
+            add_relations((*cte).ctequery.cast(), depth + 1, out);
+        }
+    }
+}
+
+/// Whether the number of processed rows does not tell which rows a statement inserts, updates and
+/// deletes. A utility command may do anything, but for those that touch no table.
+///
+/// # Safety
+/// A live query.
+unsafe fn changes_rows_in_several_ways(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: by the caller; tags say what the nodes are.
+    unsafe {
+        let upsert = !(*query).onConflict.is_null()
+            && (*(*query).onConflict).action == pg_sys::OnConflictAction::ONCONFLICT_UPDATE;
+        let utility = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt
+            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_VariableSetStmt;
+        (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE || upsert || utility
+    }
+}
+
+/// Raises the server's own error for a table that the role may not use, as the executor would at
+/// the first execution: a run that cannot work is to fail before it begins.
+///
+/// # Safety
+/// Inside a trap, with a query whose relations are locked.
+unsafe fn check_permissions(query: *mut pg_sys::Query) {
+    unsafe extern "C-unwind" {
+        #[cfg(feature = "pg15")]
+        fn ExecCheckRTPerms(range_table: *mut pg_sys::List, ereport_on_violation: bool) -> bool;
+        #[cfg(not(feature = "pg15"))]
+        fn ExecCheckPermissions(
+            range_table: *mut pg_sys::List,
+            rteperminfos: *mut pg_sys::List,
+            ereport_on_violation: bool,
+        ) -> bool;
+    }
+    // SAFETY: by the caller; what InitPlan does (executor/execMain.c).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        ExecCheckRTPerms((*query).rtable, true);
+        #[cfg(not(feature = "pg15"))]
+        ExecCheckPermissions((*query).rtable, (*query).rteperminfos, true);
+    }
+}
+
+/// COPY to or from the client would read and write the server's own standard files here.
+///
+/// # Safety
+/// Inside a trap, with a parse tree.
+pub(super) unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
+    // SAFETY: the tag says what the node is.
+    unsafe {
+        if (*statement).type_ == pg_sys::NodeTag::T_CopyStmt
+            && (*statement.cast::<pg_sys::CopyStmt>()).filename.is_null()
+        {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                c"COPY from or to the client is not possible: the engine's sessions have no client",
+            );
+        }
+    }
+}
+
+/// Raises an ERROR the server's way.
+///
+/// # Safety
+/// Inside a trap.
+unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
+    unsafe extern "C-unwind" {
+        fn errstart(elevel: i32, domain: *const std::ffi::c_char) -> bool;
+        fn errcode(sqlerrcode: i32) -> i32;
+        fn errmsg_internal(format: *const std::ffi::c_char, ...) -> i32;
+        fn errfinish(filename: *const std::ffi::c_char, lineno: i32, funcname: *const std::ffi::c_char);
+    }
+    // SAFETY: what the macro ereport(ERROR, …) expands to.
+    unsafe {
+        errstart(pgrx::PgLogLevel::ERROR as i32, std::ptr::null());
+        errcode(sqlstate as i32);
+        errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+        errfinish(c"statement.rs".as_ptr(), 0, c"prepare".as_ptr());
+    }
+    std::process::abort()
+}
