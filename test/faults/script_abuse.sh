@@ -878,8 +878,11 @@ within 3000 'a wait for the rate: the stop is prompt'
 RUN=$(sql 'SET ROLE eve' "SELECT bench.start('w_eve', clients => 2, transactions => 5, rate => 0.001)")
 eventually 10 "$AT_WORK AND state = 'idle' AND state_change < now() - interval '0.1 s'"
 sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'" >/dev/null
-status_is "$RUN" incomplete 'a cancel while waiting for the rate'
-is "$(error_of "$RUN")" 57014 'a cancel while waiting for the rate: is the error'
+is "$(sql "SELECT pg_sleep(0.5), status FROM bench.runs WHERE run_id = $RUN")" '|running' \
+    'a cancel while waiting for the rate: as in an idle session, there is nothing to cancel'
+sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'" >/dev/null
+status_is "$RUN" incomplete 'a termination while waiting for the rate'
+is "$(error_of "$RUN")" 57P01 'a termination while waiting for the rate: is the error'
 nothing_left 'a wait for the rate'
 clock
 try 'SET ROLE eve' "SELECT bench.run('w_eve', clients => 2, secs => 0.5, rate => 0.001)"
