@@ -25,7 +25,8 @@ impl<'a> Alarm<'a> {
     /// Waits until the clock shows `until_ns`; false when the run was stopped before.
     ///
     /// # Errors
-    /// A cancel or a barrier's error; whatever was open is rolled back.
+    /// That of a termination, or of another interrupt; whatever was open is rolled back. A cancel finds
+    /// nothing to cancel.
     pub fn wait_until(&self, until_ns: i64, session: &Session) -> Result<bool, SqlError> {
         let mut is_idle = false;
         loop {
