@@ -273,7 +273,15 @@ impl Scanner<'_> {
                     return;
                 }
             } else if self.peek(1).is_ascii_digit() {
+                let exponent = self.at;
                 self.at += 1;
+                self.digits();
+                if self.peek(0) == b'$' {
+                    // Longer than a number with an exponent is a number with a word: 1e5$ is 1 and e5$.
+                    self.at = exponent;
+                }
+                self.junk();
+                return;
             }
             self.digits();
         }

@@ -177,7 +177,7 @@ fn parameters_are_found_outside_quotes_only() {
 
 #[test]
 fn variables_behind_an_identifier_are_glued() {
-    for text in ["tbl_:a", "é:a", "a$:a", "SELECT:a", "1x:a", "$1x:a", "1e5x:a", "$b:a"] {
+    for text in ["tbl_:a", "é:a", "a$:a", "SELECT:a", "1x:a", "$1x:a", "1e5x:a", "1e5$:a", "$b:a"] {
         assert_eq!(mentions(text), [("a", Glued)], "{text}");
     }
     for text in ["\"b:a\"", "u&\"b:a\""] {
