@@ -175,17 +175,18 @@ pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String,
     let given = &spec.options.variables;
     let has_default_seed = given.contains_key("default_seed");
     let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
-    let mut values = vec![
-        ("client_id".to_owned(), Value::Integer(i64::from(client))),
-        ("default_seed".to_owned(), Value::Integer(seeds.default_seed)),
-        ("random_seed".to_owned(), Value::Integer(spec.seed)),
-        (SCALE.to_owned(), Value::Integer(1)),
-    ];
+    let mut values = automatic_values(client, spec.seed, &seeds);
     if let [script] = &spec.scripts[..] {
         values.extend(fixture_values(spec, script));
     }
     values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
     (seeds, values)
+}
+
+/// The values of [`AUTOMATIC`]'s variables, in its order, for a script without a fixture.
+pub fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String, Value)> {
+    let values = [i64::from(client), seeds.default_seed, seed, 1];
+    AUTOMATIC.iter().zip(values).map(|(&name, value)| (name.to_owned(), Value::Integer(value))).collect()
 }
 
 /// What variables mean to one script of a mix, by its own fixture.

@@ -1,14 +1,14 @@
 //! bench.preview.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::script::{self, PreviewLine, Symbols, Value, Variables, client_seeds};
+use bench_core::script::{self, PreviewLine, Symbols, Variables, client_seeds};
 use pgrx::prelude::*;
 
 use super::jsonb::Jsonb;
 use super::required;
 use super::workloads::check_length;
 use crate::error::{OrRaise, raise};
-use crate::workload::value_of;
+use crate::workload::{automatic_values, value_of};
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
@@ -56,14 +56,8 @@ fn lines(
     let has_default_seed = given.contains_key("default_seed");
     let seeds = client_seeds(seed.cast_unsigned(), client + 1, client, has_default_seed);
     let mut variables = Variables::new(symbols.len());
-    let automatic = [
-        ("client_id", Value::Integer(i64::from(client))),
-        ("default_seed", Value::Integer(seeds.default_seed)),
-        ("random_seed", Value::Integer(seed)),
-        ("scale", Value::Integer(1)),
-    ];
-    for (name, value) in automatic {
-        variables.set(symbols.intern(name), value);
+    for (name, value) in automatic_values(client, seed, &seeds) {
+        variables.set(symbols.intern(&name), value);
     }
     for (name, json) in &given {
         variables.set(symbols.intern(name), value_of(json));

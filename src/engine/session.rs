@@ -137,7 +137,7 @@ impl Session {
 
     /// Prepares and executes one statement without variables.
     pub fn run(&mut self, sql: &str) -> Result<(), SqlError> {
-        let mut statement = Statement::prepare(sql, &[], Log::Errors)?;
+        let mut statement = self.prepare_text(sql, &[])?;
         let counters = CommandCounters::default();
         self.execute(&mut statement, &Variables::default(), &counters)
     }
@@ -156,12 +156,7 @@ impl Session {
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
         unsafe {
             self.command(source, counters, || {
-                let plan = statement.plan;
-                if plan.needs_snapshot {
-                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-                }
-                statement.convert_texts();
-                self.run_plan(plan, source, counters);
+                self.run_plan(statement.plan, source, counters, || statement.convert_texts());
             })
         }
     }
@@ -179,10 +174,7 @@ impl Session {
         unsafe {
             self.command(source, counters, || {
                 let plan = statement.analyse();
-                if plan.needs_snapshot {
-                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-                }
-                self.run_plan(plan, source, counters);
+                self.run_plan(plan, source, counters, || statement.convert_texts(plan));
             })
         }
     }
@@ -317,19 +309,29 @@ impl Session {
         }
     }
 
-    /// Runs a plan in the way that suits it.
+    /// Runs a plan in the way that suits it, when `convert` has put its parameters in place: as
+    /// exec_bind_message has it, under the snapshot that the planner uses.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, with parameters in place, and with an active snapshot if the
-    /// plan needs one, which is popped.
+    /// Inside a trap and a transaction.
     #[inline]
-    unsafe fn run_plan(&self, plan: Plan, source: *const c_char, counters: &CommandCounters) {
+    unsafe fn run_plan(
+        &self,
+        plan: Plan,
+        source: *const c_char,
+        counters: &CommandCounters,
+        convert: impl FnOnce(),
+    ) {
         // SAFETY: by the caller.
         unsafe {
             results::begin_query();
             if plan.plan_source.is_null() {
                 return;
             }
+            if plan.needs_snapshot {
+                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+            }
+            convert();
             if !(plan.is_plannable && self.run_directly(plan, source, counters)) {
                 if plan.needs_snapshot {
                     raw::PopActiveSnapshot();

@@ -199,21 +199,26 @@ impl Unprepared {
         }
     }
 
-    /// Analyses the statement and converts its parameters, all of it in the current memory context.
+    /// Analyses the statement in the current memory context.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, after [`Self::bind`]. The plan is good until that context
-    /// is reset.
+    /// Inside a trap and a transaction. The plan is good until that context is reset.
     pub(super) unsafe fn analyse(&self) -> Plan {
         let mut prepared = Prepared::default();
-        // SAFETY: by the caller; the list has as many parameters as there are texts, which
-        // `analyse` makes sure of. The conversions are exec_bind_message's.
+        // SAFETY: by the caller.
+        unsafe { analyse(self.source.as_ptr(), self.texts.len(), false, &mut prepared) };
+        prepared.plan
+    }
+
+    /// Converts what [`Self::bind`] has set aside, as exec_bind_message does.
+    ///
+    /// # Safety
+    /// Inside a trap and a transaction, with the plan that [`Self::analyse`] has just made; the values
+    /// live in the current memory context.
+    pub(super) unsafe fn convert_texts(&self, plan: Plan) {
+        // SAFETY: by the caller; the list has as many parameters as there are texts, which `analyse`
+        // has made sure of.
         unsafe {
-            analyse(self.source.as_ptr(), self.texts.len(), false, &mut prepared);
-            let plan = prepared.plan;
-            if plan.needs_snapshot && !self.texts.is_empty() {
-                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-            }
             for (index, text) in self.texts.iter().enumerate() {
                 let param = (*plan.params).params.as_mut_ptr().add(index);
                 (*param).isnull = text.is_none();
@@ -224,10 +229,6 @@ impl Unprepared {
                     (*param).value = raw::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
                 }
             }
-            if plan.needs_snapshot && !self.texts.is_empty() {
-                raw::PopActiveSnapshot();
-            }
-            plan
         }
     }
 }

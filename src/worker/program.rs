@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{
     Action, Capture, Command, Flow, Parameterized, Prng, Script, Sql, Symbols, Value, VariableId, Variables,
-    is_variable_name,
+    is_variable_name, with_caret,
 };
 use bench_core::spec::QueryMode;
 
@@ -31,7 +31,7 @@ pub struct Program {
     /// Its place among the scripts of the run.
     index: usize,
     /// Its first command's place among the commands of the run.
-    pub first_command: usize,
+    first_command: usize,
     steps: Vec<Step>,
     /// Variables that mean something else to this script than to others of the mix.
     own: Vec<(VariableId, Value)>,
@@ -350,11 +350,8 @@ fn point_at(text: &str, error: SqlError) -> SqlError {
     let Some(at) = error.position.checked_sub(1) else { return error };
     // One past the last character is a place too.
     let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(at as usize);
-    let Some((before, after)) = at.map(|at| text.split_at(at)) else { return error };
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let end = after.find('\n').map_or(text.len(), |newline| before.len() + newline);
-    let padding: String = before[start..].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    let mut detail = format!("{}\n{padding}^", &text[start..end]);
+    let Some(at) = at else { return error };
+    let mut detail = with_caret(text, at);
     if let Some(more) = &error.detail {
         detail += "\n";
         detail += more;

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 pub use expression::Expression;
 pub use meta::Sleep;
+pub use position::with_caret;
 pub use preview::{PreviewLine, preview};
 pub use prng::{ClientSeeds, Prng, client_seeds};
 pub use sql::{Capture, Parameterized, Sql};

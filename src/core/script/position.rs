@@ -14,18 +14,14 @@ impl Source<'_> {
     /// line and column (in characters, from 1), and shows the line with a caret below the place.
     pub fn error(&self, offset: usize, sqlstate: &str, message: impl Into<String>) -> UserError {
         let offset = self.text.floor_char_boundary(offset);
-        let (before, after) = self.text.split_at(offset);
+        let before = &self.text[..offset];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = after.find('\n').map_or(self.text.len(), |newline| offset + newline);
-        let line = self.text[line_start..line_end].trim_end();
-        let left_of_caret = &before[line_start..];
-        // Tabs stay tabs, so that the caret stands below its character however wide they are shown.
-        let padding: String = left_of_caret.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let column = before[line_start..].chars().count() + 1;
         UserError::new(sqlstate, message).detail(format!(
-            "script \"{}\", line {}, column {}:\n{line}\n{padding}^",
+            "script \"{}\", line {}, column {column}:\n{}",
             self.name,
             LineCounter::new(self.text).line_of(offset),
-            left_of_caret.chars().count() + 1,
+            with_caret(self.text, offset),
         ))
     }
 }
@@ -63,6 +59,17 @@ impl<'a> LineCounter<'a> {
         self.at = self.at.max(offset);
         self.line
     }
+}
+
+/// The line of a text that holds the byte at `offset`, and below it a caret under that byte's character. The text's end
+/// is a place too; what is past it counts as it.
+pub fn with_caret(text: &str, offset: usize) -> String {
+    let (before, after) = text.split_at(text.floor_char_boundary(offset));
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = after.find('\n').map_or(text.len(), |newline| before.len() + newline);
+    // Tabs stay tabs, so that the caret stands below its character however wide they are shown.
+    let padding: String = before[line_start..].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    format!("{}\n{padding}^", text[line_start..line_end].trim_end())
 }
 
 #[cfg(test)]
