@@ -24,6 +24,11 @@ pub fn quote_identifier(name: &str) -> String {
     pgrx::spi::quote_identifier(name)
 }
 
+/// A text as a literal.
+pub fn quote_literal(text: &str) -> String {
+    pgrx::spi::quote_literal(text)
+}
+
 /// The search_path that a new session of this role begins with: the caller's SET does not count.
 pub fn initial_search_path() -> Result<String, UserError> {
     let sql = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'";

@@ -235,17 +235,30 @@ fn check_usage(fixture: &FixtureSpec) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 42501 when only another role's is there and this role may not use it.
-pub fn find_fixture(name: &str, settings: &[(String, String)]) -> Result<FixtureSpec, UserError> {
-    if let Some(found) = fixture::usable(name)? {
-        check_usage(&found)?;
-        return Ok(found);
+pub fn find_fixture(
+    name: &str,
+    settings: &[(String, String)],
+    clients: u32,
+) -> Result<FixtureSpec, UserError> {
+    let found = fixture::usable(name)?;
+    if let Some(found) = &found {
+        check_usage(found)?;
     }
-    if let Some(found) = fixture::made_by_pgbench(name, settings)? {
+    if fixture::is_per_client(name) {
+        if let Some(load) = fixture::load_for_clients(name, found.as_ref(), clients)? {
+            crate::api::fixtures::load(name, &load.options, Some(load.rows), None)?;
+        } else if let Some(found) = found {
+            return Ok(found);
+        }
+    } else if let Some(found) = found {
         return Ok(found);
+    } else if let Some(found) = fixture::made_by_pgbench(name, settings)? {
+        return Ok(found);
+    } else {
+        let rows = fixture::known(name)?.default_rows();
+        pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
+        crate::api::fixtures::load(name, &Default::default(), None, None)?;
     }
-    let rows = fixture::builtin(name)?.default_rows;
-    pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
-    crate::api::fixtures::load(name, &Default::default(), None, None)?;
     fixture::usable(name)?.ok_or_else(|| {
         UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,

@@ -1,24 +1,20 @@
 //! bench.load and bench.unload.
 
-use std::time::{Duration, Instant};
-
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::{Map, Value};
 
 use super::jsonb::Jsonb;
+use super::load_progress::Reporter;
 use super::required;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::{LoadSpec, not_yours};
-use crate::shm::{RunState, Segment, Shape, TotalsOf};
+use crate::shm::{Segment, Shape};
 use crate::worker::caller::Errand;
 use crate::worker::load_leader;
 use crate::worker::{crew, horizon};
-
-/// How often a load reports its progress.
-const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// More jobs than this would only wait for each other in the same table.
 const MAX_JOBS: i32 = 256;
@@ -36,7 +32,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
     .or_raise()
 }
 
-/// Loads a fixture with workers and waits for them; the number of rows.
+/// Loads a fixture with workers and waits for them; the number of rows written.
 pub fn load(
     fixture: &str,
     options: &Map<String, Value>,
@@ -46,8 +42,10 @@ pub fn load(
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
     super::checks::check_server()?;
     super::checks::check_role()?;
-    let spec = LoadSpec { jobs: choose_jobs(jobs, spec.rows)?, ..spec };
+    spec.check_privileges()?;
+    let spec = LoadSpec { jobs: choose_jobs(jobs, spec.counted_ids())?, ..spec };
     if let Some(existing) = spec.replaced()? {
+        catalog::check_unused(&spec.name, &existing.tables)?;
         super::checks::check_own_locks(
             &catalog::with_partitions(&existing.tables)?,
             pg_sys::AccessExclusiveLock as i32,
@@ -72,33 +70,17 @@ pub fn load(
     segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
     let errand = Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     errand.tie();
-    let began = Instant::now();
-    let mut reported = began;
+    let mut reporter = Reporter::new(&spec.name);
     let result = errand.wait(release.is_ok(), |segment| {
-        if reported.elapsed() >= REPORT_EVERY && segment.header().state() == RunState::Running {
-            reported = Instant::now();
-            report(segment, spec.rows, began.elapsed().as_secs_f64());
-        }
+        reporter.report(segment);
         false
     });
+    let written = load_leader::rows_written(&errand.segment).cast_signed();
     errand.leave();
-    result.map(|()| spec.rows)
-}
-
-fn report(segment: &Segment, rows: i64, elapsed: f64) {
-    let done: u64 =
-        segment.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum();
-    let rate = done as f64 / elapsed;
-    if done.cast_signed() >= rows {
-        pgrx::notice!("{done} of {rows} rows (100%), building indexes, elapsed {elapsed:.1} s");
-    } else if done > 0 {
-        let share = done as f64 / rows as f64;
-        let left = elapsed / share - elapsed;
-        pgrx::notice!(
-            "{done} of {rows} rows ({:.0}%), {rate:.0} rows/s, elapsed {elapsed:.1} s, remaining {left:.1} s",
-            share * 100.0
-        );
-    }
+    result?;
+    super::load_progress::closing_report(&spec)?;
+    warn_of_invisible_pages(&spec)?;
+    Ok(written)
 }
 
 /// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.
@@ -118,6 +100,40 @@ fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
     }
 }
 
+/// Says who keeps VACUUM from marking pages as all-visible, where some are not.
+fn warn_of_invisible_pages(spec: &LoadSpec) -> Result<(), UserError> {
+    let Some(loaded) = spec.replaced()? else { return Ok(()) };
+    let pages = catalog::fetch::<Vec<i64>>(
+        "SELECT ARRAY[pg_catalog.sum(relpages - relallvisible), pg_catalog.sum(relpages)]::pg_catalog.int8[] FROM pg_catalog.pg_class \
+         WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        &[catalog::with_partitions(&loaded.tables)?.into()],
+    )?;
+    let Some(&[invisible, all]) = pages.as_deref() else { return Ok(()) };
+    if invisible <= 0 {
+        return Ok(());
+    }
+    let holder = catalog::as_owner(|| {
+        catalog::fetch::<String>(
+            "SELECT holder FROM ( \
+                 SELECT 'the session with pid ' || pid AS holder, backend_xmin AS xmin FROM pg_catalog.pg_stat_activity \
+                 WHERE backend_xmin IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
+                 UNION ALL \
+                 SELECT 'prepared transaction ' || pg_catalog.quote_literal(gid), transaction FROM pg_catalog.pg_prepared_xacts \
+                 WHERE database = pg_catalog.current_database() \
+                 UNION ALL \
+                 SELECT 'replication slot ' || slot_name, xmin FROM pg_catalog.pg_replication_slots WHERE xmin IS NOT NULL \
+             ) AS holders ORDER BY pg_catalog.age(xmin) DESC, holder LIMIT 1",
+            &[],
+        )
+    })?;
+    let holder = holder.unwrap_or_else(|| "a transaction that has ended since".to_owned());
+    warn(
+        format!("{invisible} of {all} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon", spec.name),
+        format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
+    );
+    Ok(())
+}
+
 /// Drops a fixture's tables. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn unload(fixture: Option<String>) {
@@ -126,17 +142,18 @@ fn unload(fixture: Option<String>) {
 
 fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     let name = required("fixture", fixture)?;
-    crate::fixture::builtin(&name)?;
     let role = catalog::current_role();
     let mut loaded = catalog::fixtures(&name)?;
     // One's own first, and of these one whose tables are still there.
     loaded.sort_by_key(|f| (f.owner != role, f.missing > 0));
     let Some(fixture) = loaded.into_iter().next() else {
+        crate::fixture::known(&name)?;
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };
     if !catalog::acts_for(&fixture.owner)? {
         return Err(not_yours(&name, &fixture.owner));
     }
+    catalog::check_unused(&name, &fixture.tables)?;
     // As the caller, who owns the tables or acts for their owner.
     catalog::drop_tables(&fixture.tables)?;
     catalog::delete_fixture(&fixture.schema, &name)

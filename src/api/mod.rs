@@ -2,7 +2,9 @@
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
 pub mod checks;
+mod definitions;
 pub mod fixtures;
+mod load_progress;
 mod jsonb;
 mod preview;
 mod progress;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::*;
 use bench_core::spec::RunSpec;
 use pgrx::prelude::*;
 
-use super::runs::is_under_way;
 use crate::engine::unserved;
 use crate::error::warn;
 use crate::shm::{RunState, Segment};
+use crate::worker::is_under_way;
 
 /// How often bench.run reports its progress, at most.
 const REPORT_EVERY_SECS: f64 = 5.0;

@@ -15,9 +15,9 @@ use super::required;
 use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
-use crate::shm::{RunState, Segment, Shape, StopReason, ring_for};
+use crate::shm::{Segment, Shape, StopReason, ring_for};
 use crate::worker::caller::{Errand, Watch};
-use crate::worker::{ask_to_stop, coordinator, crew, horizon, is_backend};
+use crate::worker::{ask_to_stop, coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
 use crate::{settings, workload};
 
 /// How long bench.stop waits for the run to have ended.
@@ -118,7 +118,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     crew::check_slots(u64::from(options.clients) + 1)?;
     let fixtures = fixture_names
         .iter()
-        .map(|name| workload::find_fixture(name, &options.settings))
+        .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_names(&fixtures, &options.settings)?;
@@ -144,13 +144,6 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         horizon_held: false,
     };
     Ok((spec, checked.commands))
-}
-
-fn random_seed() -> i64 {
-    let mut bytes = [0; 8];
-    // SAFETY: a valid buffer of that length.
-    let drawn = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
-    if drawn { i64::from_ne_bytes(bytes) } else { crate::worker::now_ns() }
 }
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
@@ -185,11 +178,6 @@ fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, User
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
     // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
     Errand::start(segment, coordinator::KIND, spec.database_oid, 0, spec.options.clients)
-}
-
-fn my_pid() -> i32 {
-    // SAFETY: this process's own pid.
-    unsafe { pg_sys::MyProcPid }
 }
 
 fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
@@ -278,12 +266,6 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         segment.detach();
     }
     super::results::status(run_id)
-}
-
-/// Whether a run's coordinator is alive and has not finished.
-pub fn is_under_way(segment: &Segment) -> bool {
-    let header = segment.header();
-    header.state() != RunState::Finished && is_backend(header.coordinator_pid.load(Acquire))
 }
 
 /// Ends a run. See the COMMENT ON.

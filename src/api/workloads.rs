@@ -39,7 +39,7 @@ fn create(
     check_length([script.as_str()])?;
     parse(&name, &script, &mut Symbols::new())?;
     if let Some(fixture) = &fixture {
-        fixture::builtin(fixture)?;
+        fixture::known(fixture)?;
     }
     let mut owner = catalog::current_role();
     if let Some(old) = catalog::workload(&name)? {

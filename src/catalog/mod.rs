@@ -5,6 +5,9 @@
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
 //! qualified, and the search_path is pg_catalog.
 
+mod definitions;
+mod in_use;
+mod loads;
 mod ownership;
 pub mod recorder;
 mod totals;
@@ -19,6 +22,9 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 
 use crate::error::{from_caught, internal};
 
+pub use definitions::*;
+pub use in_use::check_unused;
+pub use loads::*;
 pub use ownership::*;
 
 /// A row of bench.workloads.
@@ -36,6 +42,8 @@ pub struct Fixture {
     pub schema: String,
     pub owner: String,
     pub rows: i64,
+    /// As given to bench.load.
+    pub options: serde_json::Value,
     /// Tables that still exist.
     pub tables: Vec<pg_sys::Oid>,
     /// Tables that were dropped behind the extension's back.
@@ -283,7 +291,7 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
         read(|client| {
             let table = client.select(
-                "SELECT f.schema, f.owner, f.rows, \
+                "SELECT f.schema, f.owner, f.rows, f.options, \
                         ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
                               JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
                         (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
@@ -299,8 +307,9 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
                     schema: row.get::<String>(1)?.unwrap_or_default(),
                     owner: row.get::<String>(2)?.unwrap_or_default(),
                     rows: row.get::<i64>(3)?.unwrap_or_default(),
-                    tables: row.get::<Vec<pg_sys::Oid>>(4)?.unwrap_or_default(),
-                    missing: row.get::<i64>(5)?.unwrap_or_default(),
+                    options: row.get::<pgrx::JsonB>(4)?.map_or(serde_json::Value::Null, |json| json.0),
+                    tables: row.get::<Vec<pg_sys::Oid>>(5)?.unwrap_or_default(),
+                    missing: row.get::<i64>(6)?.unwrap_or_default(),
                 });
             }
             Ok(fixtures)
@@ -308,25 +317,46 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     })
 }
 
+/// What was measured of a load.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadFigures {
+    /// Rows written.
+    pub rows: i64,
+    /// Seconds spent on writing the rows.
+    pub load_secs: f64,
+    /// Seconds spent on indexes after, or before, the load.
+    pub index_secs: f64,
+    /// Seconds spent on VACUUM and ANALYZE.
+    pub vacuum_secs: f64,
+    /// Levels of the largest primary key's B-tree.
+    pub index_levels: Option<i32>,
+    /// Between that key's values and where they are in the table.
+    pub key_correlation: Option<f32>,
+}
+
 /// Registers a fixture that has just been loaded, over an older one in the same place.
 pub fn put_fixture(
     fixture: &crate::fixture::LoadSpec,
     tables: &[pg_sys::Oid],
-    load_secs: f64,
+    figures: &LoadFigures,
 ) -> Result<(), UserError> {
     let all = with_partitions(tables)?;
     as_owner(|| {
         run(
             "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
-                                         rows_per_sec, table_bytes, index_bytes) \
+                                         rows_per_sec, table_bytes, index_bytes, rows_query, index_secs, vacuum_secs, \
+                                         index_levels, key_correlation) \
              SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
-                    $7, CASE WHEN $5 > 0 THEN $5 / $7 END, \
+                    $7, CASE WHEN $9 > 0 THEN $9 / $7 END, \
                     (SELECT pg_catalog.sum(pg_catalog.pg_table_size(t)) FROM pg_catalog.unnest($8) AS t), \
-                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($8) AS t) \
+                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($8) AS t), \
+                    $10, $11, $12, $13, $14 \
              ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
                  rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
                  load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
-                 table_bytes = EXCLUDED.table_bytes, index_bytes = EXCLUDED.index_bytes",
+                 table_bytes = EXCLUDED.table_bytes, index_bytes = EXCLUDED.index_bytes, \
+                 rows_query = EXCLUDED.rows_query, index_secs = EXCLUDED.index_secs, vacuum_secs = EXCLUDED.vacuum_secs, \
+                 index_levels = EXCLUDED.index_levels, key_correlation = EXCLUDED.key_correlation",
             &[
                 fixture.name.as_str().into(),
                 fixture.schema.as_str().into(),
@@ -334,8 +364,14 @@ pub fn put_fixture(
                 tables.to_vec().into(),
                 fixture.rows.into(),
                 pgrx::JsonB(fixture.options.clone()).into(),
-                load_secs.into(),
+                figures.load_secs.into(),
                 all.into(),
+                figures.rows.into(),
+                fixture.fills.iter().find(|fill| fill.counts).map(|fill| fill.query.as_str()).into(),
+                figures.index_secs.into(),
+                figures.vacuum_secs.into(),
+                figures.index_levels.into(),
+                figures.key_correlation.into(),
             ],
         )
         .map(drop)

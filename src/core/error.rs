@@ -29,6 +29,7 @@ pub mod sqlstate {
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_table
+    pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// wrong_object_type
     pub const WRONG_OBJECT_TYPE: &str = "42809";

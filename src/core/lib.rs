@@ -2,6 +2,7 @@
 //! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
 
 pub mod error;
+pub mod rows;
 pub mod schedule;
 pub mod script;
 pub mod spec;

@@ -1,6 +1,7 @@
 //! Running a compiled script inside a backend: plans, transactions, errors.
 
 mod analysis;
+mod bulk;
 mod lists;
 mod raw;
 mod results;
@@ -10,6 +11,7 @@ mod statement;
 mod trap;
 pub mod unserved;
 
+pub use bulk::Rows;
 pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};

@@ -8,9 +8,10 @@
 use std::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{
-    CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, DestReceiver, ErrorData, List,
-    MemoryContext, Oid, ParamListInfo, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment,
-    RawStmt, ResourceOwner, ScanDirection, Snapshot,
+    BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum, DestReceiver,
+    EState, ErrorData, FunctionCallInfo, HeapTuple, List, MemoryContext, Oid, ParamListInfo, PlannedStmt,
+    Portal, QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt, Relation, ResourceOwner,
+    ResultRelInfo, ScanDirection, Snapshot, TupleDesc, TupleTableSlot, TupleTableSlotOps,
 };
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
@@ -31,6 +32,8 @@ unsafe extern "C-unwind" {
     pub static mut PqCommMethods: *const PQcommMethods;
 
     // transactions
+    pub static mut XactLastCommitEnd: u64;
+    pub fn XLogFlush(upto: u64);
     pub fn SetCurrentStatementStartTimestamp();
     pub fn StartTransactionCommand();
     pub fn CommitTransactionCommand();
@@ -105,7 +108,7 @@ unsafe extern "C-unwind" {
         text: *mut c_char,
         typ_io_param: Oid,
         typmod: i32,
-    ) -> pgrx::pg_sys::Datum;
+    ) -> Datum;
 
     // execution
     pub fn CreateQueryDesc(
@@ -160,6 +163,54 @@ unsafe extern "C-unwind" {
     pub fn CreateDestReceiver(dest: CommandDest::Type) -> *mut DestReceiver;
     pub fn SetRemoteDestReceiverParams(dest: *mut DestReceiver, portal: Portal);
 
+    // bulk loading
+    pub fn makeRangeVar(schema: *mut c_char, relation: *mut c_char, location: c_int) -> *mut RangeVar;
+    pub fn table_openrv(relation: *const RangeVar, lock_mode: c_int) -> Relation;
+    pub fn table_close(relation: Relation, lock_mode: c_int);
+    pub fn get_atttype(relation: Oid, attribute: i16) -> Oid;
+    pub fn CreateTupleDescCopyConstr(desc: TupleDesc) -> TupleDesc;
+    pub fn table_slot_callbacks(relation: Relation) -> *const TupleTableSlotOps;
+    pub fn MakeSingleTupleTableSlot(desc: TupleDesc, ops: *const TupleTableSlotOps) -> *mut TupleTableSlot;
+    pub fn ExecForceStoreHeapTuple(tuple: HeapTuple, slot: *mut TupleTableSlot, should_free: bool);
+    pub fn ExecFetchSlotHeapTuple(
+        slot: *mut TupleTableSlot,
+        materialize: bool,
+        should_free: *mut bool,
+    ) -> HeapTuple;
+    pub fn GetBulkInsertState() -> BulkInsertState;
+    pub fn FreeBulkInsertState(state: BulkInsertState);
+    pub fn GetCurrentCommandId(used: bool) -> u32;
+    pub fn GetCurrentTransactionStartTimestamp() -> i64;
+    pub fn DirectFunctionCall1Coll(
+        function: unsafe extern "C-unwind" fn(FunctionCallInfo) -> Datum,
+        collation: Oid,
+        argument: Datum,
+    ) -> Datum;
+    pub fn timestamptz_timestamp(call: FunctionCallInfo) -> Datum;
+    pub fn timestamptz_out(call: FunctionCallInfo) -> Datum;
+    pub fn CreateExecutorState() -> *mut EState;
+    pub fn FreeExecutorState(estate: *mut EState);
+    pub fn InitResultRelInfo(
+        info: *mut ResultRelInfo,
+        relation: Relation,
+        range_table_index: u32,
+        partition_root: *mut ResultRelInfo,
+        instrument_options: c_int,
+    );
+    pub fn ExecOpenIndices(info: *mut ResultRelInfo, speculative: bool);
+    pub fn ExecCloseIndices(info: *mut ResultRelInfo);
+    pub fn ExecConstraints(info: *mut ResultRelInfo, slot: *mut TupleTableSlot, estate: *mut EState);
+    pub fn ExecInsertIndexTuples(
+        info: *mut ResultRelInfo,
+        slot: *mut TupleTableSlot,
+        estate: *mut EState,
+        update: bool,
+        no_duplicate_error: bool,
+        speculative_conflict: *mut bool,
+        arbiter_indexes: *mut List,
+        #[cfg(not(feature = "pg15"))] only_summarizing: bool,
+    ) -> *mut List;
+
     pub fn pg_client_to_server(text: *const c_char, length: c_int) -> *mut c_char;
 
     // interrupts and timeouts
@@ -192,6 +243,15 @@ unsafe extern "C-unwind" {
     pub fn jit_reset_after_error();
 
     // memory
+    pub fn palloc(size: usize) -> *mut c_void;
+    pub fn palloc0(size: usize) -> *mut c_void;
+    pub fn AllocSetContextCreateInternal(
+        parent: MemoryContext,
+        name: *const c_char,
+        min_context_size: usize,
+        init_block_size: usize,
+        max_block_size: usize,
+    ) -> MemoryContext;
     pub fn MemoryContextReset(context: MemoryContext);
 }
 

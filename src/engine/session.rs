@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering::Relaxed;
 
-use bench_core::script::{VariableId, Variables};
+use bench_core::script::Variables;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
@@ -14,14 +14,14 @@ use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
 use super::scans::index_scans;
 use super::statement::{Statement, Unprepared};
-use super::trap::{Log, SqlError, trap};
+use super::trap::{SqlError, trap};
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
 pub struct Session {
     receivers: ReceiverFactory,
     /// What MessageContext is to a client's backend: emptied before each command.
-    message_context: pg_sys::MemoryContext,
+    pub(super) message_context: pg_sys::MemoryContext,
 }
 
 impl Session {
@@ -119,6 +119,12 @@ impl Session {
         }
     }
 
+    /// Writes out the WAL of the last commit, which may have been an asynchronous one.
+    pub fn flush_wal(&self) -> Result<(), SqlError> {
+        // SAFETY: nothing to drop; the position is this backend's own.
+        unsafe { trap(|| raw::XLogFlush(raw::XactLastCommitEnd)) }
+    }
+
     /// Shows in pg_stat_activity that the session waits for its next command.
     pub fn report_idle(&self) {
         let state = if self.in_block() {
@@ -128,18 +134,6 @@ impl Session {
         };
         // SAFETY: writes this backend's own status entry.
         unsafe { pg_sys::pgstat_report_activity(state, std::ptr::null()) }
-    }
-
-    /// Prepares a statement of this session: `$1` is `parameters[0]`.
-    pub fn prepare_text(&self, sql: &str, parameters: &[VariableId]) -> Result<Statement, SqlError> {
-        Statement::prepare(sql, parameters, Log::Errors)
-    }
-
-    /// Prepares and executes one statement without variables.
-    pub fn run(&mut self, sql: &str) -> Result<(), SqlError> {
-        let mut statement = self.prepare_text(sql, &[])?;
-        let counters = CommandCounters::default();
-        self.execute(&mut statement, &Variables::default(), &counters)
     }
 
     /// Executes a prepared statement: outside a block a transaction of its own, inside one a part
@@ -192,7 +186,7 @@ impl Session {
     /// # Safety
     /// As for [`trap`]; `source` stays valid throughout.
     #[inline]
-    unsafe fn command(
+    pub(super) unsafe fn command(
         &self,
         source: *const c_char,
         counters: &CommandCounters,
@@ -251,7 +245,7 @@ impl Session {
     /// # Safety
     /// Inside a trap.
     #[inline]
-    unsafe fn begin(&self, source: *const c_char) {
+    pub(super) unsafe fn begin(&self, source: *const c_char) {
         // SAFETY: the calls and their order are those of exec_bind_message, exec_execute_message
         // and exec_simple_query (tcop/postgres.c); an ERROR leaves through the trap, which rolls
         // everything back.
@@ -297,7 +291,7 @@ impl Session {
     /// # Safety
     /// Inside a trap.
     #[inline]
-    unsafe fn end(&self, counters: &CommandCounters) {
+    pub(super) unsafe fn end(&self, counters: &CommandCounters) {
         // SAFETY: as in `begin`.
         unsafe {
             self.finish_command();

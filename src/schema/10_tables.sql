@@ -42,6 +42,11 @@ CREATE TABLE bench.fixtures (
     rows_per_sec double precision,
     table_bytes  bigint,
     index_bytes  bigint,
+    index_levels int,
+    key_correlation real,
+    index_secs   double precision,
+    vacuum_secs  double precision,
+    rows_query   text,
     PRIMARY KEY (schema, name)
 );
 COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: tables that workloads work on. Written by bench.load and bench.unload.';
@@ -56,6 +61,34 @@ COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent on writing the rows
 COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second, without what came after them';
 COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included';
 COMMENT ON COLUMN bench.fixtures.index_bytes IS 'Bytes of the indexes after the load';
+COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, its root and its leaves among them: one more than level of pageinspect''s bt_metap';
+COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation of that key''s values with their place in the table, as in pg_stats: several jobs write side by side';
+COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent on indexes';
+COMMENT ON COLUMN bench.fixtures.vacuum_secs IS 'Seconds spent on VACUUM and ANALYZE';
+COMMENT ON COLUMN bench.fixtures.rows_query IS 'The SELECT that defines the rows of the ids $1 to $2';
+
+CREATE TABLE bench.custom_fixtures (
+    name       text PRIMARY KEY,
+    owner      text NOT NULL,
+    ddl        text NOT NULL,
+    rows_query text NOT NULL,
+    after_ddl  text,
+    rows       bigint NOT NULL
+);
+COMMENT ON TABLE bench.custom_fixtures IS 'Fixtures that users have defined; read bench.fixture_definitions. Written by bench.create_fixture and bench.drop_fixture.';
+
+CREATE SEQUENCE bench.load_id_seq;
+COMMENT ON SEQUENCE bench.load_id_seq IS 'Ids of loads';
+
+CREATE TABLE bench.load_log (
+    load_id    bigint PRIMARY KEY,
+    fixture    text NOT NULL,
+    schema     text NOT NULL,
+    role       text NOT NULL,
+    segment    bigint NOT NULL,
+    UNIQUE (schema, fixture)
+);
+COMMENT ON TABLE bench.load_log IS 'Loads under way, each with a schema bench_loading_ and its id that its tables are made in; read bench.progress. What a crash has left here, and of such schemas, is removed by the next load.';
 
 -- No foreign keys between the tables of results: only the recorder writes them, and a parallel
 -- restore of an extension's tables does not know their order.
@@ -246,6 +279,7 @@ GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_sam
 -- Results, the users' own workloads and fixtures, and the sequence go into dumps.
 SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
 SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.custom_fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');

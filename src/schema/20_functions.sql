@@ -3,7 +3,21 @@
 CREATE FUNCTION bench.load(fixture text, rows bigint DEFAULT NULL, jobs int DEFAULT NULL, options jsonb DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_sql_wrapper';
 COMMENT ON FUNCTION bench.load IS
-'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace; of tpcb, whose tables are those of pgbench -i: scale (100000 rows each, the accounts), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was.';
+'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after the load, or before it); of pk: info (md5, short or now) and crt_time (timestamp or timestamptz); of wide_multi: tables, one for each client; of tpcb, whose tables are those of pgbench -i: scale (100000 rows each, the accounts), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was. The rows are frozen from the start, as after COPY with FREEZE: transactions that are older than the load see them as well.';
+
+CREATE FUNCTION bench.create_fixture(name text, ddl text, rows_query text, after_ddl text DEFAULT NULL, rows bigint DEFAULT 1000000)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_fixture_wrapper';
+COMMENT ON FUNCTION bench.create_fixture IS
+'Defines a fixture, in place of the owner''s own older one. ddl makes its tables, one of them called as the fixture, without a schema; rows_query is a SELECT of that table''s rows with the ids $1 to $2; after_ddl comes after the rows, for indexes; rows is how many ids bench.load takes when it is not told. Built-in fixtures cannot be replaced.';
+
+CREATE FUNCTION bench.drop_fixture(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_fixture_wrapper';
+COMMENT ON FUNCTION bench.drop_fixture IS 'Removes a definition that bench.create_fixture has made; bench.unload drops the tables.';
+
+CREATE FUNCTION bench.builtin_fixtures()
+    RETURNS TABLE (name text, ddl text, rows_query text, after_ddl text, rows bigint)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'builtin_fixtures_wrapper';
+COMMENT ON FUNCTION bench.builtin_fixtures IS 'What the built-in fixtures are made of; read bench.fixture_definitions.';
 
 CREATE FUNCTION bench.unload(fixture text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unload_wrapper';
@@ -88,11 +102,17 @@ CREATE FUNCTION bench.run_progress(segment bigint, run_id bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_progress_wrapper';
 COMMENT ON FUNCTION bench.run_progress IS 'Where a run under way stands; read bench.progress.';
 
+CREATE FUNCTION bench.load_progress(segment bigint, load_id bigint)
+    RETURNS TABLE (phase text, elapsed double precision, remaining double precision, rows bigint, rows_per_sec double precision,
+                   loaders int)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_progress_wrapper';
+COMMENT ON FUNCTION bench.load_progress IS 'Where a load under way stands; read bench.progress.';
+
 CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
     RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';
 COMMENT ON FUNCTION bench.percentile IS
 'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. NULL when the run has no histogram.';
 
 REVOKE ALL ON FUNCTION
-    bench.load, bench.unload, bench.create_workload, bench.drop_workload, bench.run, bench.start
+    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start
     FROM PUBLIC;

@@ -165,18 +165,42 @@ COMMENT ON COLUMN bench.summary.lag_max_ms IS 'Greatest delay of a start in mill
 COMMENT ON COLUMN bench.summary.backlog IS 'Transactions due before the end that were neither started nor skipped: how far the run fell behind its rate';
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
-SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients
+SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
+       NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec
 FROM bench.run_log r, LATERAL bench.run_progress(r.segment, r.run_id) p
-WHERE r.status IN ('starting', 'running') AND bench.is_visible(r.role);
-COMMENT ON VIEW bench.progress IS 'Runs under way';
-COMMENT ON COLUMN bench.progress.run_id IS 'The run';
-COMMENT ON COLUMN bench.progress.phase IS 'starting, ramp, warm-up, measurement, drain';
-COMMENT ON COLUMN bench.progress.elapsed IS 'Seconds since the phase began';
-COMMENT ON COLUMN bench.progress.remaining IS 'Seconds until the measuring ends; NULL for a run of so many transactions';
+WHERE r.status IN ('starting', 'running') AND bench.is_visible(r.role)
+UNION ALL
+SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec
+FROM bench.load_log l, LATERAL bench.load_progress(l.segment, l.load_id) p
+WHERE bench.is_visible(l.role);
+COMMENT ON VIEW bench.progress IS 'Runs and loads under way';
+COMMENT ON COLUMN bench.progress.run_id IS 'The run; NULL for a load';
+COMMENT ON COLUMN bench.progress.phase IS 'Of a run: starting, ramp, warm-up, measurement, drain; of a load: starting, loading rows, building indexes, vacuuming';
+COMMENT ON COLUMN bench.progress.elapsed IS 'Seconds since the phase of a run, or a load, began';
+COMMENT ON COLUMN bench.progress.remaining IS 'Seconds until the measuring ends, or until the rows are loaded; NULL where that cannot be told, as for a run of so many transactions';
 COMMENT ON COLUMN bench.progress.tps IS 'Transactions per second of the last sample';
 COMMENT ON COLUMN bench.progress.latency_avg_ms IS 'Mean latency of the last sample in milliseconds';
 COMMENT ON COLUMN bench.progress.transactions IS 'Measured transactions so far';
-COMMENT ON COLUMN bench.progress.clients IS 'Clients at work';
+COMMENT ON COLUMN bench.progress.clients IS 'Clients, or loaders, at work';
+COMMENT ON COLUMN bench.progress.fixture IS 'The fixture that is being loaded';
+COMMENT ON COLUMN bench.progress.rows IS 'Rows loaded so far';
+COMMENT ON COLUMN bench.progress.rows_per_sec IS 'Rows loaded per second so far';
+
+CREATE VIEW bench.fixture_definitions AS
+SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,
+       ddl, rows_query, after_ddl, rows, true AS builtin
+FROM bench.builtin_fixtures()
+UNION ALL
+SELECT name, owner, ddl, rows_query, after_ddl, rows, false
+FROM bench.custom_fixtures;
+COMMENT ON VIEW bench.fixture_definitions IS 'Fixtures that bench.load can load';
+COMMENT ON COLUMN bench.fixture_definitions.name IS 'What bench.load is given';
+COMMENT ON COLUMN bench.fixture_definitions.owner IS 'Name of the role that may replace and drop it, with its members and superusers';
+COMMENT ON COLUMN bench.fixture_definitions.ddl IS 'Makes its tables; of a built-in one without options';
+COMMENT ON COLUMN bench.fixture_definitions.rows_query IS 'The SELECT that defines the rows with the ids $1 to $2';
+COMMENT ON COLUMN bench.fixture_definitions.after_ddl IS 'What comes after the rows: indexes';
+COMMENT ON COLUMN bench.fixture_definitions.rows IS 'How many ids, unless bench.load is told';
+COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
 SELECT a.run_id, a.counter, a.harness, a.server, a.harness - a.server AS difference,
@@ -215,4 +239,4 @@ END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
 
-GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits TO PUBLIC;
+GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.fixture_definitions TO PUBLIC;

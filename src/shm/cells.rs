@@ -122,6 +122,7 @@ pub struct Header {
     pub untracked: AtomicU32,
     pub timeline: SharedTimeline,
     pub progress: Progress,
+    pub load: LoadProgress,
     /// A `UserError` as JSON, when the run as a whole failed.
     error: Text<16384>,
 }
@@ -170,6 +171,46 @@ impl Header {
 
     pub fn request_stop(&self, reason: StopReason) {
         self.stop.fetch_max(reason as u32, AcqRel);
+    }
+}
+
+/// What a load is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum LoadPhase {
+    Starting = 0,
+    Rows = 1,
+    Indexes = 2,
+    Vacuum = 3,
+}
+
+/// How far a load is.
+#[repr(C)]
+pub struct LoadProgress {
+    phase: AtomicU32,
+    /// When the phase began, by CLOCK_MONOTONIC.
+    pub phase_began_ns: AtomicI64,
+    /// The same of the load.
+    pub began_ns: AtomicI64,
+    /// The next share of the rows that nobody has taken.
+    pub next_chunk: AtomicU64,
+    /// Ids to be loaded.
+    pub ids: Counter,
+}
+
+impl LoadProgress {
+    pub fn phase(&self) -> LoadPhase {
+        match self.phase.load(Acquire) {
+            1 => LoadPhase::Rows,
+            2 => LoadPhase::Indexes,
+            3 => LoadPhase::Vacuum,
+            _ => LoadPhase::Starting,
+        }
+    }
+
+    pub fn enter(&self, phase: LoadPhase, now_ns: i64) {
+        self.phase_began_ns.store(now_ns, Relaxed);
+        self.phase.store(phase as u32, Release);
     }
 }
 

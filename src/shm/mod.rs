@@ -176,6 +176,21 @@ impl Segment {
         header.run_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
     }
 
+    /// Whether this is the segment of that load of this database.
+    pub fn is_of_load(&self, load_id: i64) -> bool {
+        self.is_of_run(-load_id)
+    }
+
+    /// Makes it that load's: below the ids of runs.
+    pub fn set_load(&self, load_id: i64) {
+        self.header().run_id.store(-load_id, Release);
+    }
+
+    /// The load that it is of.
+    pub fn load_id(&self) -> i64 {
+        -self.header().run_id.load(Acquire)
+    }
+
     /// What others attach by.
     pub fn handle(&self) -> u32 {
         // SAFETY: `raw` is this process's live mapping.

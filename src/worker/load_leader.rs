@@ -1,6 +1,8 @@
-//! The leader of a load: makes the staging tables, has them filled by loaders, builds their indexes,
-//! and puts them in the fixture's place in one transaction. It is a session of the calling role.
+//! The leader of a load: makes the tables in a schema of their own, has them filled by loaders, builds their
+//! indexes, and puts them in the fixture's place in one transaction. It is a session of the calling role.
 
+use std::cell::Cell;
+use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
 
@@ -8,13 +10,15 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{OnTerminate, Post, crew, loader, nap_until_canceled, report_for_duty, wake};
-use crate::catalog;
+use super::{OnTerminate, Post, crew, loader, nap_until_canceled, now_ns, report_for_duty, wake};
+use crate::catalog::{self, LoadFigures};
 use crate::engine::{Session, SqlError};
 use crate::error::internal;
-use crate::fixture::{LoadSpec, STAGING_PREFIX};
-use crate::settings::quote_identifier;
-use crate::shm::{ClientState, RunState, Segment, StopReason};
+use crate::fixture::{self, LoadSpec};
+use crate::settings::{self, quote_identifier};
+use crate::shm::{
+    ClientState, CommandCounters, LoadPhase, RunState, Segment, StopReason, TotalsOf,
+};
 
 /// The kind of worker that a load's leader is.
 pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_load_main", title: c"pgbench_ext load" };
@@ -27,6 +31,7 @@ pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
     let header = post.segment.header();
     // SAFETY: this process's own pid.
     header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);
+    header.load.began_ns.store(now_ns(), Relaxed);
     post.segment.on_detach(stop_loaders);
     if let Err(error) = load(&post) {
         // A cancel by the caller stands for its reason.
@@ -49,81 +54,174 @@ pub fn user_error(error: SqlError) -> UserError {
     UserError::new(&crate::error::unpack(error.sqlstate), error.message)
 }
 
+thread_local! {
+    /// The load that is to be undone if this process ends before it.
+    static UNFINISHED: Cell<Option<i64>> = const { Cell::new(None) };
+}
+
+/// As the server removes the temporary tables of a session that is terminated (RemoveTempRelationsCallback in
+/// catalog/namespace.c). By now the loaders have been told to end: the crew's callback comes before this one.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn undo_unfinished(_code: i32, _argument: pg_sys::Datum) {
+    if let Some(load_id) = UNFINISHED.take() {
+        // SAFETY: leaves whatever was open; outside a transaction it does nothing.
+        unsafe { pg_sys::AbortOutOfAnyTransaction() };
+        // Otherwise the next load removes it.
+        let _ = catalog::transaction(|| catalog::abandon_load(load_id));
+    }
+}
+
 fn load(post: &Post) -> Result<(), UserError> {
     let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
-    let run = |session: &mut Session, sql: &str| session.run(sql).map_err(user_error);
     session.set(c"application_name", c"pgbench_ext load").map_err(user_error)?;
-    let schema = spec.schema.clone();
-    if !catalog::transaction(|| schema_exists(&schema))? {
-        run(&mut session, &format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)))?;
-    }
-    // Names in the fixture's statements are the server's own.
+    // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(user_error)?;
-    catalog::transaction(|| claim(&spec))?;
-    let result = fill(post, &spec, &mut session);
+    // SAFETY: the callback is a function of this library, which stays loaded.
+    unsafe { pg_sys::before_shmem_exit(Some(undo_unfinished), pg_sys::Datum::from(0)) };
+    let segment = std::panic::AssertUnwindSafe(&post.segment);
+    let load_id = catalog::transaction(|| {
+        replaceable_tables(&spec)?;
+        catalog::begin_load(&spec, &segment)
+    })?;
+    UNFINISHED.set(Some(load_id));
+    let result = fill(post, &spec, load_id, &mut session);
     if result.is_err() {
         crew::terminate();
         // SAFETY: a flag of this process's: a cancel that has done its work must not hit what
         // follows.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         // The first error is the one to tell; a leftover is removed by the next load as well.
-        let _ = catalog::transaction(|| drop_staging(&spec));
+        let _ = catalog::transaction(|| catalog::abandon_load(load_id));
     }
+    UNFINISHED.set(None);
     result
 }
 
-fn fill(post: &Post, spec: &LoadSpec, session: &mut Session) -> Result<(), UserError> {
+fn fill(post: &Post, spec: &LoadSpec, load_id: i64, session: &mut Session) -> Result<(), UserError> {
+    let progress = &post.segment.header().load;
+    let mut figures = LoadFigures::default();
+    session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(user_error)?;
+    set_up_for_loading(session)?;
+    set_default_tablespace(session, &spec.tablespace)?;
+    catalog::transaction(|| create_tables(spec, load_id))?;
+    set_default_tablespace(session, &spec.index_tablespace)?;
+    let build_indexes = |session: &mut Session| {
+        progress.enter(LoadPhase::Indexes, now_ns());
+        timed(|| run_each(post, session, &spec.indexes))
+    };
+    if spec.index_before {
+        figures.index_secs = build_indexes(session)?;
+    }
+    if spec.fills.iter().any(|fill| fill.ids > 0) {
+        progress.enter(LoadPhase::Rows, now_ns());
+        figures.load_secs = timed(|| insert_rows(post, spec))?;
+    }
+    figures.rows = rows_written(&post.segment).cast_signed();
+    if !spec.index_before {
+        figures.index_secs = build_indexes(session)?;
+    }
+    run_each(post, session, &spec.after)?;
+    progress.enter(LoadPhase::Vacuum, now_ns());
+    let tables = catalog::transaction(|| tables_made(spec, load_id))?;
+    let names: Vec<String> = tables.iter().map(|(_, name)| quote_identifier(name)).collect();
+    let vacuum = format!("VACUUM (FREEZE, ANALYZE) {}", names.join(", "));
+    figures.vacuum_secs = timed(|| run_each(post, session, &[vacuum]))?;
+    catalog::transaction(|| {
+        let (index_levels, key_correlation) = largest_key(&tables)?;
+        put_in_place(spec, load_id, &LoadFigures { index_levels, key_correlation, ..figures })
+    })
+}
+
+fn timed(work: impl FnOnce() -> Result<(), UserError>) -> Result<f64, UserError> {
     let began = Instant::now();
-    catalog::transaction(|| create_staging(spec))?;
-    let mut run = |sql: &str| session.run(sql).map_err(user_error);
-    if spec.rows > 0 {
-        for sql in spec.small_rows_sql()? {
-            check_stop(&post.segment)?;
-            run(&sql)?;
-        }
-        insert_rows(post, spec)?;
-    }
-    let load_secs = began.elapsed().as_secs_f64();
-    for sql in spec.after_sql()? {
+    work().map(|()| began.elapsed().as_secs_f64())
+}
+
+/// Rows that count as the fixture's and are in its tables.
+pub fn rows_written(segment: &Segment) -> u64 {
+    segment.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum()
+}
+
+/// Runs texts of one or more statements, each of which commits by itself.
+fn run_each(post: &Post, session: &mut Session, texts: &[String]) -> Result<(), UserError> {
+    for text in texts {
         check_stop(&post.segment)?;
-        run(&sql)?;
+        let text = CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?;
+        session.execute_simple(&text, &CommandCounters::default()).map_err(user_error)?;
     }
-    run(&format!("VACUUM (ANALYZE) {}", spec.staging_tables()?.join(", ")))?;
-    check_stop(&post.segment)?;
-    catalog::transaction(|| put_in_place(spec, load_secs))
+    check_stop(&post.segment)
 }
 
-/// What tells a table of ours from one that happens to have its name.
-const STAGING_MARK: &str = "pgbench_ext: being loaded";
+/// Settings of the leader's session.
+fn set_up_for_loading(session: &Session) -> Result<(), UserError> {
+    let set = |name, value: &str| {
+        session.set(name, &CString::new(value).unwrap_or_default()).map_err(user_error)
+    };
+    // What bench.load returns is there after a crash.
+    if settings::current("synchronous_commit").as_deref() == Some("off") {
+        set(c"synchronous_commit", "local")?;
+    }
+    // Indexes are built with what is to be had: the leader itself and a worker for each other processor.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = (processors as u64 - 1).min(crew::free_slots()).min(MAX_INDEX_WORKERS);
+    set(c"max_parallel_maintenance_workers", &workers.to_string())?;
+    // SAFETY: a configuration variable of the server's, in kB.
+    let given = i64::from(unsafe { pg_sys::maintenance_work_mem });
+    set(c"maintenance_work_mem", &given.max(sensible_index_memory_kb()).to_string())
+}
 
-/// Makes the staging tables, in place of those that an interrupted load has left.
-fn create_staging(spec: &LoadSpec) -> Result<(), UserError> {
-    drop_staging(spec)?;
-    let tables = spec.staging_tables()?;
-    for table in &tables {
-        if relation(table)?.is_some() {
-            return Err(in_the_way(table));
+/// More than this many do not make a B-tree's build any faster.
+const MAX_INDEX_WORKERS: u64 = 7;
+
+/// An eighth of the machine's memory, and no more than a sort of hundreds of millions of keys can use.
+fn sensible_index_memory_kb() -> i64 {
+    const MOST_KB: i64 = 1 << 20;
+    // SAFETY: asks the C library for two constants of the machine.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES).saturating_mul(libc::sysconf(libc::_SC_PAGESIZE)) };
+    (bytes / 8 / 1024).clamp(0, MOST_KB)
+}
+
+/// Where what is made next goes to: without a name, where the database is.
+fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Result<(), UserError> {
+    let name = CString::new(tablespace.as_deref().unwrap_or_default()).unwrap_or_default();
+    session.set(c"default_tablespace", &name).map_err(user_error)
+}
+
+/// Makes the tables, and sees that they are what a load can put in its place.
+fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+    for sql in &spec.create {
+        catalog::run(sql, &[])?;
+    }
+    fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
+    let made = tables_made(spec, load_id)?;
+    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
+        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
+        None => Ok(()),
+    }
+}
+
+/// The tables that the load has made, without partitions, in the fixture's order.
+fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
+    catalog::read(|client| {
+        let rows = client.select(
+            "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+             ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
+            None,
+            &[catalog::staging_schema(load_id).into(), spec.relations.clone().into()],
+        )?;
+        let mut tables = Vec::new();
+        for row in rows {
+            tables.push((
+                row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
+                row.get::<String>(2)?.unwrap_or_default(),
+            ));
         }
-    }
-    for sql in spec.create_sql()? {
-        catalog::run(&sql, &[])?;
-    }
-    for table in &tables {
-        catalog::run(&format!("COMMENT ON TABLE {table} IS '{STAGING_MARK}'"), &[])?;
-    }
-    Ok(())
-}
-
-/// Removes what a failed load has made.
-fn drop_staging(spec: &LoadSpec) -> Result<(), UserError> {
-    let marked = catalog::fetch::<Vec<pg_sys::Oid>>(
-        "SELECT pg_catalog.array_agg(relation::pg_catalog.oid) \
-         FROM (SELECT pg_catalog.to_regclass(t) AS relation FROM pg_catalog.unnest($1) AS t) AS tables \
-         WHERE pg_catalog.obj_description(relation, 'pg_class') = $2",
-        &[spec.staging_tables()?.into(), STAGING_MARK.into()],
-    )?;
-    catalog::drop_tables(&marked.unwrap_or_default())
+        Ok(tables)
+    })
 }
 
 /// The relation of that name, if there is one.
@@ -139,6 +237,7 @@ fn in_the_way(relation: &str) -> UserError {
 /// Launches the loaders and waits for them.
 fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
     let segment = &post.segment;
+    segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
     crew::launch(loader::KIND, segment.handle(), spec.jobs, spec.database_oid, spec.role_oid)?;
     segment.header().set_state(RunState::Running);
     loop {
@@ -184,27 +283,6 @@ fn check_stop(segment: &Segment) -> Result<(), UserError> {
     }
 }
 
-fn schema_exists(schema: &str) -> Result<bool, UserError> {
-    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text)";
-    Ok(catalog::fetch::<bool>(sql, &[schema.into()])?.unwrap_or_default())
-}
-
-/// Takes the right to load this fixture here, until this process ends; refuses where it is not
-/// this role's to replace.
-fn claim(spec: &LoadSpec) -> Result<(), UserError> {
-    let taken = catalog::fetch::<bool>(
-        "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))",
-        &[format!("pgbench_ext load {}", spec.place()).into()],
-    )?;
-    if taken != Some(true) {
-        return Err(UserError::new(
-            sqlstate::OBJECT_IN_USE,
-            format!("fixture \"{}\" is being loaded by another session", spec.name),
-        ));
-    }
-    replaceable_tables(spec).map(drop)
-}
-
 /// The fixture's tables that are still there, which the load replaces.
 ///
 /// # Errors
@@ -212,7 +290,7 @@ fn claim(spec: &LoadSpec) -> Result<(), UserError> {
 fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
     let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
     let own = catalog::with_partitions(&tables)?;
-    for name in spec.relations()? {
+    for name in spec.relations.iter().map(|name| spec.qualified(name)) {
         if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
             return Err(in_the_way(&name));
         }
@@ -220,47 +298,56 @@ fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
     Ok(tables)
 }
 
-/// Drops what the fixture had, gives the staging tables their names, and registers them.
-fn put_in_place(spec: &LoadSpec, load_secs: f64) -> Result<(), UserError> {
-    catalog::drop_tables(&replaceable_tables(spec)?)?;
-    let mut tables = Vec::new();
-    for table in spec.staging_tables()? {
-        tables.push(relation(&table)?.ok_or_else(|| {
-            UserError::new(sqlstate::UNDEFINED_TABLE, "the table being loaded was dropped meanwhile")
-        })?);
+/// Drops what the fixture had, moves the new tables to its schema, and registers them.
+fn put_in_place(spec: &LoadSpec, load_id: i64, figures: &LoadFigures) -> Result<(), UserError> {
+    fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
+    let replaced = replaceable_tables(spec)?;
+    catalog::check_unused(&spec.name, &replaced)?;
+    catalog::drop_tables(&replaced)?;
+    let schema = quote_identifier(&spec.schema);
+    let exists = "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    if catalog::fetch::<bool>(exists, &[spec.schema.as_str().into()])?.is_none() {
+        catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
     }
-    // Indexes, sequences and foreign keys have their table's name in theirs, and so do NOT NULL
-    // constraints from PostgreSQL 18 on, where a partition's goes with its parent's; any other
-    // constraint goes with its index. The tables come last: the rest is named by them.
-    let statements = catalog::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER %s RENAME %s TO %I', object, part, \
-                                                       pg_catalog.substr(name, pg_catalog.length($2) + 1)) \
-                                     ORDER BY kind = 'TABLE') \
-         FROM (SELECT 'CONSTRAINT' AS kind, n.conname AS name, \
-                      'TABLE ' || n.conrelid::pg_catalog.regclass AS object, \
-                      'CONSTRAINT ' || pg_catalog.quote_ident(n.conname) AS part \
-               FROM pg_catalog.pg_constraint n \
-               WHERE n.conrelid = ANY ($1) AND (n.contype = 'f' OR n.contype = 'n' AND n.coninhcount = 0) \
-               UNION ALL \
-               SELECT k.kind, c.relname, k.kind || ' ' || c.oid::pg_catalog.regclass, '' \
-               FROM pg_catalog.pg_class c \
-               JOIN (VALUES ('r', 'TABLE'), ('p', 'TABLE'), ('i', 'INDEX'), ('I', 'INDEX'), ('S', 'SEQUENCE')) \
-                   AS k (relkind, kind) ON k.relkind = c.relkind::pg_catalog.text \
-               WHERE c.oid = ANY ($1) \
-                  OR c.oid IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1)) \
-                  OR c.oid IN (SELECT objid FROM pg_catalog.pg_depend \
-                               WHERE refobjid = ANY ($1) AND classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
-                                 AND refclassid = classid AND deptype = 'a')) AS renames \
-         WHERE pg_catalog.starts_with(name, $2)",
-        &[catalog::with_partitions(&tables)?.into(), STAGING_PREFIX.into()],
+    let tables: Vec<pg_sys::Oid> = tables_made(spec, load_id)?.into_iter().map(|(table, _)| table).collect();
+    // Indexes and owned sequences go with their tables; partitions do not.
+    let moves = catalog::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
+         FROM pg_catalog.unnest($1) AS t",
+        &[catalog::with_partitions(&tables)?.into(), schema.into()],
     )?;
-    for sql in statements.unwrap_or_default() {
+    for sql in moves.unwrap_or_default() {
         catalog::run(&sql, &[])?;
     }
-    for table in &tables {
-        let name =
-            catalog::fetch::<String>("SELECT $1::pg_catalog.regclass::pg_catalog.text", &[(*table).into()])?;
-        catalog::run(&format!("COMMENT ON TABLE {} IS NULL", name.unwrap_or_default()), &[])?;
-    }
-    catalog::put_fixture(spec, &tables, load_secs)
+    catalog::put_fixture(spec, &tables, figures)?;
+    catalog::end_load(load_id)
+}
+
+/// The largest table's primary key: how many levels it has, and its correlation with the table.
+fn largest_key(tables: &[(pg_sys::Oid, String)]) -> Result<(Option<i32>, Option<f32>), UserError> {
+    let tables: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
+    let tables = catalog::with_partitions(&tables)?;
+    let key = catalog::read(|client| {
+        let rows = client.select(
+            "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
+             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             JOIN pg_catalog.pg_attribute a \
+                 ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
+             LEFT JOIN pg_catalog.pg_stats s \
+                 ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
+                AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
+             WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
+               AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+             ORDER BY c.relpages DESC, c.oid LIMIT 1",
+            Some(1),
+            &[tables.into()],
+        )?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let row = rows.first();
+        Ok(Some((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)))
+    })?;
+    Ok(key.map_or((None, None), |(index, correlation)| (fixture::btree_levels(index), correlation)))
 }

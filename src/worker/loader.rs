@@ -1,18 +1,18 @@
-//! A loader: one session that writes its share of a fixture's rows, in transactions of a chunk.
+//! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction.
 
+use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::script::{Symbols, Value, Variables};
+use bench_core::rows::Chunk;
+use bench_core::script::Prng;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::{OnTerminate, Post, report_for_duty, wake};
-use crate::engine::{Session, SqlError};
-use crate::fixture::LoadSpec;
-use crate::shm::{ClientState, Consequence, StopReason, TotalsOf};
-
-/// Rows of one transaction: seldom enough to cost nothing, often enough to show progress.
-const CHUNK: i64 = 50_000;
+use crate::catalog::{self, staging_schema};
+use crate::engine::{Rows, Session, SqlError};
+use crate::fixture::{Fill, LoadSpec};
+use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
 
 /// The kind of worker that a loader is.
 pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader" };
@@ -36,33 +36,78 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
 }
 
 fn work(post: &Post) -> Result<(), SqlError> {
-    let internal = |message: String| SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message);
+    let header = post.segment.header();
     let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
-    session.set(c"search_path", c"pg_catalog, pg_temp")?;
-    let mut symbols = Symbols::new();
-    let (first, last) = (symbols.intern("first"), symbols.intern("last"));
-    let text = spec.rows_sql().map_err(|e| internal(e.message))?;
-    let mut statement = session.prepare_text(&text, &[first, last])?;
-    let mut variables = Variables::new(symbols.len());
+    session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
+    // One flush at the end is enough: until the leader commits, nothing of this counts.
+    session.set(c"synchronous_commit", c"off")?;
+    let mut targets = spec.fills.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
+    let mut random = Prng::from_seed(crate::worker::random_seed().cast_unsigned());
     let counters = &post.segment.commands(post.index)[0];
-    let rows = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
-    let (mut next, end) = share(spec.rows, post.index, spec.jobs);
-    while next <= end && post.segment.header().stop() == StopReason::None {
+    let counted = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
+    let uncounted = Counter::default();
+    while header.stop() == StopReason::None {
         session.serve_interrupts()?;
-        let chunk_end = end.min(next + CHUNK - 1);
-        variables.set(first, Value::Integer(next));
-        variables.set(last, Value::Integer(chunk_end));
-        session.execute(&mut statement, &variables, counters)?;
-        rows.add((chunk_end - next + 1).unsigned_abs());
-        next = chunk_end + 1;
+        let Some(chunk) = spec.chunk(header.load.next_chunk.fetch_add(1, Relaxed)) else { break };
+        let fill = &spec.fills[chunk.table];
+        let done = if fill.counts { counted } else { &uncounted };
+        targets[chunk.table].fill(&mut session, fill, chunk, &mut random, counters, done)?;
     }
+    session.flush_wal()?;
     session.flush_statistics()
 }
 
-/// The ids of one loader out of `jobs`: first and last, counted from 1.
-fn share(rows: i64, index: u32, jobs: u32) -> (i64, i64) {
-    let bound = |k: u32| (i128::from(rows) * i128::from(k) / i128::from(jobs)) as i64;
-    (bound(index) + 1, bound(index + 1))
+/// The search_path of a load's sessions.
+pub fn search_path(spec: &LoadSpec, load_id: i64) -> CString {
+    let path = crate::settings::search_path_with(&[&staging_schema(load_id)], &spec.search_path);
+    CString::new(path).unwrap_or_default()
+}
+
+fn internal(message: String) -> SqlError {
+    SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+}
+
+/// A table that is being filled.
+struct Target {
+    name: CString,
+    /// `INSERT INTO table SELECT …`.
+    insert: CString,
+    /// Whether only the INSERT itself can fill it.
+    by_insert: bool,
+}
+
+impl Target {
+    fn new(fill: &Fill) -> Result<Self, SqlError> {
+        let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
+        Ok(Self { name: text(fill.table.clone())?, insert: text(fill.insert())?, by_insert: false })
+    }
+
+    /// Writes a share of the rows in the fastest way that the table allows.
+    fn fill(
+        &mut self,
+        session: &mut Session,
+        fill: &Fill,
+        chunk: Chunk,
+        random: &mut Prng,
+        counters: &CommandCounters,
+        done: &Counter,
+    ) -> Result<(), SqlError> {
+        let Chunk { first_id, last_id, .. } = chunk;
+        let rows = Rows { table: &self.name, source: &self.insert, first_id, last_id, done };
+        if let Some(columns) = &fill.columns
+            && session.insert_produced(&rows, columns, random, counters)?
+        {
+            return Ok(());
+        }
+        if !self.by_insert && session.insert_selected(&rows, counters)? {
+            return Ok(());
+        }
+        self.by_insert = true;
+        let insert = fill.insert();
+        let inserted = catalog::transaction(|| catalog::run(&insert, &[first_id.into(), last_id.into()]))?;
+        done.add(inserted as u64);
+        Ok(())
+    }
 }

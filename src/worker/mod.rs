@@ -24,7 +24,7 @@ use bench_core::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
 use crate::error::from_caught;
-use crate::shm::{Header, Segment, StopReason};
+use crate::shm::{Header, RunState, Segment, StopReason};
 
 /// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
 #[inline]
@@ -33,6 +33,14 @@ pub fn now_ns() -> i64 {
     // SAFETY: a valid pointer; CLOCK_MONOTONIC is always there.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// A seed that nobody can guess.
+pub fn random_seed() -> i64 {
+    let mut bytes = [0; 8];
+    // SAFETY: a valid buffer of that length.
+    let drawn = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    if drawn { i64::from_ne_bytes(bytes) } else { now_ns() }
 }
 
 /// What a worker has to know before it can read the segment; travels in bgw_extra.
@@ -249,6 +257,18 @@ pub fn ask_to_stop(header: &Header, reason: StopReason) {
 pub fn is_backend(pid: i32) -> bool {
     // SAFETY: as in `wake`.
     unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
+}
+
+/// Whether the leader of a segment's workers is alive and has not finished.
+pub fn is_under_way(segment: &Segment) -> bool {
+    let header = segment.header();
+    header.state() != RunState::Finished && is_backend(header.coordinator_pid.load(Acquire))
+}
+
+/// This process's own pid.
+pub fn my_pid() -> i32 {
+    // SAFETY: set once, when the process starts.
+    unsafe { pg_sys::MyProcPid }
 }
 
 /// As [`nap`], in a worker that has something to put in order before it gives in to a cancel.

@@ -1,0 +1,200 @@
+//! bench.create_fixture, bench.drop_fixture, and what the built-in fixtures are made of.
+
+use std::ffi::CString;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::prelude::*;
+use pgrx::{PgTryBuilder, pg_sys};
+
+use super::required;
+use super::workloads::check_length;
+use crate::catalog::{self, Definition};
+use crate::error::OrRaise;
+use crate::{fixture, settings};
+
+/// Defines a fixture. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn create_fixture(
+    name: Option<String>,
+    ddl: Option<String>,
+    rows_query: Option<String>,
+    after_ddl: Option<String>,
+    rows: Option<i64>,
+) {
+    create(name, ddl, rows_query, after_ddl, rows).or_raise();
+}
+
+fn create(
+    name: Option<String>,
+    ddl: Option<String>,
+    rows_query: Option<String>,
+    after_ddl: Option<String>,
+    rows: Option<i64>,
+) -> Result<(), UserError> {
+    super::checks::check_server()?;
+    let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    let name = required("name", name)?;
+    let ddl = required("ddl", ddl)?;
+    let rows_query = required("rows_query", rows_query)?;
+    let rows = required("rows", rows)?;
+    if name.is_empty() || name.len() > 63 {
+        return Err(invalid(format!("invalid fixture name: \"{name}\"")).hint("A name has 1 to 63 bytes."));
+    }
+    if rows < 0 {
+        return Err(invalid(format!("rows must not be negative, but is {rows}")));
+    }
+    check_length([ddl.as_str(), rows_query.as_str(), after_ddl.as_deref().unwrap_or_default()])?;
+    let mut owner = catalog::current_role();
+    if fixture::is_builtin(&name) {
+        return Err(built_in(&name));
+    }
+    if let Some(old) = catalog::definition(&name)? {
+        check_owner(&old)?;
+        // SAFETY: looks up the current role.
+        if !unsafe { pg_sys::superuser() } {
+            owner = old.owner;
+        }
+    }
+    check_rows_query(&rows_query)?;
+    let definition = Definition { name, owner, ddl, rows_query, after_ddl, rows };
+    try_out(&definition)?;
+    catalog::put_definition(&definition)
+}
+
+/// One SELECT of the ids $1 to $2.
+///
+/// # Errors
+/// 42601; the parser's own errors are raised.
+fn check_rows_query(query: &str) -> Result<(), UserError> {
+    let text = CString::new(query).map_err(|e| crate::error::internal(e.to_string()))?;
+    // SAFETY: a NUL-terminated text; the parser's list has one element at least where its length says so.
+    let is_select = unsafe {
+        let statements = pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr()));
+        !statements.is_null() && (*statements).length == 1 && {
+            let statement: *mut pg_sys::RawStmt = (*(*statements).elements).ptr_value.cast();
+            let node = (*statement).stmt;
+            (*node).type_ == pg_sys::NodeTag::T_SelectStmt
+                && (*node.cast::<pg_sys::SelectStmt>()).intoClause.is_null()
+        }
+    };
+    if is_select && query.contains("$1") && query.contains("$2") {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::SYNTAX_ERROR,
+        "rows_query must be one SELECT of the rows with the ids $1 to $2",
+    )
+    .hint("For example: SELECT id, md5(id::text) FROM generate_series($1, $2) AS id."))
+}
+
+unsafe extern "C-unwind" {
+    fn pg_parse_query(text: *const std::ffi::c_char) -> *mut pg_sys::List;
+}
+
+/// Makes the tables, empty, with all that comes after, and rolls it back.
+///
+/// # Errors
+/// Whatever a load would run into.
+fn try_out(definition: &Definition) -> Result<(), UserError> {
+    // Nobody else's: a load's has a number.
+    let schema = format!("bench_loading_try_{}", crate::worker::my_pid());
+    let own_path = settings::initial_search_path()?;
+    // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
+    // ends the whole transaction as it would without one.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
+            catalog::as_owner(|| catalog::grant_staging_schema(&schema, &catalog::current_role()))?;
+            let path = settings::search_path_with(&[&schema], &own_path);
+            settings::with_search_path(&path, || make_empty(definition, &schema))
+        }))
+        .catch_others(|caught| Err(crate::error::from_caught(caught)))
+        .execute();
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::CurrentMemoryContext = context;
+        pg_sys::CurrentResourceOwner = owner;
+        result
+    }
+}
+
+
+fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
+    let name = &definition.name;
+    catalog::run(&definition.ddl, &[])?;
+    fixture::check_made(name, schema)?;
+    let table = format!("{}.{}", settings::quote_identifier(schema), settings::quote_identifier(name));
+    let sql = "SELECT true FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
+               AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
+    if catalog::fetch::<bool>(sql, &[table.as_str().into()])?.is_none() {
+        return Err(fixture::does_not_make(name, name));
+    }
+    // No ids: what can go wrong without a row does.
+    catalog::run(&format!("INSERT INTO {table} {}\n", definition.rows_query), &[1i64.into(), 0i64.into()])?;
+    if let Some(after) = &definition.after_ddl {
+        catalog::run(after, &[])?;
+        fixture::check_made(name, schema)?;
+    }
+    Ok(())
+}
+
+/// Removes a definition. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn drop_fixture(name: Option<String>) {
+    remove(name).or_raise();
+}
+
+fn remove(name: Option<String>) -> Result<(), UserError> {
+    let name = required("name", name)?;
+    if fixture::is_builtin(&name) {
+        return Err(built_in(&name));
+    }
+    let Some(old) = catalog::definition(&name)? else {
+        let message = format!("fixture \"{name}\" does not exist");
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
+    };
+    check_owner(&old)?;
+    for loaded in catalog::fixtures(&name)? {
+        if loaded.missing == 0 && catalog::acts_for(&loaded.owner)? {
+            return Err(UserError::new(
+                sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("fixture \"{name}\" is loaded in schema \"{}\"", loaded.schema),
+            )
+            .hint(format!("First: SELECT bench.unload({}).", settings::quote_literal(&name))));
+        }
+    }
+    catalog::delete_definition(&name)
+}
+
+fn built_in(name: &str) -> UserError {
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("fixture \"{name}\" is built in"))
+        .hint("Choose another name for your own.")
+}
+
+fn check_owner(definition: &Definition) -> Result<(), UserError> {
+    if catalog::acts_for(&definition.owner)? {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("fixture \"{}\" is defined by role \"{}\"", definition.name, definition.owner),
+    )
+    .hint("Only its owner, members of the owner and superusers may replace or drop it."))
+}
+
+/// The statements of the built-in fixtures, without options. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn builtin_fixtures() -> TableIterator<
+    'static,
+    (
+        name!(name, String),
+        name!(ddl, String),
+        name!(rows_query, String),
+        name!(after_ddl, String),
+        name!(rows, i64),
+    ),
+> {
+    TableIterator::new(fixture::builtin_definitions().or_raise())
+}

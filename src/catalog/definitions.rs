@@ -1,0 +1,78 @@
+//! Fixtures that users have defined.
+
+use bench_core::error::UserError;
+
+use super::{as_owner, fetch, read, run};
+
+/// A row of bench.custom_fixtures.
+pub struct Definition {
+    pub name: String,
+    pub owner: String,
+    /// Makes the tables, one of them called as the fixture.
+    pub ddl: String,
+    /// The rows of the ids $1 … $2 of the table that is called as the fixture.
+    pub rows_query: String,
+    /// Indexes, as a rule.
+    pub after_ddl: Option<String>,
+    /// How many ids when nobody says how many.
+    pub rows: i64,
+}
+
+/// A fixture's definition by its name.
+pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
+    as_owner(|| {
+        read(|client| {
+            let table = client.select(
+                "SELECT name, owner, ddl, rows_query, after_ddl, rows FROM bench.custom_fixtures WHERE name = $1",
+                Some(1),
+                &[name.into()],
+            )?;
+            if table.is_empty() {
+                return Ok(None);
+            }
+            let row = table.first();
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            Ok(Some(Definition {
+                name: text(1)?,
+                owner: text(2)?,
+                ddl: text(3)?,
+                rows_query: text(4)?,
+                after_ddl: row.get(5)?,
+                rows: row.get::<i64>(6)?.unwrap_or_default(),
+            }))
+        })
+    })
+}
+
+/// The names of all that users have defined.
+pub fn definition_names() -> Result<Vec<String>, UserError> {
+    as_owner(|| {
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.custom_fixtures";
+        Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
+    })
+}
+
+/// Stores a definition, over an older one of the same name.
+pub fn put_definition(definition: &Definition) -> Result<(), UserError> {
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.custom_fixtures (name, owner, ddl, rows_query, after_ddl, rows) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
+                 after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows",
+            &[
+                definition.name.as_str().into(),
+                definition.owner.as_str().into(),
+                definition.ddl.as_str().into(),
+                definition.rows_query.as_str().into(),
+                definition.after_ddl.as_deref().into(),
+                definition.rows.into(),
+            ],
+        )
+        .map(drop)
+    })
+}
+
+/// Removes a definition.
+pub fn delete_definition(name: &str) -> Result<(), UserError> {
+    as_owner(|| run("DELETE FROM bench.custom_fixtures WHERE name = $1", &[name.into()]).map(drop))
+}

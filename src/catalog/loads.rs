@@ -1,0 +1,128 @@
+//! Loads under way: a row of bench.load_log each, and a schema that the tables are made in.
+//!
+//! The schema belongs to the extension's owner, and the calling role may create in it: so a role that may
+//! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
+//! load whose leader is gone is removed by the next one.
+
+use bench_core::error::{UserError, sqlstate};
+
+use super::{as_owner, fetch, run};
+use crate::fixture::LoadSpec;
+use crate::settings::quote_identifier;
+use crate::shm::Segment;
+use crate::worker::is_backend;
+
+/// The schema that a load makes its tables in.
+pub fn staging_schema(load_id: i64) -> String {
+    format!("bench_loading_{load_id}")
+}
+
+/// Takes the right to load this fixture in its schema, and makes the schema for its tables.
+///
+/// # Errors
+/// 55006 when another session is loading it.
+pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<i64, UserError> {
+    as_owner(|| {
+        remove_dead_loads()?;
+        let load_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
+        segment.set_load(load_id);
+        let taken = run(
+            "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (schema, fixture) DO NOTHING",
+            &[
+                load_id.into(),
+                spec.name.as_str().into(),
+                spec.schema.as_str().into(),
+                spec.role.as_str().into(),
+                i64::from(segment.handle()).into(),
+            ],
+        )?;
+        if taken == 0 {
+            return Err(UserError::new(
+                sqlstate::OBJECT_IN_USE,
+                format!("fixture \"{}\" is being loaded by another session", spec.name),
+            ));
+        }
+        grant_staging_schema(&staging_schema(load_id), &spec.role)?;
+        Ok(load_id)
+    })
+}
+
+/// Makes a schema of the extension's owner in which a role may create.
+///
+/// # Errors
+/// 42P06 when there is one of that name.
+pub fn grant_staging_schema(schema: &str, role: &str) -> Result<(), UserError> {
+    let (schema, role) = (quote_identifier(schema), quote_identifier(role));
+    run(&format!("CREATE SCHEMA {schema}"), &[])?;
+    run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"), &[]).map(drop)
+}
+
+/// Ends a load whose tables have gone to their place: the schema that they were made in must be empty.
+///
+/// # Errors
+/// 2BP01 when it is not.
+pub fn end_load(load_id: i64) -> Result<(), UserError> {
+    as_owner(|| forget(load_id, "RESTRICT"))
+}
+
+/// Removes everything that a failed load has made.
+pub fn abandon_load(load_id: i64) -> Result<(), UserError> {
+    as_owner(|| forget(load_id, "CASCADE"))
+}
+
+/// As the extension's owner. Who deletes the row removes the schema.
+fn forget(load_id: i64, dependents: &str) -> Result<(), UserError> {
+    if run("DELETE FROM bench.load_log WHERE load_id = $1", &[load_id.into()])? == 0 {
+        return Ok(());
+    }
+    let schema = staging_schema(load_id);
+    let is_ours = fetch::<bool>(
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text \
+         AND nspowner = (SELECT relowner FROM pg_catalog.pg_class WHERE oid = 'bench.load_log'::pg_catalog.regclass)",
+        &[schema.as_str().into()],
+    )?;
+    if is_ours.is_none() {
+        return Ok(());
+    }
+    run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
+}
+
+/// A load under way, or one whose leader is gone.
+pub struct Load {
+    pub load_id: i64,
+    pub segment: u32,
+}
+
+/// As the extension's owner: what a crash or a killed leader has left.
+fn remove_dead_loads() -> Result<(), UserError> {
+    for load in loads()? {
+        if !is_alive(&load) {
+            forget(load.load_id, "CASCADE")?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the load's leader is at work.
+pub fn is_alive(load: &Load) -> bool {
+    let alive = |segment: &Segment| {
+        let leader = segment.header().coordinator_pid.load(std::sync::atomic::Ordering::Acquire);
+        segment.is_of_load(load.load_id) && is_backend(leader)
+    };
+    Segment::peek(load.segment, alive) == Some(true)
+}
+
+/// As the extension's owner.
+fn loads() -> Result<Vec<Load>, UserError> {
+    super::read(|client| {
+        let table = client.select("SELECT load_id, segment FROM bench.load_log", None, &[])?;
+        let mut loads = Vec::new();
+        for row in table {
+            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+            loads.push(Load { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment });
+        }
+        Ok(loads)
+    })
+}

@@ -1,0 +1,326 @@
+//! Filling a table by the server's bulk path: rows go into it by the batch, a page at a time, instead of one by
+//! one through an INSERT's own plan node.
+
+mod sink;
+
+use std::ffi::{CStr, c_char};
+
+use bench_core::rows::{Column, RowWriter, Scene};
+use bench_core::script::Prng;
+use pgrx::pg_sys;
+
+use self::sink::{BATCH_ROWS, Sink};
+use super::analysis::refuse_what_needs_a_client;
+use super::lists::{list_first, list_length};
+use super::raw;
+use super::session::Session;
+use super::trap::{SqlError, trap};
+use crate::shm::{CommandCounters, Counter};
+
+/// The ids of a transaction, and where it counts the rows that are in the table.
+pub struct Rows<'a> {
+    /// Table, on the search_path.
+    pub table: &'a CStr,
+    /// What the server's views show of it.
+    pub source: &'a CStr,
+    pub first_id: i64,
+    pub last_id: i64,
+    pub done: &'a Counter,
+}
+
+/// A transaction's own values, as the server has them.
+struct RawScene {
+    now_us: i64,
+    now_text: *const c_char,
+    local_now_us: i64,
+}
+
+impl Session {
+    /// Produces rows here and puts them into the table, in a transaction of its own. False, with nothing done,
+    /// when the table is not a plain one of these columns.
+    pub fn insert_produced(
+        &mut self,
+        rows: &Rows,
+        columns: &[Column],
+        random: &mut Prng,
+        counters: &CommandCounters,
+    ) -> Result<bool, SqlError> {
+        let types: Vec<pg_sys::Oid> = columns.iter().map(type_of).collect();
+        let mut sink: Option<Sink> = None;
+        let mut scene = RawScene { now_us: 0, now_text: c"".as_ptr(), local_now_us: 0 };
+        // SAFETY: the closure holds plain pointers; what it makes lasts until the next command begins,
+        // or the trap has rolled everything back.
+        unsafe {
+            let (source, table, done) = (rows.source.as_ptr(), rows.table.as_ptr(), std::ptr::from_ref(rows.done));
+            let (sink, scene, types) = (&raw mut sink, &mut scene, &types[..]);
+            trap(|| {
+                self.begin(source);
+                if let Some(mut open) = Sink::open(table, done) {
+                    if open.is_heap_of(types) {
+                        *sink = Some(open);
+                    } else {
+                        open.close();
+                    }
+                }
+                let now = pg_sys::Datum::from(raw::GetCurrentTransactionStartTimestamp());
+                let none = pg_sys::InvalidOid;
+                scene.now_us = now.value() as i64;
+                scene.now_text = raw::DirectFunctionCall1Coll(raw::timestamptz_out, none, now).cast_mut_ptr();
+                scene.local_now_us =
+                    raw::DirectFunctionCall1Coll(raw::timestamptz_timestamp, none, now).value() as i64;
+                if (*sink).is_none() {
+                    self.end(counters);
+                }
+            })?;
+        }
+        let Some(mut sink) = sink else { return Ok(false) };
+        // SAFETY: a NUL-terminated text that lives until the next command begins.
+        let now_text = unsafe { CStr::from_ptr(scene.now_text) }.to_string_lossy().into_owned();
+        let local_offset_us = scene.local_now_us - scene.now_us;
+        let writer = RowWriter::new(columns, Scene { now_us: scene.now_us, now_text, local_offset_us });
+        let writer = match writer {
+            Ok(writer) => writer,
+            Err(text) => {
+                self.abort()?;
+                let message = format!("a text of a fixture is too long: {text}");
+                return Err(SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message));
+            }
+        };
+        let tuples = Tuples::new(&sink, &writer, columns.len())?;
+        let mut next = rows.first_id;
+        while next <= rows.last_id {
+            let count = (rows.last_id - next).unsigned_abs().min(BATCH_ROWS as u64 - 1) as usize + 1;
+            for index in 0..count {
+                tuples.write(index, &writer, next + index as i64, random);
+            }
+            // SAFETY: the first `count` slots hold rows; nothing to drop in the trap.
+            unsafe {
+                let sink = &mut sink;
+                trap(|| sink.flush(count))?;
+            }
+            match next.checked_add(count as i64) {
+                Some(following) => next = following,
+                None => break,
+            }
+        }
+        // SAFETY: as above; the transaction ends after the table is closed.
+        unsafe {
+            let sink = &mut sink;
+            trap(|| {
+                sink.close();
+                self.end(counters);
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the rows of `INSERT INTO … SELECT …`, where $1 and $2 are the first and the last id, into its table,
+    /// in a transaction of its own. False, with nothing done, when only the INSERT itself can do it.
+    pub fn insert_selected(&mut self, rows: &Rows, counters: &CommandCounters) -> Result<bool, SqlError> {
+        let mut fits = false;
+        // SAFETY: only plain data lives in the trap; what it borrows outlives it.
+        unsafe {
+            let (source, fits) = (rows.source.as_ptr(), &raw mut fits);
+            self.command(source, counters, || *fits = select_into(rows))?;
+        }
+        Ok(fits)
+    }
+}
+
+/// The rows of a batch as heap tuples that are written in place, one in each of a sink's slots.
+struct Tuples {
+    tuples: Vec<pg_sys::HeapTuple>,
+    max_length: usize,
+}
+
+/// Where a tuple without NULLs has its values: MAXALIGN(SizeofHeapTupleHeader).
+const HEADER: usize = 24;
+
+impl Tuples {
+    fn new(sink: &Sink, writer: &RowWriter, columns: usize) -> Result<Self, SqlError> {
+        let max_length = writer.max_length();
+        let mut tuples: Vec<pg_sys::HeapTuple> = vec![std::ptr::null_mut(); BATCH_ROWS];
+        // SAFETY: a tuple with a header that says how many columns there are and how long it is. Each slot
+        // keeps a copy of its own, in one piece (heap_copytuple), which nobody frees or moves while
+        // the slot is not cleared.
+        unsafe {
+            let (tuples, has_variable_width) = (tuples.as_mut_ptr(), writer.has_variable_width());
+            trap(|| {
+                let size = size_of::<pg_sys::HeapTupleData>() + HEADER + max_length;
+                let template: pg_sys::HeapTuple = raw::palloc0(size).cast();
+                (*template).t_len = (HEADER + max_length) as u32;
+                (*template).t_data = template.add(1).cast();
+                (*(*template).t_data).t_hoff = HEADER as u8;
+                (*(*template).t_data).t_infomask2 = columns as u16;
+                if has_variable_width {
+                    (*(*template).t_data).t_infomask = pg_sys::HEAP_HASVARWIDTH as u16;
+                }
+                for index in 0..BATCH_ROWS {
+                    let mut should_free = false;
+                    let slot = sink.slot(index);
+                    raw::ExecForceStoreHeapTuple(template, slot, false);
+                    *tuples.add(index) = raw::ExecFetchSlotHeapTuple(slot, false, &raw mut should_free);
+                }
+            })?;
+        }
+        Ok(Self { tuples, max_length })
+    }
+
+    fn write(&self, index: usize, writer: &RowWriter, id: i64, random: &mut Prng) {
+        // SAFETY: the tuple has this much room after its header, which ends at an alignment of eight.
+        unsafe {
+            let tuple = self.tuples[index];
+            let start = (*tuple).t_data.cast::<u8>().add(HEADER);
+            let room = std::slice::from_raw_parts_mut(start, self.max_length);
+            let length = writer.write(id, clock_us(), random, room);
+            (*tuple).t_len = (HEADER + length) as u32;
+        }
+    }
+}
+
+/// The wall clock in microseconds since 2000, as GetCurrentTimestamp has it.
+fn clock_us() -> i64 {
+    const EPOCH_SECS: i64 = 946_684_800;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid pointer; CLOCK_REALTIME is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    (time.tv_sec - EPOCH_SECS) * 1_000_000 + time.tv_nsec / 1000
+}
+
+fn type_of(column: &Column) -> pg_sys::Oid {
+    match column {
+        Column::Id4 | Column::Group4(_) | Column::Constant4(_) => pg_sys::INT4OID,
+        Column::Id8 | Column::Constant8(_) => pg_sys::INT8OID,
+        Column::Text(_) | Column::IdText(_) | Column::RandomHex | Column::NowText => pg_sys::TEXTOID,
+        Column::Blanks(_) => pg_sys::BPCHAROID,
+        Column::Clock | Column::Now => pg_sys::TIMESTAMPTZOID,
+        Column::LocalClock | Column::LocalClockSeconds => pg_sys::TIMESTAMPOID,
+    }
+}
+
+/// Receives what a plan returns.
+#[repr(C)]
+struct Receiver {
+    base: pg_sys::DestReceiver,
+    sink: *mut Sink,
+}
+
+unsafe extern "C-unwind" fn receive(
+    row: *mut pg_sys::TupleTableSlot,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: called by the executor, inside the trap of `insert_selected`, with the receiver it was given.
+    unsafe { (*(*receiver.cast::<Receiver>()).sink).take(row) };
+    true
+}
+
+unsafe extern "C-unwind" fn start_up(_: *mut pg_sys::DestReceiver, _: i32, _: pg_sys::TupleDesc) {}
+unsafe extern "C-unwind" fn do_nothing(_: *mut pg_sys::DestReceiver) {}
+
+/// Runs what stands below the INSERT in its plan: rows in the table's own columns, with the conversions and the
+/// defaults that the INSERT has put there.
+///
+/// # Safety
+/// Inside a trap and a transaction.
+unsafe fn select_into(rows: &Rows) -> bool {
+    // SAFETY: by the caller. The plan is this function's own, so it can be changed; as the server's
+    // executor sees it, it is a SELECT, whose range table still asks for the right to insert.
+    unsafe {
+        let source = rows.source.as_ptr();
+        let statements = raw::pg_parse_query(source);
+        if list_length(statements) != 1 {
+            return false;
+        }
+        let statement: *mut pg_sys::RawStmt = list_first(statements).cast();
+        refuse_what_needs_a_client((*statement).stmt);
+        raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+        let types = [pg_sys::INT8OID; 2];
+        let queries =
+            raw::pg_analyze_and_rewrite_fixedparams(statement, source, types.as_ptr(), 2, std::ptr::null_mut());
+        let params = raw::makeParamList(2);
+        for (index, id) in [rows.first_id, rows.last_id].into_iter().enumerate() {
+            let param = (*params).params.as_mut_ptr().add(index);
+            (*param).ptype = pg_sys::INT8OID;
+            (*param).value = pg_sys::Datum::from(id);
+            (*param).isnull = false;
+            (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
+        }
+        let planned = plan_below(queries, source, params);
+        let sink = if planned.is_null() { None } else { Sink::open(rows.table.as_ptr(), rows.done) };
+        let Some(mut sink) = sink else {
+            raw::PopActiveSnapshot();
+            return false;
+        };
+        if list_length((*(*planned).planTree).targetlist) != sink.columns() {
+            sink.close();
+            raw::PopActiveSnapshot();
+            return false;
+        }
+        let mut receiver = Receiver {
+            base: pg_sys::DestReceiver {
+                receiveSlot: Some(receive),
+                rStartup: Some(start_up),
+                rShutdown: Some(do_nothing),
+                rDestroy: Some(do_nothing),
+                mydest: pg_sys::CommandDest::DestNone,
+            },
+            sink: &raw mut sink,
+        };
+        let desc = raw::CreateQueryDesc(
+            planned,
+            source,
+            raw::GetActiveSnapshot(),
+            std::ptr::null_mut(),
+            &raw mut receiver.base,
+            params,
+            std::ptr::null_mut(),
+            0,
+        );
+        raw::ExecutorStart(desc, 0);
+        let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        #[cfg(not(feature = "pg18"))]
+        raw::ExecutorRun(desc, forward, 0, true);
+        #[cfg(feature = "pg18")]
+        raw::ExecutorRun(desc, forward, 0);
+        raw::ExecutorFinish(desc);
+        raw::ExecutorEnd(desc);
+        raw::FreeQueryDesc(desc);
+        sink.close();
+        raw::PopActiveSnapshot();
+        true
+    }
+}
+
+/// Plans an INSERT and takes the INSERT away from above its source; NULL where it is not that simple.
+///
+/// # Safety
+/// Inside a trap, with an active snapshot.
+unsafe fn plan_below(
+    queries: *mut pg_sys::List,
+    source: *const c_char,
+    params: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: by the caller.
+    unsafe {
+        // Rules have made several statements of it, or none.
+        if list_length(queries) != 1 {
+            return std::ptr::null_mut();
+        }
+        let planned: *mut pg_sys::PlannedStmt = list_first(raw::pg_plan_queries(queries, source, 0, params)).cast();
+        let top = (*planned).planTree;
+        if (*planned).commandType != pg_sys::CmdType::CMD_INSERT
+            || (*planned).hasModifyingCTE
+            || (*planned).hasReturning
+            || (*top).type_ != pg_sys::NodeTag::T_ModifyTable
+            || (*top.cast::<pg_sys::ModifyTable>()).onConflictAction
+                != pg_sys::OnConflictAction::ONCONFLICT_NONE
+            || (*top).lefttree.is_null()
+        {
+            return std::ptr::null_mut();
+        }
+        (*planned).commandType = pg_sys::CmdType::CMD_SELECT;
+        (*planned).planTree = (*top).lefttree;
+        (*planned).resultRelations = std::ptr::null_mut();
+        planned
+    }
+}
