@@ -119,7 +119,6 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
     }
 }
 
-
 fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     let name = &definition.name;
     catalog::run(&definition.ddl, &[])?;

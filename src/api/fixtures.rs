@@ -128,7 +128,10 @@ fn warn_of_invisible_pages(spec: &LoadSpec) -> Result<(), UserError> {
     })?;
     let holder = holder.unwrap_or_else(|| "a transaction that has ended since".to_owned());
     warn(
-        format!("{invisible} of {all} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon", spec.name),
+        format!(
+            "{invisible} of {all} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon",
+            spec.name
+        ),
         format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
     );
     Ok(())

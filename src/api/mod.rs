@@ -4,8 +4,8 @@
 pub mod checks;
 mod definitions;
 pub mod fixtures;
-mod load_progress;
 mod jsonb;
+mod load_progress;
 mod preview;
 mod progress;
 pub mod results;

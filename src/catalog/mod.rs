@@ -162,13 +162,46 @@ pub fn transaction<T>(
     .catch_others(|caught| Err(from_caught(caught)))
     .execute();
     if result.is_err() {
-        // SAFETY: leaves whatever the body left open; outside a transaction it does nothing.
-        unsafe {
-            pg_sys::AbortOutOfAnyTransaction();
-            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
-        }
+        roll_back();
     }
     result
+}
+
+/// Runs `body` with locks on tables, in a worker that has no transaction open. It has no snapshot, and so holds
+/// back nothing else.
+pub fn locked<T>(
+    tables: &[pg_sys::Oid],
+    mode: i32,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: as in `transaction`.
+        unsafe {
+            pg_sys::SetCurrentStatementStartTimestamp();
+            pg_sys::StartTransactionCommand();
+            tables.iter().for_each(|&table| pg_sys::LockRelationOid(table, mode));
+            let result = body();
+            if result.is_ok() {
+                pg_sys::CommitTransactionCommand();
+            }
+            result
+        }
+    }))
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute();
+    if result.is_err() {
+        roll_back();
+    }
+    result
+}
+
+/// Leaves whatever is open; outside a transaction it does nothing.
+fn roll_back() {
+    // SAFETY: as PostgresMain does after an error.
+    unsafe {
+        pg_sys::AbortOutOfAnyTransaction();
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+    }
 }
 
 /// An SPI failure that is not an ERROR of the server's: a bug of ours.

@@ -57,7 +57,13 @@ pub struct Scene {
 /// Rows of one kind.
 #[derive(Clone, Debug)]
 pub struct RowWriter {
-    columns: Vec<Column>,
+    /// What is the same in every row, and stands at the same place: written once.
+    constant: Vec<(usize, Column)>,
+    /// What differs from row to row and stands at the same place.
+    varying: Vec<(usize, Column)>,
+    /// Where the first value of a length that differs begins, and all columns from there on.
+    tail_at: usize,
+    tail: Vec<Column>,
     scene: Scene,
 }
 
@@ -66,89 +72,139 @@ impl RowWriter {
     /// The text that is too long.
     pub fn new(columns: &[Column], scene: Scene) -> Result<Self, String> {
         let too_long = columns.iter().find_map(|column| match column {
-            Column::Text(text) if text.len() > MAX_TEXT => Some(text),
-            Column::IdText(suffix) if suffix.len() > MAX_TEXT - 20 => Some(suffix),
-            Column::NowText if scene.now_text.len() > MAX_TEXT => Some(&scene.now_text),
+            Column::Text(text) => (text.len() > MAX_TEXT).then(|| text.clone()),
+            Column::Blanks(count) => (*count > MAX_TEXT).then(|| " ".repeat(*count)),
+            Column::IdText(suffix) => (suffix.len() > MAX_TEXT - 20).then(|| suffix.clone()),
+            Column::NowText => (scene.now_text.len() > MAX_TEXT).then(|| scene.now_text.clone()),
             _ => None,
         });
-        let blanks = columns.iter().find_map(|column| match column {
-            Column::Blanks(count) if *count > MAX_TEXT => Some(" ".repeat(*count)),
-            _ => None,
-        });
-        match too_long.cloned().or(blanks) {
-            Some(text) => Err(text),
-            None => Ok(Self { columns: columns.to_vec(), scene }),
+        if let Some(text) = too_long {
+            return Err(text);
         }
+        let is_fixed = |column: &&Column| !matches!(column, Column::IdText(_));
+        let fixed = columns.iter().take_while(is_fixed).count();
+        let tail = columns[fixed..].to_vec();
+        let mut writer = Self { constant: Vec::new(), varying: Vec::new(), tail_at: 0, tail, scene };
+        let mut scratch = vec![0; columns[..fixed].iter().map(|column| writer.longest(column)).sum()];
+        for column in &columns[..fixed] {
+            let place = (writer.tail_at, column.clone());
+            writer.tail_at = writer.put(column, 1, 0, &mut Prng::from_seed(0), &mut scratch, writer.tail_at);
+            match column {
+                Column::Constant4(_)
+                | Column::Constant8(_)
+                | Column::Text(_)
+                | Column::Blanks(_)
+                | Column::Now
+                | Column::NowText => writer.constant.push(place),
+                _ => writer.varying.push(place),
+            }
+        }
+        Ok(writer)
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &Column> {
+        self.constant.iter().chain(&self.varying).map(|(_, column)| column).chain(&self.tail)
     }
 
     /// Whether a row has values of variable width, as HEAP_HASVARWIDTH has it.
     pub fn has_variable_width(&self) -> bool {
-        self.columns.iter().any(|column| {
+        self.columns().any(|column| {
             matches!(
                 column,
-                Column::Text(_)
-                    | Column::Blanks(_)
-                    | Column::IdText(_)
-                    | Column::RandomHex
-                    | Column::NowText
+                Column::Text(_) | Column::Blanks(_) | Column::IdText(_) | Column::RandomHex | Column::NowText
             )
         })
     }
 
+    /// Whether rows say when they were made.
+    pub fn needs_clock(&self) -> bool {
+        self.columns()
+            .any(|column| matches!(column, Column::Clock | Column::LocalClock | Column::LocalClockSeconds))
+    }
+
     /// The length that no row exceeds, in bytes.
     pub fn max_length(&self) -> usize {
+        self.columns().map(|column| self.longest(column)).sum()
+    }
+
+    /// With the gap before it.
+    fn longest(&self, column: &Column) -> usize {
         const DIGITS: usize = 19;
-        let length = |column: &Column| match column {
+        match column {
             Column::Text(text) => 1 + text.len(),
             Column::Blanks(count) => 1 + count,
             Column::IdText(suffix) => 1 + DIGITS + suffix.len(),
             Column::NowText => 1 + self.scene.now_text.len(),
             Column::RandomHex => 33,
-            // With the gap before it.
             _ => 15,
-        };
-        self.columns.iter().map(length).sum()
+        }
     }
 
-    /// Writes the row of an id, made at a time in microseconds since 2000 (UTC), into `out`, which has room for
-    /// [`Self::max_length`] bytes and begins at an alignment of eight; the row's length.
+    /// Prepares a buffer of [`Self::max_length`] bytes at an alignment of eight, for [`Self::write`] to write one
+    /// row after the other into it.
+    pub fn prepare(&self, out: &mut [u8]) {
+        out.fill(0);
+        for (at, column) in &self.constant {
+            self.put(column, 1, 0, &mut Prng::from_seed(0), out, *at);
+        }
+    }
+
+    /// Writes the row of an id, made at a time in microseconds since 2000 (UTC), into a buffer that
+    /// [`Self::prepare`] has seen; the row's length.
     #[inline]
     pub fn write(&self, id: i64, clock_us: i64, random: &mut Prng, out: &mut [u8]) -> usize {
-        let mut at = 0;
-        for column in &self.columns {
-            at = match column {
-                Column::Id4 => put4(out, at, id as i32),
-                Column::Id8 => put8(out, at, id),
-                Column::Group4(size) => put4(out, at, ((id - 1) / size + 1) as i32),
-                Column::Constant4(value) => put4(out, at, *value),
-                Column::Constant8(value) => put8(out, at, *value),
-                Column::Text(text) => put_text(out, at, text.as_bytes()),
-                Column::Blanks(count) => put_text(out, at, &[b' '; MAX_TEXT][..*count]),
-                Column::NowText => put_text(out, at, self.scene.now_text.as_bytes()),
-                Column::IdText(suffix) => {
-                    let digits = put_digits(out, at + 1, id);
-                    let length = digits + suffix.len();
-                    out[at] = short_header(length);
-                    out[at + 1 + digits..at + 1 + length].copy_from_slice(suffix.as_bytes());
-                    at + 1 + length
-                }
-                Column::RandomHex => {
-                    out[at] = short_header(32);
-                    for half in 0..2 {
-                        let from = at + 1 + 16 * half;
-                        out[from..from + 16].copy_from_slice(&hexadecimal(random.next_u64()));
-                    }
-                    at + 33
-                }
-                Column::Clock => put8(out, at, clock_us),
-                Column::LocalClock => put8(out, at, clock_us + self.scene.local_offset_us),
-                Column::LocalClockSeconds => {
-                    put8(out, at, round_to_seconds(clock_us + self.scene.local_offset_us))
-                }
-                Column::Now => put8(out, at, self.scene.now_us),
-            };
+        for (at, column) in &self.varying {
+            self.put(column, id, clock_us, random, out, *at);
+        }
+        let mut at = self.tail_at;
+        for column in &self.tail {
+            at = self.put(column, id, clock_us, random, out, at);
         }
         at
+    }
+
+    /// Writes a value behind `at`; where it ends.
+    #[inline]
+    fn put(
+        &self,
+        column: &Column,
+        id: i64,
+        clock_us: i64,
+        random: &mut Prng,
+        out: &mut [u8],
+        at: usize,
+    ) -> usize {
+        match column {
+            Column::Id4 => put4(out, at, id as i32),
+            Column::Id8 => put8(out, at, id),
+            Column::Group4(size) => put4(out, at, ((id - 1) / size + 1) as i32),
+            Column::Constant4(value) => put4(out, at, *value),
+            Column::Constant8(value) => put8(out, at, *value),
+            Column::Text(text) => put_text(out, at, text.as_bytes()),
+            Column::Blanks(count) => put_text(out, at, &[b' '; MAX_TEXT][..*count]),
+            Column::NowText => put_text(out, at, self.scene.now_text.as_bytes()),
+            Column::IdText(suffix) => {
+                let digits = put_digits(out, at + 1, id);
+                let length = digits + suffix.len();
+                out[at] = short_header(length);
+                out[at + 1 + digits..at + 1 + length].copy_from_slice(suffix.as_bytes());
+                at + 1 + length
+            }
+            Column::RandomHex => {
+                out[at] = short_header(32);
+                for half in 0..2 {
+                    let from = at + 1 + 16 * half;
+                    out[from..from + 16].copy_from_slice(&hexadecimal(random.next_u64()));
+                }
+                at + 33
+            }
+            Column::Clock => put8(out, at, clock_us),
+            Column::LocalClock => put8(out, at, clock_us + self.scene.local_offset_us),
+            Column::LocalClockSeconds => {
+                put8(out, at, round_to_seconds(clock_us + self.scene.local_offset_us))
+            }
+            Column::Now => put8(out, at, self.scene.now_us),
+        }
     }
 }
 
@@ -253,10 +309,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn row(columns: &[Column], id: i64) -> Vec<u8> {
-        let scene =
-            Scene { now_us: 42, now_text: "now".to_owned(), local_offset_us: 3_600_000_000 };
+        let scene = Scene { now_us: 42, now_text: "now".to_owned(), local_offset_us: 3_600_000_000 };
         let writer = RowWriter::new(columns, scene).unwrap();
         let mut out = vec![0xAA; writer.max_length()];
+        writer.prepare(&mut out);
+        // A buffer serves many rows: what one leaves must not be seen in the next.
+        writer.write(i64::MAX, 7, &mut Prng::from_seed(2), &mut out);
         let length = writer.write(id, 1_500_000, &mut Prng::from_seed(1), &mut out);
         out.truncate(length);
         out
@@ -264,7 +322,8 @@ mod tests {
 
     #[test]
     fn values_stand_at_their_alignment_and_gaps_are_zero() {
-        let row = row(&[Column::Id4, Column::Text("abc".to_owned()), Column::Constant4(-1), Column::Clock], 7);
+        let row =
+            row(&[Column::Id4, Column::Text("abc".to_owned()), Column::Constant4(-1), Column::Clock], 7);
         let mut expected = 7i32.to_ne_bytes().to_vec();
         expected.push(short_header(3));
         expected.extend(b"abc");
@@ -274,6 +333,20 @@ mod tests {
         // 4 + 4 + 4, then a gap of 4 that ends at 16
         assert_eq!(row, expected);
         assert_eq!(row.len(), 24);
+    }
+
+    #[test]
+    fn what_follows_a_text_of_any_length_stands_where_that_ends() {
+        let columns =
+            [Column::Id8, Column::IdText("_name".to_owned()), Column::LocalClockSeconds, Column::Id4];
+        for (id, at) in [(1, 16), (12, 16), (123, 24), (1_234_567_890, 24)] {
+            let row = row(&columns, id);
+            let text = format!("{id}_name");
+            assert_eq!(&row[9..9 + text.len()], text.as_bytes());
+            assert!(row[9 + text.len()..at].iter().all(|byte| *byte == 0));
+            assert_eq!(row[at..at + 8], 3_602_000_000i64.to_ne_bytes());
+            assert_eq!(row[at + 8..], (id as i32).to_ne_bytes());
+        }
     }
 
     #[test]
@@ -303,6 +376,7 @@ mod tests {
         let writer = RowWriter::new(&[Column::RandomHex], Scene::default()).unwrap();
         let mut random = Prng::from_seed(5);
         let mut out = vec![0; writer.max_length()];
+        writer.prepare(&mut out);
         let mut seen = std::collections::HashSet::new();
         for id in 1..=1000 {
             assert_eq!(writer.write(id, 0, &mut random, &mut out), 33);

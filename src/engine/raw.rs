@@ -7,6 +7,8 @@
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
+#[cfg(feature = "pg15")]
+use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
 use pgrx::pg_sys::{
     BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum, DestReceiver,
     EState, ErrorData, FunctionCallInfo, HeapTuple, List, MemoryContext, Oid, ParamListInfo, PlannedStmt,
@@ -103,12 +105,7 @@ unsafe extern "C-unwind" {
     pub fn ReleaseCachedPlan(plan: *mut CachedPlan, owner: ResourceOwner);
     pub fn makeParamList(num_params: c_int) -> ParamListInfo;
     pub fn getTypeInputInfo(type_: Oid, typ_input: *mut Oid, typ_io_param: *mut Oid);
-    pub fn OidInputFunctionCall(
-        function: Oid,
-        text: *mut c_char,
-        typ_io_param: Oid,
-        typmod: i32,
-    ) -> Datum;
+    pub fn OidInputFunctionCall(function: Oid, text: *mut c_char, typ_io_param: Oid, typmod: i32) -> Datum;
 
     // execution
     pub fn CreateQueryDesc(
@@ -178,7 +175,33 @@ unsafe extern "C-unwind" {
         should_free: *mut bool,
     ) -> HeapTuple;
     pub fn GetBulkInsertState() -> BulkInsertState;
-    pub fn FreeBulkInsertState(state: BulkInsertState);
+    pub fn ReleaseBulkInsertStatePin(state: BulkInsertState);
+    #[cfg(feature = "pg15")]
+    pub fn GetAccessStrategy(of_type: u32) -> BufferAccessStrategy;
+    #[cfg(feature = "pg15")]
+    pub fn LockRelationForExtension(relation: Relation, lock_mode: c_int);
+    #[cfg(feature = "pg15")]
+    pub fn UnlockRelationForExtension(relation: Relation, lock_mode: c_int);
+    #[cfg(feature = "pg15")]
+    pub fn ReadBufferExtended(
+        relation: Relation,
+        fork: i32,
+        block: u32,
+        mode: u32,
+        strategy: BufferAccessStrategy,
+    ) -> Buffer;
+    #[cfg(feature = "pg15")]
+    pub fn LockBuffer(buffer: Buffer, mode: c_int);
+    #[cfg(feature = "pg15")]
+    pub fn ReleaseBuffer(buffer: Buffer);
+    #[cfg(feature = "pg15")]
+    pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: i32) -> u32;
+    #[cfg(feature = "pg15")]
+    pub fn smgrextend(file: SMgrRelation, fork: i32, block: u32, page: *const c_char, skip_fsync: bool);
+    #[cfg(feature = "pg15")]
+    pub fn RecordPageWithFreeSpace(relation: Relation, block: u32, free_bytes: usize);
+    #[cfg(feature = "pg15")]
+    pub fn FreeSpaceMapVacuumRange(relation: Relation, start: u32, end: u32);
     pub fn GetCurrentCommandId(used: bool) -> u32;
     pub fn GetCurrentTransactionStartTimestamp() -> i64;
     pub fn DirectFunctionCall1Coll(

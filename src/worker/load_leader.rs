@@ -16,9 +16,7 @@ use crate::engine::{Session, SqlError};
 use crate::error::internal;
 use crate::fixture::{self, LoadSpec};
 use crate::settings::{self, quote_identifier};
-use crate::shm::{
-    ClientState, CommandCounters, LoadPhase, RunState, Segment, StopReason, TotalsOf,
-};
+use crate::shm::{ClientState, CommandCounters, LoadPhase, RunState, Segment, StopReason, TotalsOf};
 
 /// The kind of worker that a load's leader is.
 pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_load_main", title: c"pgbench_ext load" };
@@ -115,7 +113,13 @@ fn fill(post: &Post, spec: &LoadSpec, load_id: i64, session: &mut Session) -> Re
     }
     if spec.fills.iter().any(|fill| fill.ids > 0) {
         progress.enter(LoadPhase::Rows, now_ns());
-        figures.load_secs = timed(|| insert_rows(post, spec))?;
+        let tables = catalog::transaction(|| tables_made(spec, load_id))?;
+        let tables: Vec<pg_sys::Oid> = tables.into_iter().map(|(table, _)| table).collect();
+        let tables = catalog::transaction(|| catalog::with_partitions(&tables))?;
+        // A VACUUM of half a table is of no use, and the loaders count on there being none.
+        figures.load_secs = timed(|| {
+            catalog::locked(&tables, pg_sys::ShareUpdateExclusiveLock as i32, || insert_rows(post, spec))
+        })?;
     }
     figures.rows = rows_written(&post.segment).cast_signed();
     if !spec.index_before {
@@ -155,9 +159,8 @@ fn run_each(post: &Post, session: &mut Session, texts: &[String]) -> Result<(), 
 
 /// Settings of the leader's session.
 fn set_up_for_loading(session: &Session) -> Result<(), UserError> {
-    let set = |name, value: &str| {
-        session.set(name, &CString::new(value).unwrap_or_default()).map_err(user_error)
-    };
+    let set =
+        |name, value: &str| session.set(name, &CString::new(value).unwrap_or_default()).map_err(user_error);
     // What bench.load returns is there after a crash.
     if settings::current("synchronous_commit").as_deref() == Some("off") {
         set(c"synchronous_commit", "local")?;
@@ -178,7 +181,8 @@ const MAX_INDEX_WORKERS: u64 = 7;
 fn sensible_index_memory_kb() -> i64 {
     const MOST_KB: i64 = 1 << 20;
     // SAFETY: asks the C library for two constants of the machine.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES).saturating_mul(libc::sysconf(libc::_SC_PAGESIZE)) };
+    let bytes =
+        unsafe { libc::sysconf(libc::_SC_PHYS_PAGES).saturating_mul(libc::sysconf(libc::_SC_PAGESIZE)) };
     (bytes / 8 / 1024).clamp(0, MOST_KB)
 }
 
@@ -305,7 +309,8 @@ fn put_in_place(spec: &LoadSpec, load_id: i64, figures: &LoadFigures) -> Result<
     catalog::check_unused(&spec.name, &replaced)?;
     catalog::drop_tables(&replaced)?;
     let schema = quote_identifier(&spec.schema);
-    let exists = "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    let exists =
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
     if catalog::fetch::<bool>(exists, &[spec.schema.as_str().into()])?.is_none() {
         catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
     }

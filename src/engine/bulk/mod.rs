@@ -1,6 +1,8 @@
 //! Filling a table by the server's bulk path: rows go into it by the batch, a page at a time, instead of one by
 //! one through an INSERT's own plan node.
 
+#[cfg(feature = "pg15")]
+mod extension;
 mod sink;
 
 use std::ffi::{CStr, c_char};
@@ -51,7 +53,8 @@ impl Session {
         // SAFETY: the closure holds plain pointers; what it makes lasts until the next command begins,
         // or the trap has rolled everything back.
         unsafe {
-            let (source, table, done) = (rows.source.as_ptr(), rows.table.as_ptr(), std::ptr::from_ref(rows.done));
+            let (source, table, done) =
+                (rows.source.as_ptr(), rows.table.as_ptr(), std::ptr::from_ref(rows.done));
             let (sink, scene, types) = (&raw mut sink, &mut scene, &types[..]);
             trap(|| {
                 self.begin(source);
@@ -86,7 +89,7 @@ impl Session {
                 return Err(SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message));
             }
         };
-        let tuples = Tuples::new(&sink, &writer, columns.len())?;
+        let mut tuples = Tuples::new(&sink, &writer, columns.len())?;
         let mut next = rows.first_id;
         while next <= rows.last_id {
             let count = (rows.last_id - next).unsigned_abs().min(BATCH_ROWS as u64 - 1) as usize + 1;
@@ -131,6 +134,7 @@ impl Session {
 struct Tuples {
     tuples: Vec<pg_sys::HeapTuple>,
     max_length: usize,
+    needs_clock: bool,
 }
 
 /// Where a tuple without NULLs has its values: MAXALIGN(SizeofHeapTupleHeader).
@@ -163,18 +167,27 @@ impl Tuples {
                 }
             })?;
         }
-        Ok(Self { tuples, max_length })
+        let needs_clock = writer.needs_clock();
+        let mut tuples = Self { tuples, max_length, needs_clock };
+        (0..BATCH_ROWS).for_each(|index| writer.prepare(tuples.values(index)));
+        Ok(tuples)
     }
 
-    fn write(&self, index: usize, writer: &RowWriter, id: i64, random: &mut Prng) {
-        // SAFETY: the tuple has this much room after its header, which ends at an alignment of eight.
+    /// Where a tuple's values are.
+    fn values(&mut self, index: usize) -> &mut [u8] {
+        // SAFETY: the tuple has this much room after its header, which ends at an alignment of eight; the slice is
+        // gone before another one of the same tuple is made.
         unsafe {
-            let tuple = self.tuples[index];
-            let start = (*tuple).t_data.cast::<u8>().add(HEADER);
-            let room = std::slice::from_raw_parts_mut(start, self.max_length);
-            let length = writer.write(id, clock_us(), random, room);
-            (*tuple).t_len = (HEADER + length) as u32;
+            let start = (*self.tuples[index]).t_data.cast::<u8>().add(HEADER);
+            std::slice::from_raw_parts_mut(start, self.max_length)
         }
+    }
+
+    fn write(&mut self, index: usize, writer: &RowWriter, id: i64, random: &mut Prng) {
+        let clock_us = if self.needs_clock { clock_us() } else { 0 };
+        let length = writer.write(id, clock_us, random, self.values(index));
+        // SAFETY: a live tuple.
+        unsafe { (*self.tuples[index]).t_len = (HEADER + length) as u32 };
     }
 }
 
@@ -235,8 +248,13 @@ unsafe fn select_into(rows: &Rows) -> bool {
         refuse_what_needs_a_client((*statement).stmt);
         raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
         let types = [pg_sys::INT8OID; 2];
-        let queries =
-            raw::pg_analyze_and_rewrite_fixedparams(statement, source, types.as_ptr(), 2, std::ptr::null_mut());
+        let queries = raw::pg_analyze_and_rewrite_fixedparams(
+            statement,
+            source,
+            types.as_ptr(),
+            2,
+            std::ptr::null_mut(),
+        );
         let params = raw::makeParamList(2);
         for (index, id) in [rows.first_id, rows.last_id].into_iter().enumerate() {
             let param = (*params).params.as_mut_ptr().add(index);
@@ -306,7 +324,8 @@ unsafe fn plan_below(
         if list_length(queries) != 1 {
             return std::ptr::null_mut();
         }
-        let planned: *mut pg_sys::PlannedStmt = list_first(raw::pg_plan_queries(queries, source, 0, params)).cast();
+        let planned: *mut pg_sys::PlannedStmt =
+            list_first(raw::pg_plan_queries(queries, source, 0, params)).cast();
         let top = (*planned).planTree;
         if (*planned).commandType != pg_sys::CmdType::CMD_INSERT
             || (*planned).hasModifyingCTE

@@ -1,10 +1,13 @@
 //! A table that takes rows by the batch, as COPY FROM fills one (commands/copyfrom.c).
 
+use std::cell::Cell;
 use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
 use super::super::raw;
+#[cfg(feature = "pg15")]
+use super::extension::{bytes_of_page, bytes_on_page, extend};
 use crate::shm::Counter;
 
 /// Rows of a batch at most, and bytes after which one is full: MAX_BUFFERED_TUPLES and
@@ -26,6 +29,9 @@ pub struct Sink {
     /// Whether rows have to be looked at before the table may take them.
     has_constraints: bool,
     is_heap: bool,
+    /// Bytes of the table's pages that the rows to come will take.
+    #[cfg(feature = "pg15")]
+    needed: usize,
     /// What a batch allocates.
     scratch: pg_sys::MemoryContext,
     /// Rows that the table has taken.
@@ -59,8 +65,7 @@ impl Sink {
             for index in 0..BATCH_ROWS {
                 *slots.add(index) = raw::MakeSingleTupleTableSlot(copy, ops);
             }
-            let result: *mut pg_sys::ResultRelInfo =
-                raw::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast();
+            let result: *mut pg_sys::ResultRelInfo = raw::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast();
             // Outside of any range table, as apply workers have it.
             raw::InitResultRelInfo(result, relation, 0, std::ptr::null_mut(), 0);
             raw::ExecOpenIndices(result, false);
@@ -70,12 +75,14 @@ impl Sink {
                 slots,
                 count: 0,
                 bytes: 0,
-                state: raw::GetBulkInsertState(),
+                state: ring(),
                 result,
                 estate: raw::CreateExecutorState(),
                 has_indexes: (*result).ri_NumIndices > 0,
                 has_constraints: !constraints.is_null()
                     && ((*constraints).has_not_null || (*constraints).num_check > 0),
+                #[cfg(feature = "pg15")]
+                needed: 0,
                 is_heap: (*(*relation).rd_rel).relam == pg_sys::HEAP_TABLE_AM_OID,
                 scratch: raw::AllocSetContextCreateInternal(
                     pg_sys::CurrentMemoryContext,
@@ -139,8 +146,7 @@ impl Sink {
             }
             self.count += 1;
             if self.is_heap {
-                let mut should_free = false;
-                self.bytes += (*raw::ExecFetchSlotHeapTuple(slot, false, &raw mut should_free)).t_len as usize;
+                self.bytes += self.tuple_length(self.count - 1);
             }
             if self.count == BATCH_ROWS || self.bytes >= BATCH_BYTES {
                 self.flush(self.count);
@@ -160,6 +166,10 @@ impl Sink {
         // SAFETY: by the caller. The batch may leak memory, hence a context for it.
         unsafe {
             if count > 0 {
+                #[cfg(feature = "pg15")]
+                if self.is_heap {
+                    self.make_room(count);
+                }
                 let context = pg_sys::CurrentMemoryContext;
                 pg_sys::CurrentMemoryContext = self.scratch;
                 if let Some(insert) = (*(*self.relation).rd_tableam).multi_insert {
@@ -176,6 +186,34 @@ impl Sink {
             }
             self.count = 0;
             self.bytes = 0;
+        }
+    }
+
+    /// Makes the pages that the batch will fill.
+    ///
+    /// # Safety
+    /// As `flush`, of a heap.
+    #[cfg(feature = "pg15")]
+    unsafe fn make_room(&mut self, count: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            for index in 0..count {
+                self.needed += bytes_on_page(self.tuple_length(index));
+            }
+            // Rounded down: an extra page would stay empty, one too few is made by the insertion.
+            let page = bytes_of_page(self.relation);
+            extend(self.relation, self.needed / page);
+            self.needed %= page;
+        }
+    }
+
+    /// # Safety
+    /// Inside a trap; the slot of a heap holds a row.
+    unsafe fn tuple_length(&self, index: usize) -> usize {
+        let mut should_free = false;
+        // SAFETY: by the caller; such a slot has its tuple at hand.
+        unsafe {
+            (*raw::ExecFetchSlotHeapTuple(self.slot(index), false, &raw mut should_free)).t_len as usize
         }
     }
 
@@ -227,7 +265,7 @@ impl Sink {
         // SAFETY: by the caller; the order is that of the end of CopyFrom.
         unsafe {
             self.flush(self.count);
-            raw::FreeBulkInsertState(self.state);
+            raw::ReleaseBulkInsertStatePin(self.state);
             if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
                 finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);
             }
@@ -235,6 +273,29 @@ impl Sink {
             raw::FreeExecutorState(self.estate);
             raw::table_close(self.relation, pg_sys::NoLock as i32);
         }
+    }
+}
+
+/// The ring of buffers that the process fills tables through. One for all transactions: a new one
+/// would take its buffers out of those that others use, 16 MB of them.
+///
+/// # Safety
+/// Inside a trap.
+unsafe fn ring() -> pg_sys::BulkInsertState {
+    thread_local! {
+        static RING: Cell<pg_sys::BulkInsertState> = const { Cell::new(std::ptr::null_mut()) };
+    }
+    // SAFETY: by the caller. What is allocated lasts as long as the process; between transactions
+    // it holds no buffer (ReleaseBulkInsertStatePin in access/heap/heapam.c), and after an error
+    // the process fills no more tables.
+    unsafe {
+        if RING.get().is_null() {
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+            RING.set(raw::GetBulkInsertState());
+            pg_sys::CurrentMemoryContext = context;
+        }
+        RING.get()
     }
 }
 

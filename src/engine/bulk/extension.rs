@@ -1,0 +1,107 @@
+//! Making room in a table that several loaders fill.
+//!
+//! PostgreSQL 15 extends a table by a page at a time, under a lock that loaders side by side spend most of their
+//! time waiting for; it takes a third to have it extend by more (RelationAddExtraBlocks in access/heap/hio.c).
+//! So the pages of a batch are made beforehand, all under one lock, and left to the free space map, where the
+//! insertion finds them. From 16 on the server does as much by itself (RelationAddBlocks).
+
+use std::cell::Cell;
+
+use pgrx::pg_sys;
+
+use super::super::raw;
+
+/// SizeOfPageHeaderData and sizeof(ItemIdData) of storage/bufpage.h.
+const PAGE_HEADER: usize = 24;
+const LINE_POINTER: usize = 4;
+
+/// What a tuple takes of a page, in bytes: PageAddItem rounds it up and adds a line pointer.
+pub fn bytes_on_page(tuple_length: usize) -> usize {
+    tuple_length.next_multiple_of(8) + LINE_POINTER
+}
+
+/// Bytes for tuples on a page of a heap.
+///
+/// # Safety
+/// An open heap, whose options, if it has any, are a heap's.
+pub unsafe fn bytes_of_page(relation: pg_sys::Relation) -> usize {
+    // SAFETY: by the caller.
+    let fillfactor = unsafe {
+        let options = (*relation).rd_options.cast::<pg_sys::StdRdOptions>();
+        if options.is_null() { 100 } else { (*options).fillfactor as usize }
+    };
+    pg_sys::BLCKSZ as usize * fillfactor / 100 - PAGE_HEADER
+}
+
+/// Makes so many pages at the table's end.
+///
+/// Only the last one is written, and what is before it is a hole in the file until its own time comes, as in a
+/// hash index that doubles its buckets (_hash_alloc_buckets in access/hash/hashpage.c). Writing zeros first is
+/// what makes the extension slow, and all other loaders wait for it.
+///
+/// # Safety
+/// Inside a trap, with the table open for insertion, and locked against VACUUM by whoever leads the load.
+pub unsafe fn extend(relation: pg_sys::Relation, pages: usize) {
+    const EXCLUSIVE: i32 = pg_sys::ExclusiveLock as i32;
+    const MAIN: i32 = pg_sys::ForkNumber::MAIN_FORKNUM;
+    #[repr(C, align(4096))]
+    struct Page([u8; pg_sys::BLCKSZ as usize]);
+    static ZEROS: Page = Page([0; pg_sys::BLCKSZ as usize]);
+    if pages == 0 {
+        return;
+    }
+    // SAFETY: by the caller. A buffer with zeros may stand for a page as long as nobody has put anything into it:
+    // others learn of pages by the free space map, to which these are told afterwards (by VACUUM as well, hence
+    // the lock), and by the table's length, which leads them to the last one, whose buffer is
+    // made and pinned before the file grows. An error in between leaves new pages.
+    unsafe {
+        raw::LockRelationForExtension(relation, EXCLUSIVE);
+        let first = raw::RelationGetNumberOfBlocksInFork(relation, MAIN);
+        let last = first + pages as u32 - 1;
+        let last_buffer = zeroed(relation, last);
+        // The look at its length has opened the file.
+        raw::smgrextend((*relation).rd_smgr, MAIN, last, ZEROS.0.as_ptr().cast(), false);
+        raw::UnlockRelationForExtension(relation, EXCLUSIVE);
+        for block in first..=last {
+            raw::ReleaseBuffer(if block == last { last_buffer } else { zeroed(relation, block) });
+            raw::RecordPageWithFreeSpace(relation, block, pg_sys::BLCKSZ as usize - PAGE_HEADER);
+        }
+        raw::FreeSpaceMapVacuumRange(relation, first, last + 1);
+    }
+}
+
+/// A pinned buffer of zeros for a page that has nothing else.
+///
+/// # Safety
+/// As `extend`.
+unsafe fn zeroed(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
+    const UNLOCK: i32 = 0;
+    // SAFETY: by the caller.
+    unsafe {
+        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+        let mode = pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK;
+        let buffer = raw::ReadBufferExtended(relation, fork, block, mode, ring());
+        raw::LockBuffer(buffer, UNLOCK);
+        buffer
+    }
+}
+
+/// The buffers that pages are made in, 16 MB of them: by the time that they come round again, the pages are full.
+///
+/// # Safety
+/// Inside a trap.
+unsafe fn ring() -> pg_sys::BufferAccessStrategy {
+    thread_local! {
+        static RING: Cell<pg_sys::BufferAccessStrategy> = const { Cell::new(std::ptr::null_mut()) };
+    }
+    // SAFETY: by the caller; it lasts as long as the process, and holds no pins.
+    unsafe {
+        if RING.get().is_null() {
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+            RING.set(raw::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKWRITE));
+            pg_sys::CurrentMemoryContext = context;
+        }
+        RING.get()
+    }
+}
