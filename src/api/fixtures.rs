@@ -79,7 +79,7 @@ pub fn load(
     errand.leave();
     result?;
     super::load_progress::closing_report(&spec)?;
-    warn_of_invisible_pages(&spec)?;
+    warn_of_invisible_pages(&spec, release.is_err())?;
     Ok(written)
 }
 
@@ -101,15 +101,10 @@ fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
 }
 
 /// Says who keeps VACUUM from marking pages as all-visible, where some are not.
-fn warn_of_invisible_pages(spec: &LoadSpec) -> Result<(), UserError> {
+fn warn_of_invisible_pages(spec: &LoadSpec, horizon_held: bool) -> Result<(), UserError> {
     let Some(loaded) = spec.replaced()? else { return Ok(()) };
-    let pages = catalog::fetch::<Vec<i64>>(
-        "SELECT ARRAY[pg_catalog.sum(relpages - relallvisible), pg_catalog.sum(relpages)]::pg_catalog.int8[] FROM pg_catalog.pg_class \
-         WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
-        &[catalog::with_partitions(&loaded.tables)?.into()],
-    )?;
-    let Some(&[invisible, all]) = pages.as_deref() else { return Ok(()) };
-    if invisible <= 0 {
+    let invisible = catalog::invisible_pages(&catalog::with_partitions(&loaded.tables)?)?;
+    if invisible == 0 {
         return Ok(());
     }
     let holder = catalog::as_owner(|| {
@@ -117,19 +112,20 @@ fn warn_of_invisible_pages(spec: &LoadSpec) -> Result<(), UserError> {
             "SELECT holder FROM ( \
                  SELECT 'the session with pid ' || pid AS holder, backend_xmin AS xmin FROM pg_catalog.pg_stat_activity \
                  WHERE backend_xmin IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
+                   AND (pid <> pg_catalog.pg_backend_pid() OR $1) \
                  UNION ALL \
                  SELECT 'prepared transaction ' || pg_catalog.quote_literal(gid), transaction FROM pg_catalog.pg_prepared_xacts \
                  WHERE database = pg_catalog.current_database() \
                  UNION ALL \
                  SELECT 'replication slot ' || slot_name, xmin FROM pg_catalog.pg_replication_slots WHERE xmin IS NOT NULL \
              ) AS holders ORDER BY pg_catalog.age(xmin) DESC, holder LIMIT 1",
-            &[],
+            &[horizon_held.into()],
         )
     })?;
     let holder = holder.unwrap_or_else(|| "a transaction that has ended since".to_owned());
     warn(
         format!(
-            "{invisible} of {all} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon",
+            "{invisible} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon",
             spec.name
         ),
         format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),

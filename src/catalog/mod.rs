@@ -260,6 +260,16 @@ pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserE
     Ok([tables, &partitions.unwrap_or_default()].concat())
 }
 
+/// Pages of tables, and not of their partitions, that the last VACUUM could not mark as all-visible.
+pub fn invisible_pages(tables: &[pg_sys::Oid]) -> Result<i64, UserError> {
+    let pages = fetch::<i64>(
+        "SELECT pg_catalog.sum(relpages - relallvisible)::pg_catalog.int8 FROM pg_catalog.pg_class \
+         WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(pages.unwrap_or_default().max(0))
+}
+
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
