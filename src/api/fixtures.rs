@@ -76,10 +76,16 @@ pub fn load(
         false
     });
     let written = load_leader::rows_written(&errand.segment).cast_signed();
+    let holder = errand.segment.header().load.horizon_holder.get();
     errand.leave();
     result?;
     super::load_progress::closing_report(&spec)?;
-    warn_of_invisible_pages(&spec, release.is_err())?;
+    if let Some(holder) = holder {
+        warn(
+            format!("some pages of fixture \"{fixture}\" are not all-visible: {holder} holds back the xmin horizon"),
+            format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
+        );
+    }
     Ok(written)
 }
 
@@ -98,39 +104,6 @@ fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
             Ok(processors.min(free).min(deserved).clamp(1, MAX_JOBS as u64) as u32)
         }
     }
-}
-
-/// Says who keeps VACUUM from marking pages as all-visible, where some are not.
-fn warn_of_invisible_pages(spec: &LoadSpec, horizon_held: bool) -> Result<(), UserError> {
-    let Some(loaded) = spec.replaced()? else { return Ok(()) };
-    let invisible = catalog::invisible_pages(&catalog::with_partitions(&loaded.tables)?)?;
-    if invisible == 0 {
-        return Ok(());
-    }
-    let holder = catalog::as_owner(|| {
-        catalog::fetch::<String>(
-            "SELECT holder FROM ( \
-                 SELECT 'the session with pid ' || pid AS holder, backend_xmin AS xmin FROM pg_catalog.pg_stat_activity \
-                 WHERE backend_xmin IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
-                   AND (pid <> pg_catalog.pg_backend_pid() OR $1) \
-                 UNION ALL \
-                 SELECT 'prepared transaction ' || pg_catalog.quote_literal(gid), transaction FROM pg_catalog.pg_prepared_xacts \
-                 WHERE database = pg_catalog.current_database() \
-                 UNION ALL \
-                 SELECT 'replication slot ' || slot_name, xmin FROM pg_catalog.pg_replication_slots WHERE xmin IS NOT NULL \
-             ) AS holders ORDER BY pg_catalog.age(xmin) DESC, holder LIMIT 1",
-            &[horizon_held.into()],
-        )
-    })?;
-    let holder = holder.unwrap_or_else(|| "a transaction that has ended since".to_owned());
-    warn(
-        format!(
-            "{invisible} pages of fixture \"{}\" are not all-visible: {holder} holds back the xmin horizon",
-            spec.name
-        ),
-        format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
-    );
-    Ok(())
 }
 
 /// Drops a fixture's tables. See the COMMENT ON.

@@ -6,6 +6,7 @@
 //! qualified, and the search_path is pg_catalog.
 
 mod definitions;
+mod horizon;
 mod in_use;
 mod loads;
 mod ownership;
@@ -23,6 +24,7 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 use crate::error::{from_caught, internal};
 
 pub use definitions::*;
+pub use horizon::*;
 pub use in_use::check_unused;
 pub use loads::*;
 pub use ownership::*;
@@ -258,16 +260,6 @@ pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserE
         &[tables.to_vec().into()],
     )?;
     Ok([tables, &partitions.unwrap_or_default()].concat())
-}
-
-/// Pages of tables, and not of their partitions, that the last VACUUM could not mark as all-visible.
-pub fn invisible_pages(tables: &[pg_sys::Oid]) -> Result<i64, UserError> {
-    let pages = fetch::<i64>(
-        "SELECT pg_catalog.sum(relpages - relallvisible)::pg_catalog.int8 FROM pg_catalog.pg_class \
-         WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
-        &[tables.to_vec().into()],
-    )?;
-    Ok(pages.unwrap_or_default().max(0))
 }
 
 /// A workload by its name.

@@ -196,6 +196,8 @@ pub struct LoadProgress {
     pub next_chunk: AtomicU64,
     /// Ids to be loaded.
     pub ids: Counter,
+    /// Who kept VACUUM from marking all pages as all-visible.
+    pub horizon_holder: Text<256>,
 }
 
 impl LoadProgress {
