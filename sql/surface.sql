@@ -113,11 +113,12 @@ FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS u (relation, conditi
 JOIN pg_class c ON c.oid = u.relation
 WHERE e.extname = 'pgbench_ext'
 ORDER BY c.relname COLLATE "C";
--- every table and sequence is among them
+-- every table and sequence is among them, but for loads under way
 SELECT c.oid::regclass AS not_dumped
 FROM pg_class c, pg_extension e
 WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'S')
-  AND e.extname = 'pgbench_ext' AND c.oid <> ALL (e.extconfig);
+  AND e.extname = 'pgbench_ext' AND c.oid <> ALL (e.extconfig)
+ORDER BY c.relname COLLATE "C";
 
 -- The extension: schema, version, fixed place
 SELECT extname, extnamespace::regnamespace AS schema, extrelocatable, extversion

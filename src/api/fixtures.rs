@@ -27,18 +27,27 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
         let Value::Object(options) = required("options", options)?.0 else {
             return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
         };
-        load(&fixture, &options, rows, jobs)
+        let loaded = load(&fixture, &options, rows, jobs)?;
+        super::load_progress::closing_report(&loaded.spec)?;
+        Ok(loaded.rows)
     })()
     .or_raise()
 }
 
-/// Loads a fixture with workers and waits for them; the number of rows written.
+/// A fixture that has been loaded.
+pub struct Loaded {
+    spec: LoadSpec,
+    /// Rows written.
+    rows: i64,
+}
+
+/// Loads a fixture with workers and waits for them.
 pub fn load(
     fixture: &str,
     options: &Map<String, Value>,
     rows: Option<i64>,
     jobs: Option<i32>,
-) -> Result<i64, UserError> {
+) -> Result<Loaded, UserError> {
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
     super::checks::check_server()?;
     super::checks::check_role()?;
@@ -75,18 +84,19 @@ pub fn load(
         reporter.report(segment);
         false
     });
-    let written = load_leader::rows_written(&errand.segment).cast_signed();
+    let rows = load_leader::rows_written(&errand.segment).cast_signed();
     let holder = errand.segment.header().load.horizon_holder.get();
     errand.leave();
     result?;
-    super::load_progress::closing_report(&spec)?;
     if let Some(holder) = holder {
         warn(
-            format!("some pages of fixture \"{fixture}\" are not all-visible: {holder} holds back the xmin horizon"),
+            format!(
+                "some pages of fixture \"{fixture}\" are not all-visible: {holder} holds back the xmin horizon"
+            ),
             format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
         );
     }
-    Ok(written)
+    Ok(Loaded { spec, rows })
 }
 
 /// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.

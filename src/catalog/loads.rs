@@ -89,6 +89,31 @@ fn forget(load_id: i64, dependents: &str) -> Result<(), UserError> {
     run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
 }
 
+/// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
+/// becomes of it, in the table or in a partition.
+pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
+    let tables = fetch::<Vec<String>>(
+        "WITH RECURSIVE tree (root, relation) AS ( \
+             SELECT c.relname, c.oid FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+             UNION ALL \
+             SELECT tree.root, c.oid FROM tree \
+             JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
+         SELECT pg_catalog.array_agg(DISTINCT tree.root::pg_catalog.text) FROM tree \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) tree.relation \
+         WHERE c.relkind OPERATOR(pg_catalog.<>) ALL ('{r,p}'::pg_catalog.\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
+            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
+                         AND (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0) \
+            OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
+                         AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\")",
+        &[staging_schema(load_id).into()],
+    )?;
+    Ok(tables.unwrap_or_default())
+}
+
 /// A load under way, or one whose leader is gone.
 pub struct Load {
     pub load_id: i64,

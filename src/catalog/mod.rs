@@ -208,6 +208,11 @@ fn roll_back() {
 
 /// An SPI failure that is not an ERROR of the server's: a bug of ours.
 fn spi_error(error: pgrx::spi::Error) -> UserError {
+    // Users' own statements: those of a fixture.
+    if matches!(error, pgrx::spi::Error::SpiError(pgrx::spi::SpiErrorCodes::Transaction)) {
+        let message = "cannot begin or end transactions in the statements of a fixture";
+        return UserError::new(sqlstate::INVALID_TRANSACTION_TERMINATION, message);
+    }
     internal(format!("unexpected SPI result: {error}"))
 }
 

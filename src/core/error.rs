@@ -29,6 +29,8 @@ pub mod sqlstate {
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_table
+    pub const RESERVED_NAME: &str = "42939";
+    pub const INVALID_TRANSACTION_TERMINATION: &str = "2D000";
     pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// wrong_object_type

@@ -292,7 +292,7 @@ pub(super) unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
 ///
 /// # Safety
 /// Inside a trap.
-unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
+pub(super) unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
     unsafe extern "C-unwind" {
         fn errstart(elevel: i32, domain: *const std::ffi::c_char) -> bool;
         fn errcode(sqlerrcode: i32) -> i32;

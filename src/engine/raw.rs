@@ -7,14 +7,15 @@
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
+use pgrx::pg_sys::{
+    AttrMap, BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum,
+    DestReceiver, EState, ErrorData, FunctionCallInfo, HeapTuple, List, MemoryContext, ModifyTableState, Oid,
+    ParamListInfo, PartitionTupleRouting, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment,
+    RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo, ScanDirection, Snapshot, TupleDesc,
+    TupleTableSlot, TupleTableSlotOps,
+};
 #[cfg(feature = "pg15")]
 use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
-use pgrx::pg_sys::{
-    BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum, DestReceiver,
-    EState, ErrorData, FunctionCallInfo, HeapTuple, List, MemoryContext, Oid, ParamListInfo, PlannedStmt,
-    Portal, QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt, Relation, ResourceOwner,
-    ResultRelInfo, ScanDirection, Snapshot, TupleDesc, TupleTableSlot, TupleTableSlotOps,
-};
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
 pub const STATEMENT_TIMEOUT: c_int = 3;
@@ -211,6 +212,28 @@ unsafe extern "C-unwind" {
     ) -> Datum;
     pub fn timestamptz_timestamp(call: FunctionCallInfo) -> Datum;
     pub fn timestamptz_out(call: FunctionCallInfo) -> Datum;
+    pub fn ExecSetupPartitionTupleRouting(
+        estate: *mut EState,
+        relation: Relation,
+    ) -> *mut PartitionTupleRouting;
+    pub fn ExecFindPartition(
+        state: *mut ModifyTableState,
+        root: *mut ResultRelInfo,
+        routing: *mut PartitionTupleRouting,
+        row: *mut TupleTableSlot,
+        estate: *mut EState,
+    ) -> *mut ResultRelInfo;
+    pub fn ExecCleanupTupleRouting(state: *mut ModifyTableState, routing: *mut PartitionTupleRouting);
+    #[cfg(not(feature = "pg15"))]
+    pub fn ExecGetRootToChildMap(
+        partition: *mut ResultRelInfo,
+        estate: *mut EState,
+    ) -> *mut pgrx::pg_sys::TupleConversionMap;
+    pub fn execute_attr_map_slot(
+        map: *mut AttrMap,
+        from: *mut TupleTableSlot,
+        to: *mut TupleTableSlot,
+    ) -> *mut TupleTableSlot;
     pub fn CreateExecutorState() -> *mut EState;
     pub fn FreeExecutorState(estate: *mut EState);
     pub fn InitResultRelInfo(
@@ -266,7 +289,6 @@ unsafe extern "C-unwind" {
     pub fn jit_reset_after_error();
 
     // memory
-    pub fn palloc(size: usize) -> *mut c_void;
     pub fn palloc0(size: usize) -> *mut c_void;
     pub fn AllocSetContextCreateInternal(
         parent: MemoryContext,

@@ -88,6 +88,7 @@ CREATE TABLE bench.load_log (
     segment    bigint NOT NULL,
     UNIQUE (schema, fixture)
 );
+ALTER SEQUENCE bench.load_id_seq OWNED BY bench.load_log.load_id;
 COMMENT ON TABLE bench.load_log IS 'Loads under way, each with a schema bench_loading_ and its id that its tables are made in; read bench.progress. What a crash has left here, and of such schemas, is removed by the next load.';
 
 -- No foreign keys between the tables of results: only the recorder writes them, and a parallel

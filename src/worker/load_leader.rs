@@ -156,7 +156,7 @@ fn vacuum(post: &Post, session: &mut Session, tables: &[(pg_sys::Oid, String)]) 
         if !is_over {
             nap_until_canceled(50)?;
         }
-        run_each(post, session, &[format!("VACUUM (FREEZE) {names}")])?;
+        run_each(post, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
         if is_over {
             break;
         }
@@ -228,8 +228,23 @@ fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let made = tables_made(spec, load_id)?;
     match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
         Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
-        None => Ok(()),
+        None => alter_tables(spec, &made),
     }
+}
+
+/// Puts the options into effect that the statements do not know of; only partitions have storage.
+fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), UserError> {
+    if spec.alter.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    let statements = catalog::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s %s', c.oid::pg_catalog.regclass, a.action)) \
+         FROM pg_catalog.pg_class c CROSS JOIN pg_catalog.unnest($2) AS a (action) \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        &[catalog::with_partitions(&tables)?.into(), spec.alter.clone().into()],
+    )?;
+    statements.unwrap_or_default().iter().try_for_each(|sql| catalog::run(sql, &[]).map(drop))
 }
 
 /// The tables that the load has made, without partitions, in the fixture's order.

@@ -1,5 +1,6 @@
 //! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
@@ -43,7 +44,13 @@ fn work(post: &Post) -> Result<(), SqlError> {
     session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
-    let mut targets = spec.fills.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
+    let load_id = post.segment.load_id();
+    let by_insert = catalog::transaction(|| catalog::tables_for_insert(load_id))?;
+    let mut targets = spec
+        .fills
+        .iter()
+        .map(|fill| Target::new(fill, by_insert.contains(&fill.table)))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut random = Prng::from_seed(crate::worker::random_seed().cast_unsigned());
     let counters = &post.segment.commands(post.index)[0];
     let counted = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
@@ -76,12 +83,18 @@ struct Target {
     insert: CString,
     /// Whether only the INSERT itself can fill it.
     by_insert: bool,
+    pages_due: Cell<f64>,
 }
 
 impl Target {
-    fn new(fill: &Fill) -> Result<Self, SqlError> {
+    fn new(fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
         let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
-        Ok(Self { name: text(fill.table.clone())?, insert: text(fill.insert())?, by_insert: false })
+        Ok(Self {
+            name: text(fill.table.clone())?,
+            insert: text(fill.insert())?,
+            by_insert,
+            pages_due: Cell::new(0.0),
+        })
     }
 
     /// Writes a share of the rows in the fastest way that the table allows.
@@ -95,8 +108,16 @@ impl Target {
         done: &Counter,
     ) -> Result<(), SqlError> {
         let Chunk { first_id, last_id, .. } = chunk;
-        let rows = Rows { table: &self.name, source: &self.insert, first_id, last_id, done };
+        let rows = Rows {
+            table: &self.name,
+            source: &self.insert,
+            first_id,
+            last_id,
+            done,
+            pages_due: &self.pages_due,
+        };
         if let Some(columns) = &fill.columns
+            && !self.by_insert
             && session.insert_produced(&rows, columns, random, counters)?
         {
             return Ok(());

@@ -15,6 +15,9 @@ use super::super::raw;
 const PAGE_HEADER: usize = 24;
 const LINE_POINTER: usize = 4;
 
+/// TOAST_TUPLE_THRESHOLD of access/heaptoast.h: what is left of a longer tuple in the table cannot be told beforehand.
+pub const TOAST_THRESHOLD: usize = 2032;
+
 /// What a tuple takes of a page, in bytes: PageAddItem rounds it up and adds a line pointer.
 pub fn bytes_on_page(tuple_length: usize) -> usize {
     tuple_length.next_multiple_of(8) + LINE_POINTER

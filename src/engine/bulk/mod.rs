@@ -1,10 +1,13 @@
 //! Filling a table by the server's bulk path: rows go into it by the batch, a page at a time, instead of one by
 //! one through an INSERT's own plan node.
 
+mod batch;
 #[cfg(feature = "pg15")]
 mod extension;
+mod routing;
 mod sink;
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 use bench_core::rows::{Column, RowWriter, Scene};
@@ -28,6 +31,8 @@ pub struct Rows<'a> {
     pub first_id: i64,
     pub last_id: i64,
     pub done: &'a Counter,
+    /// What one transaction tells the next of the same table.
+    pub pages_due: &'a Cell<f64>,
 }
 
 /// A transaction's own values, as the server has them.
@@ -53,13 +58,13 @@ impl Session {
         // SAFETY: the closure holds plain pointers; what it makes lasts until the next command begins,
         // or the trap has rolled everything back.
         unsafe {
-            let (source, table, done) =
-                (rows.source.as_ptr(), rows.table.as_ptr(), std::ptr::from_ref(rows.done));
+            let (source, table) = (rows.source.as_ptr(), rows.table.as_ptr());
+            let (done, pages_due) = (std::ptr::from_ref(rows.done), std::ptr::from_ref(rows.pages_due));
             let (sink, scene, types) = (&raw mut sink, &mut scene, &types[..]);
             trap(|| {
                 self.begin(source);
-                if let Some(mut open) = Sink::open(table, done) {
-                    if open.is_heap_of(types) {
+                if let Some(mut open) = Sink::open(table, done, pages_due) {
+                    if !open.table.is_null() && (*open.table).is_heap_of(types) {
                         *sink = Some(open);
                     } else {
                         open.close();
@@ -99,7 +104,7 @@ impl Session {
             // SAFETY: the first `count` slots hold rows; nothing to drop in the trap.
             unsafe {
                 let sink = &mut sink;
-                trap(|| sink.flush(count))?;
+                trap(|| sink.flush_batch(sink.table, count))?;
             }
             match next.checked_add(count as i64) {
                 Some(following) => next = following,
@@ -161,7 +166,7 @@ impl Tuples {
                 }
                 for index in 0..BATCH_ROWS {
                     let mut should_free = false;
-                    let slot = sink.slot(index);
+                    let slot = (*sink.table).slot(index);
                     raw::ExecForceStoreHeapTuple(template, slot, false);
                     *tuples.add(index) = raw::ExecFetchSlotHeapTuple(slot, false, &raw mut should_free);
                 }
@@ -264,12 +269,16 @@ unsafe fn select_into(rows: &Rows) -> bool {
             (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
         }
         let planned = plan_below(queries, source, params);
-        let sink = if planned.is_null() { None } else { Sink::open(rows.table.as_ptr(), rows.done) };
+        let sink =
+            if planned.is_null() { None } else { Sink::open(rows.table.as_ptr(), rows.done, rows.pages_due) };
         let Some(mut sink) = sink else {
             raw::PopActiveSnapshot();
             return false;
         };
-        if list_length((*(*planned).planTree).targetlist) != sink.columns() {
+        // A query that reads its own table would see rows that an INSERT's does not.
+        if list_length((*(*planned).planTree).targetlist) != sink.columns()
+            || mentions((*planned).rtable, sink.oid()) != 1
+        {
             sink.close();
             raw::PopActiveSnapshot();
             return false;
@@ -306,6 +315,20 @@ unsafe fn select_into(rows: &Rows) -> bool {
         sink.close();
         raw::PopActiveSnapshot();
         true
+    }
+}
+
+/// How often a relation stands in a plan's range table.
+///
+/// # Safety
+/// A live range table.
+unsafe fn mentions(range_table: *mut pg_sys::List, relation: pg_sys::Oid) -> usize {
+    // SAFETY: by the caller.
+    unsafe {
+        let entry = |index: usize| -> *mut pg_sys::RangeTblEntry {
+            (*(*range_table).elements.add(index)).ptr_value.cast()
+        };
+        (0..list_length(range_table) as usize).filter(|&index| (*entry(index)).relid == relation).count()
     }
 }
 

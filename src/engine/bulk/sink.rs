@@ -5,12 +5,13 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
+use super::super::analysis::error;
 use super::super::raw;
-#[cfg(feature = "pg15")]
-use super::extension::{bytes_of_page, bytes_on_page, extend};
+use super::batch::Batch;
+use super::routing::Routing;
 use crate::shm::Counter;
 
-/// Rows of a batch at most, and bytes after which one is full: MAX_BUFFERED_TUPLES and
+/// Rows that are held back at most, and bytes after which they are enough: MAX_BUFFERED_TUPLES and
 /// MAX_BUFFERED_BYTES of copyfrom.c.
 pub const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 65_535;
@@ -18,72 +19,68 @@ const BATCH_BYTES: usize = 65_535;
 /// An open table and the rows that it has not taken yet. Plain data, to be held inside a trap: the
 /// transaction's end releases what it holds, if [`Sink::close`] has not.
 pub struct Sink {
-    pub relation: pg_sys::Relation,
-    slots: *mut *mut pg_sys::TupleTableSlot,
-    count: usize,
-    bytes: usize,
-    state: pg_sys::BulkInsertState,
+    /// The table, or NULL for one whose rows go to its partitions.
+    pub table: *mut Batch,
+    relation: pg_sys::Relation,
     result: *mut pg_sys::ResultRelInfo,
+    routing: Option<Routing>,
+    /// All that have been opened, in a list.
+    batches: *mut Batch,
     estate: *mut pg_sys::EState,
-    has_indexes: bool,
-    /// Whether rows have to be looked at before the table may take them.
-    has_constraints: bool,
-    is_heap: bool,
-    /// Bytes of the table's pages that the rows to come will take.
-    #[cfg(feature = "pg15")]
-    needed: usize,
+    ring: pg_sys::BulkInsertState,
+    /// The relation that the ring holds a page of.
+    flushed: *mut Batch,
+    /// Rows and bytes that are held back.
+    rows: usize,
+    bytes: usize,
+    /// Where the sink lives.
+    context: pg_sys::MemoryContext,
     /// What a batch allocates.
     scratch: pg_sys::MemoryContext,
     /// Rows that the table has taken.
     done: *const Counter,
+    /// See [`Batch`]: what goes from transaction to transaction.
+    pages_due: *const Cell<f64>,
 }
 
 impl Sink {
-    /// Opens a table by its name on the search_path. `None` for one that takes rows only by INSERT:
-    /// partitioned, with triggers, generated columns or row security, or of an access method
-    /// that knows no batches.
+    /// Opens a table by its name on the search_path. `None` for one that takes rows only by INSERT.
     ///
     /// # Safety
     /// Inside a trap and a transaction, in a memory context that lasts until [`Sink::close`]; `table`
-    /// is NUL-terminated, `done` outlives the sink.
-    pub unsafe fn open(table: *const c_char, done: *const Counter) -> Option<Self> {
+    /// is NUL-terminated, `done` and `pages_due` outlive the sink.
+    pub unsafe fn open(
+        table: *const c_char,
+        done: *const Counter,
+        pages_due: *const Cell<f64>,
+    ) -> Option<Self> {
         // SAFETY: by the caller; a relation that is open has all that its entry in the relation
         // cache points to.
         unsafe {
             let name = raw::makeRangeVar(std::ptr::null_mut(), table.cast_mut(), -1);
             let relation = raw::table_openrv(name, pg_sys::RowExclusiveLock as i32);
-            if !takes_batches(relation) {
+            let is_partitioned = (*(*relation).rd_rel).relkind == pg_sys::RELKIND_PARTITIONED_TABLE as c_char;
+            if !is_partitioned && !takes_batches(relation) {
                 raw::table_close(relation, pg_sys::NoLock as i32);
                 return None;
             }
-            let desc = (*relation).rd_att;
-            let slots: *mut *mut pg_sys::TupleTableSlot =
-                raw::palloc(BATCH_ROWS * size_of::<*mut pg_sys::TupleTableSlot>()).cast();
-            // A copy is not counted by the resource owner, for each of the slots.
-            let copy = raw::CreateTupleDescCopyConstr(desc);
-            let ops = raw::table_slot_callbacks(relation);
-            for index in 0..BATCH_ROWS {
-                *slots.add(index) = raw::MakeSingleTupleTableSlot(copy, ops);
-            }
             let result: *mut pg_sys::ResultRelInfo = raw::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast();
-            // Outside of any range table, as apply workers have it.
+            (*result).type_ = pg_sys::NodeTag::T_ResultRelInfo;
+            // Outside of any range table, as for a partition that rows are routed to.
             raw::InitResultRelInfo(result, relation, 0, std::ptr::null_mut(), 0);
-            raw::ExecOpenIndices(result, false);
-            let constraints = (*desc).constr;
-            Some(Self {
+            let estate = raw::CreateExecutorState();
+            let mut sink = Self {
+                table: std::ptr::null_mut(),
                 relation,
-                slots,
-                count: 0,
-                bytes: 0,
-                state: ring(),
                 result,
-                estate: raw::CreateExecutorState(),
-                has_indexes: (*result).ri_NumIndices > 0,
-                has_constraints: !constraints.is_null()
-                    && ((*constraints).has_not_null || (*constraints).num_check > 0),
-                #[cfg(feature = "pg15")]
-                needed: 0,
-                is_heap: (*(*relation).rd_rel).relam == pg_sys::HEAP_TABLE_AM_OID,
+                routing: None,
+                batches: std::ptr::null_mut(),
+                estate,
+                ring: ring(),
+                flushed: std::ptr::null_mut(),
+                rows: 0,
+                bytes: 0,
+                context: pg_sys::CurrentMemoryContext,
                 scratch: raw::AllocSetContextCreateInternal(
                     pg_sys::CurrentMemoryContext,
                     c"pgbench_ext batch".as_ptr(),
@@ -92,41 +89,44 @@ impl Sink {
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
                 ),
                 done,
-            })
+                pages_due,
+            };
+            if is_partitioned {
+                sink.routing = Some(Routing::new(relation, result, estate));
+            } else {
+                raw::ExecOpenIndices(result, false);
+                sink.table = sink.add(result, (*pages_due).get());
+            }
+            Some(sink)
         }
     }
 
-    /// Whether the table is a heap whose columns have these types, and has no say in what they hold
-    /// but that they are not NULL.
+    /// A batch for a table or a partition.
     ///
     /// # Safety
-    /// Inside a trap, with the table still open.
-    pub unsafe fn is_heap_of(&self, types: &[pg_sys::Oid]) -> bool {
-        // SAFETY: by the caller.
+    /// As `open`, with the relation of an open result.
+    unsafe fn add(&mut self, result: *mut pg_sys::ResultRelInfo, pages_due: f64) -> *mut Batch {
+        // SAFETY: by the caller. Whoever sees the pointer in the result put it there.
         unsafe {
-            let desc = (*self.relation).rd_att;
-            let constraints = (*desc).constr;
-            let attribute = |index: usize| raw::get_atttype((*self.relation).rd_id, index as i16 + 1);
-            self.is_heap
-                && (constraints.is_null() || (*constraints).num_check == 0)
-                && (*desc).natts as usize == types.len()
-                && types.iter().enumerate().all(|(index, of_type)| attribute(index) == *of_type)
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = self.context;
+            self.batches = Batch::new(result, self.batches, pages_due);
+            pg_sys::CurrentMemoryContext = context;
+            (*result).ri_CopyMultiInsertBuffer = self.batches.cast();
+            self.batches
         }
-    }
-
-    /// The slot for the batch's row with that number.
-    ///
-    /// # Safety
-    /// `index` is below [`BATCH_ROWS`].
-    pub unsafe fn slot(&self, index: usize) -> *mut pg_sys::TupleTableSlot {
-        // SAFETY: by the caller.
-        unsafe { *self.slots.add(index) }
     }
 
     /// Columns of the table, dropped ones among them.
     pub fn columns(&self) -> i32 {
         // SAFETY: the table is open.
         unsafe { (*(*self.relation).rd_att).natts }
+    }
+
+    /// The table's own OID.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the table is open.
+        unsafe { (*self.relation).rd_id }
     }
 
     /// Takes a row of the table's columns, in their order and of their types.
@@ -136,124 +136,80 @@ impl Sink {
     pub unsafe fn take(&mut self, row: *mut pg_sys::TupleTableSlot) {
         // SAFETY: by the caller.
         unsafe {
-            if self.has_constraints {
-                self.forget_expressions();
-                raw::ExecConstraints(self.result, row, self.estate);
+            forget_expressions(self.estate);
+            let (batch, row) = match &self.routing {
+                None => (self.table, row),
+                Some(routing) => {
+                    let (partition, row) = routing.find(self.result, row);
+                    let known: *mut Batch = (*partition).ri_CopyMultiInsertBuffer.cast();
+                    (if known.is_null() { self.add_partition(partition) } else { known }, row)
+                }
+            };
+            if (*batch).has_constraints {
+                raw::ExecConstraints((*batch).result, row, self.estate);
             }
-            let slot = self.slot(self.count);
-            if let Some(copy) = (*(*slot).tts_ops).copyslot {
-                copy(slot, row);
-            }
-            self.count += 1;
-            if self.is_heap {
-                self.bytes += self.tuple_length(self.count - 1);
-            }
-            if self.count == BATCH_ROWS || self.bytes >= BATCH_BYTES {
-                self.flush(self.count);
+            self.bytes += (*batch).push(row);
+            self.rows += 1;
+            if self.rows == BATCH_ROWS || self.bytes >= BATCH_BYTES {
+                self.flush();
             }
         }
     }
 
-    /// Puts the rows of the first `count` slots into the table and its indexes.
-    ///
-    /// They are frozen from the start and their pages all-visible, as after COPY with FREEZE. What that
-    /// takes for granted there, that nobody else can see the table before the rows are committed, is
-    /// so here by agreement: a table being loaded is nobody's to read, and one whose load failed is dropped.
+    /// # Safety
+    /// As `add`.
+    unsafe fn add_partition(&mut self, partition: *mut pg_sys::ResultRelInfo) -> *mut Batch {
+        // SAFETY: by the caller.
+        unsafe {
+            if !takes_batches((*partition).ri_RelationDesc) {
+                // Nothing has this when the load begins: see `catalog::tables_for_insert`.
+                error(
+                    pgrx::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    c"a partition has been changed while it is being loaded",
+                );
+            }
+            // Rounded down: of so many partitions each would have a page too many after each transaction.
+            self.add(partition, -1.0)
+        }
+    }
+
+    /// Puts all rows that are held back into their tables.
     ///
     /// # Safety
-    /// Inside a trap; those slots hold rows.
-    pub unsafe fn flush(&mut self, count: usize) {
-        // SAFETY: by the caller. The batch may leak memory, hence a context for it.
+    /// Inside a trap.
+    unsafe fn flush(&mut self) {
+        // SAFETY: by the caller.
         unsafe {
-            if count > 0 {
-                #[cfg(feature = "pg15")]
-                if self.is_heap {
-                    self.make_room(count);
-                }
-                let context = pg_sys::CurrentMemoryContext;
-                pg_sys::CurrentMemoryContext = self.scratch;
-                if let Some(insert) = (*(*self.relation).rd_tableam).multi_insert {
-                    let command = raw::GetCurrentCommandId(true);
-                    let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
-                    insert(self.relation, self.slots, count as i32, command, frozen, self.state);
-                }
-                if self.has_indexes {
-                    self.insert_into_indexes(count);
-                }
-                pg_sys::CurrentMemoryContext = context;
-                raw::MemoryContextReset(self.scratch);
-                (*self.done).add(count as u64);
+            let mut batch = self.batches;
+            while !batch.is_null() {
+                self.flush_batch(batch, (*batch).count);
+                batch = (*batch).next;
             }
-            self.count = 0;
+            self.rows = 0;
             self.bytes = 0;
         }
     }
 
-    /// Makes the pages that the batch will fill.
+    /// Puts the rows of a table's first `count` slots into it and its indexes.
     ///
     /// # Safety
-    /// As `flush`, of a heap.
-    #[cfg(feature = "pg15")]
-    unsafe fn make_room(&mut self, count: usize) {
-        // SAFETY: by the caller.
+    /// Inside a trap; those slots hold rows.
+    pub unsafe fn flush_batch(&mut self, batch: *mut Batch, count: usize) {
+        // SAFETY: by the caller. The insertion may leak memory, hence a context for it.
         unsafe {
-            for index in 0..count {
-                self.needed += bytes_on_page(self.tuple_length(index));
+            if count == 0 {
+                return;
             }
-            // Rounded down: an extra page would stay empty, one too few is made by the insertion.
-            let page = bytes_of_page(self.relation);
-            extend(self.relation, self.needed / page);
-            self.needed %= page;
-        }
-    }
-
-    /// # Safety
-    /// Inside a trap; the slot of a heap holds a row.
-    unsafe fn tuple_length(&self, index: usize) -> usize {
-        let mut should_free = false;
-        // SAFETY: by the caller; such a slot has its tuple at hand.
-        unsafe {
-            (*raw::ExecFetchSlotHeapTuple(self.slot(index), false, &raw mut should_free)).t_len as usize
-        }
-    }
-
-    /// # Safety
-    /// As `flush`, whose rows are in the table.
-    unsafe fn insert_into_indexes(&mut self, count: usize) {
-        // SAFETY: by the caller.
-        unsafe {
-            for index in 0..count {
-                self.forget_expressions();
-                let slot = self.slot(index);
-                // A slot whose tuple was written in place must not know values of the one before.
-                (*slot).tts_nvalid = 0;
-                (*slot).tts_tableOid = (*self.relation).rd_id;
-                raw::ExecInsertIndexTuples(
-                    self.result,
-                    slot,
-                    self.estate,
-                    false,
-                    false,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    #[cfg(not(feature = "pg15"))]
-                    false,
-                );
+            if self.flushed != batch {
+                raw::ReleaseBulkInsertStatePin(self.ring);
+                self.flushed = batch;
             }
-        }
-    }
-
-    /// ResetPerTupleExprContext of executor.h.
-    ///
-    /// # Safety
-    /// Inside a trap.
-    unsafe fn forget_expressions(&self) {
-        // SAFETY: by the caller.
-        unsafe {
-            let expressions = (*self.estate).es_per_tuple_exprcontext;
-            if !expressions.is_null() {
-                raw::MemoryContextReset((*expressions).ecxt_per_tuple_memory);
-            }
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = self.scratch;
+            (*batch).insert(count, self.ring, self.estate);
+            pg_sys::CurrentMemoryContext = context;
+            raw::MemoryContextReset(self.scratch);
+            (*self.done).add(count as u64);
         }
     }
 
@@ -264,14 +220,37 @@ impl Sink {
     pub unsafe fn close(&mut self) {
         // SAFETY: by the caller; the order is that of the end of CopyFrom.
         unsafe {
-            self.flush(self.count);
-            raw::ReleaseBulkInsertStatePin(self.state);
-            if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
-                finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);
+            self.flush();
+            #[cfg(feature = "pg15")]
+            if !self.table.is_null() {
+                (*self.pages_due).set((*self.table).pages_due());
             }
-            raw::ExecCloseIndices(self.result);
+            raw::ReleaseBulkInsertStatePin(self.ring);
+            let mut batch = self.batches;
+            while !batch.is_null() {
+                (*batch).finish();
+                batch = (*batch).next;
+            }
+            match &self.routing {
+                Some(routing) => routing.close(),
+                None => raw::ExecCloseIndices(self.result),
+            }
             raw::FreeExecutorState(self.estate);
             raw::table_close(self.relation, pg_sys::NoLock as i32);
+        }
+    }
+}
+
+/// ResetPerTupleExprContext of executor.h.
+///
+/// # Safety
+/// Inside a trap.
+pub(super) unsafe fn forget_expressions(estate: *mut pg_sys::EState) {
+    // SAFETY: by the caller.
+    unsafe {
+        let expressions = (*estate).es_per_tuple_exprcontext;
+        if !expressions.is_null() {
+            raw::MemoryContextReset((*expressions).ecxt_per_tuple_memory);
         }
     }
 }
@@ -299,6 +278,8 @@ unsafe fn ring() -> pg_sys::BulkInsertState {
     }
 }
 
+/// Whether a table can be filled by the batch: nothing comes between a row and its place.
+///
 /// # Safety
 /// An open relation.
 unsafe fn takes_batches(relation: pg_sys::Relation) -> bool {
@@ -314,6 +295,7 @@ unsafe fn takes_batches(relation: pg_sys::Relation) -> bool {
                 || (*triggers).trig_insert_after_statement);
         (*class).relkind == pg_sys::RELKIND_RELATION as c_char
             && !fires
+            && (*relation).rd_rules.is_null()
             && !(*class).relforcerowsecurity
             && (constraints.is_null() || !(*constraints).has_generated_stored)
             && (*(*relation).rd_tableam).multi_insert.is_some()

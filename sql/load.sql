@@ -1,0 +1,119 @@
+--
+-- Loading: options, and fixtures of one's own
+--
+SET client_min_messages = warning;
+
+-- Text and timestamp of pk, the index before the rows
+SELECT bench.load('pk', 3, options => '{"info": "short", "crt_time": "timestamptz", "index": "before"}');
+\d bench_data.pk
+SELECT id, info, age(now(), crt_time) < '1 hour' AS recent FROM bench_data.pk ORDER BY id;
+SELECT bench.load('pk', 3, options => '{"info": "now", "crt_time": "timestamp", "index": "after"}');
+\d bench_data.pk
+SELECT id, age(now(), info::timestamptz) < '1 hour' AS recent FROM bench_data.pk ORDER BY id;
+SELECT name, rows, options, index_levels, key_correlation, index_secs >= 0 AS index_secs, vacuum_secs >= 0 AS vacuum_secs, rows_query
+FROM bench.fixtures;
+SELECT bench.load('pk', 3, options => '{"info": "long"}');
+SELECT bench.load('pk', 3, options => '{"info": null}');
+SELECT bench.load('pk', 3, options => '{"crt_time": "date"}');
+SELECT bench.load('pk', 3, options => '{"index": true}');
+SELECT bench.load('log', 3, options => '{"info": "short"}');
+SELECT bench.load('log', 3, options => '{"distribute": "id"}');
+
+-- Storage parameters
+SELECT bench.load('pk', 3, options => '{"fillfactor": 60, "reloptions": {"autovacuum_enabled": false, "toast.autovacuum_enabled": "off", "autovacuum_freeze_min_age": 7}}');
+SELECT c.reloptions, t.reloptions AS toast FROM pg_class c LEFT JOIN pg_class t ON t.oid = c.reltoastrelid
+WHERE c.oid = 'bench_data.pk'::regclass;
+SELECT bench.load('pk', 4, options => '{"reloptions": {"colour": "red"}}');
+SELECT bench.load('pk', 4, options => '{"reloptions": {"fillfactor": "5''0"}}');
+SELECT bench.load('pk', 4, options => '{"reloptions": {"fillfactor": null}}');
+SELECT bench.load('pk', 4, options => '{"reloptions": {"fillfactor": [1]}}');
+SELECT bench.load('pk', 4, options => '{"reloptions": "fillfactor = 50"}');
+SELECT bench.load('pk', 4, options => '{"reloptions": {"fillfactor": 50}, "fillfactor": 60}');
+SELECT bench.load('pk', 4, options => '{"reloptions": {"a\") AS SELECT 1; --": 1}}');
+SELECT rows FROM bench.fixtures;
+-- without effect on this server
+SET client_min_messages = notice;
+SELECT bench.load('pk', 4, options => '{"reloptions": {"autovacuum_freeze_max_age": 1500000000, "autovacuum_freeze_table_age": 190000001,
+                                                       "toast.autovacuum_freeze_min_age": 100000001, "parallel_workers": 3, "colour": "red"}}');
+SET client_min_messages = warning;
+
+-- name
+SELECT bench.load('name', 11);
+\d bench_data.name
+SELECT id, name, crt_time = date_trunc('second', crt_time) AS whole FROM bench_data.name WHERE id IN (1, 11) ORDER BY id;
+
+-- wide_multi
+SELECT bench.load('wide_multi');
+SELECT bench.load('wide_multi', 5, options => '{"tables": 3}');
+SELECT relations, rows FROM bench.fixtures WHERE name = 'wide_multi';
+SELECT (SELECT count(*) FROM bench_data.wide_multi_0) AS "0", (SELECT max(id) FROM bench_data.wide_multi_2) AS "2";
+INSERT INTO bench_data.wide_multi_1 DEFAULT VALUES RETURNING id > 5 AS beyond;
+SELECT bench.load('wide_multi', options => '{"tables": 0}');
+SELECT bench.load('wide_multi', options => '{"tables": 10001}');
+SELECT bench.load('wide', options => '{"tables": 2}');
+SELECT bench.load('wide_multi', 9223372036854775807);
+SELECT bench.load('name', -1);
+
+-- What the built-in ones are made of
+SELECT name, builtin, rows, rows_query FROM bench.fixture_definitions ORDER BY name COLLATE "C";
+
+-- A fixture of one's own
+SELECT bench.create_fixture('mine',
+    'CREATE TABLE mine (id bigint, text text DEFAULT ''none'', n serial); CREATE TABLE other (id int)',
+    'SELECT id FROM generate_series($1, $2) AS id',
+    'ALTER TABLE mine ADD PRIMARY KEY (id); CREATE INDEX mine_text ON mine (text)', 7);
+SELECT * FROM bench.fixture_definitions WHERE name = 'mine' \gx
+SELECT bench.load('mine');
+\d bench_data.mine
+SELECT count(*), max(id), max(n), min(text) FROM bench_data.mine;
+SELECT name, relations, rows, index_levels FROM bench.fixtures WHERE name = 'mine';
+SELECT bench.load('mine', 3, options => '{"unlogged": true, "fillfactor": 50, "reloptions": {"autovacuum_enabled": false}}');
+SELECT relname, relpersistence, reloptions FROM pg_class
+WHERE relnamespace = 'bench_data'::regnamespace AND relname ~ 'mine|other' ORDER BY relname COLLATE "C";
+SELECT bench.load('mine', -1);
+SELECT bench.load('mine', 1, options => '{"index": "before"}');
+SELECT bench.load('mine', 1, options => '{"colour": "red"}');
+SELECT bench.create_workload('of_mine', 'SELECT id FROM mine WHERE id = :rows;', 'mine');
+SELECT bench.unload('mine');
+SET client_min_messages = error;
+SELECT bench.run('of_mine', transactions => 1) IS NOT NULL AS ran;
+SET client_min_messages = warning;
+SELECT name, rows FROM bench.fixtures WHERE name = 'mine';
+SELECT bench.drop_fixture('mine');
+SELECT bench.unload('mine');
+SELECT bench.drop_fixture('mine');
+SELECT bench.drop_fixture('mine');
+SELECT bench.load('mine');
+SELECT bench.drop_workload('of_mine');
+
+-- What cannot be one
+SELECT bench.create_fixture(NULL, '', '');
+SELECT bench.create_fixture('mine', NULL, '');
+SELECT bench.create_fixture('mine', '', NULL);
+SELECT bench.create_fixture('mine', '', '', rows => NULL);
+SELECT bench.create_fixture('mine', '', '', rows => -1);
+SELECT bench.create_fixture('', '', '');
+SELECT bench.create_fixture('pk', 'CREATE TABLE pk (id int)', 'SELECT id FROM generate_series($1, $2) AS id');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT id FROM generate_series(1, 2) AS id');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'DELETE FROM mine WHERE id BETWEEN $1 AND $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1; SELECT $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1, $2 INTO theirs');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1 - $2 FROM nonesuch');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1, $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT ($1 + $2)::text');
+SELECT bench.create_fixture('mine', 'CREATE TABLE theirs (id int)', 'SELECT $1 + $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE public.mine (id int)', 'SELECT $1 + $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int); CREATE VIEW theirs AS SELECT 1', 'SELECT $1 + $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int); CREATE SEQUENCE theirs', 'SELECT $1 + $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id nonesuch)', 'SELECT $1 + $2');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1 + $2', 'CREATE INDEX ON mine (nonesuch)');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)', 'SELECT $1 + $2', 'VACUUM mine');
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int); COMMIT', 'SELECT $1 + $2');
+SELECT bench.drop_fixture(NULL);
+SELECT bench.drop_fixture('pk');
+SELECT bench.drop_fixture('nonesuch');
+SELECT name FROM bench.fixture_definitions WHERE NOT builtin;
+SELECT to_regclass('public.mine') AS left_behind, (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\_loading%') AS schemas;
+
+SELECT bench.unload(name) FROM bench.fixtures;
+DROP SCHEMA bench_data;

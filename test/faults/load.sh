@@ -1,0 +1,311 @@
+#!/usr/bin/env bash
+# What may happen while bench.load is under way: it ends well, or everything is as it was before.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/faults/common.bash
+. test/faults/common.bash
+
+# Indexes are built with parallel workers, however small the table.
+faults_start 'min_parallel_table_scan_size = 0' 'max_prepared_transactions = 2'
+
+# A fixture that takes a second for each thousand of its rows in the phase that `slow` chooses.
+sql 'CREATE EXTENSION pg_visibility' \
+    "CREATE FUNCTION nap(phase text, id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$ BEGIN
+         IF id % 100 = 0 AND phase = current_setting('faults.slow', true) THEN PERFORM pg_sleep(0.1); END IF;
+         RETURN id;
+     END \$\$" \
+    "SELECT bench.create_fixture('slow',
+         'CREATE TABLE slow (id bigint PRIMARY KEY, nap bigint); SELECT sum(nap(''starting'', id)) FROM generate_series(1, 100000) AS id',
+         'SELECT id, nap(''loading rows'', id) FROM generate_series(\$1, \$2) AS id',
+         'CREATE INDEX ON slow (nap(''building indexes'', id))')" \
+    "SELECT bench.load('slow', 1000)" \
+    "SELECT bench.create_workload('reads_slow', 'SELECT * FROM slow WHERE id = 1000;', 'slow')" >/dev/null 2>&1 || exit
+LOAD="SELECT bench.load('slow', 100000, 2)"
+
+# Workers are new sessions: they take their settings from the database.
+slow() { # PHASE
+    sql 'ALTER DATABASE postgres RESET ALL' "ALTER DATABASE postgres SET faults.slow = '$1'"
+    [ "$1" != vacuuming ] ||
+        sql 'ALTER DATABASE postgres SET vacuum_cost_limit = 1' "ALTER DATABASE postgres SET vacuum_cost_delay = '100ms'"
+}
+
+# Waits until the load is in that phase, with all of its loaders if these have to do with it.
+in_phase() {
+    local loaders=
+    [ "$1" != 'loading rows' ] || loaders="AND (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND xact_start IS NOT NULL) = clients"
+    eventually 10 "SELECT phase = '$1' AND rows IS NOT NULL $loaders FROM bench.progress WHERE run_id IS NULL" || tap_fail "a load gets to $1"
+}
+
+# All that a load could change, by its success or by what it leaves. Each line is a query's.
+state() {
+    sql 'SELECT name, schema, rows, loaded_at, relations FROM bench.fixtures ORDER BY name, schema' \
+        'SELECT count(*), sum(id), sum(nap) FROM bench_data.slow' \
+        "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench%' ORDER BY nspname" \
+        'SELECT * FROM bench.load_log' \
+        'SELECT count(*) FROM pg_class' \
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid()" 2>&1
+    server_identity
+}
+
+undone() {
+    nothing_left "$1" 5
+    is "$(state)" "$STATE" "$1: everything is as it was"
+}
+
+signal() { # FUNCTION CONDITION
+    sql "SELECT $1(min(pid)) FROM pg_stat_activity WHERE $2" >/dev/null
+}
+
+STATE=$(state)
+
+# The caller ends. With a plan of parallel workers as well, which `building indexes` has.
+kill_psql() { kill -KILL "${PIDS[caller]}"; }
+for phase in starting 'loading rows' 'building indexes' vacuuming; do
+    slow "$phase"
+    while read -r way code; do
+        name="$way of bench.load while $phase"
+        session caller "$LOAD" "SELECT 'usable'"
+        in_phase "$phase"
+        clock
+        case $way in
+        kill_psql) kill_psql ;;
+        *) signal "$way" "application_name = 'caller'" ;;
+        esac
+        ended caller
+        [ "$way" = kill_psql ] || like "$OUT" "(ERROR|FATAL):  $code" "$name: the caller gets $code"
+        [ "$way" != pg_cancel_backend ] || like "$OUT" usable "$name: the session is usable"
+        undone "$name"
+        within 5000 "$name: is prompt"
+    done <<END
+pg_cancel_backend 57014
+pg_terminate_backend 57P01
+kill_psql
+END
+    try "SET statement_timeout = '1s'" "$LOAD" "SELECT 'usable ' || current_setting('statement_timeout')"
+    like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout.*usable 1s' "statement_timeout while $phase: 57014, and the session is usable"
+    undone "statement_timeout while $phase"
+done
+
+# A subtransaction that catches the cancel: the load ends even so, and the session may load again.
+slow 'loading rows'
+try "SET statement_timeout = '1s'" \
+    "DO \$\$ BEGIN
+         BEGIN PERFORM bench.load('slow', 100000, 2);
+         EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'caught'; END;
+     END \$\$" "SELECT 'usable'"
+like "$OUT" 'caught.*usable' 'a caught cancel: the session goes on'
+undone 'a caught cancel'
+
+# A worker ends. The leader, when it is terminated, cleans up on its way out.
+for phase in starting 'loading rows' 'building indexes' vacuuming; do
+    slow "$phase"
+    while read -r way kind code; do
+        name="$way of a $kind while $phase"
+        case "$kind $phase" in loader\ [!l]* | parallel*\ [!b]*) continue ;; esac
+        session caller "$LOAD" "SELECT 'usable'"
+        in_phase "$phase"
+        [ "$kind" != parallel_worker ] || eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'parallel worker')"
+        case $kind in parallel_worker) signal "$way" "backend_type = 'parallel worker'" ;; *) signal "$way" "backend_type = 'pgbench_ext $kind'" ;; esac
+        ended caller
+        like "$OUT" "ERROR:  $code.*usable" "$name: the caller gets $code, and the session is usable"
+        undone "$name"
+    done <<END
+pg_cancel_backend load 57014
+pg_terminate_backend load 55000
+pg_cancel_backend loader 57014
+pg_terminate_backend loader 57P01
+pg_terminate_backend parallel_worker 57P01
+END
+done
+
+# The other ways into a table: rows that are made natively, and plain INSERTs.
+slow 'loading rows'
+sql "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'" \
+    "SELECT bench.create_fixture('triggered',
+         'CREATE TABLE triggered (id bigint, nap bigint); CREATE TRIGGER keep BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION keep()',
+         'SELECT id, nap(''loading rows'', id) FROM generate_series(\$1, \$2) AS id')" >/dev/null
+STATE=$(state)
+for fixture in pk triggered; do
+    for kind in load loader; do
+        for way in pg_cancel_backend pg_terminate_backend; do
+            name="$way of a $kind while it fills $fixture"
+            session caller "SELECT bench.load('$fixture', 40000000, 2)"
+            in_phase 'loading rows'
+            signal "$way" "backend_type = 'pgbench_ext $kind'"
+            ended caller
+            like "$OUT" 'ERROR:  (57014|57P01|55000)' "$name: the caller is told"
+            undone "$name"
+        done
+    done
+done
+
+# bench.progress shows a load, to its owner.
+session caller "$LOAD"
+eventually 10 "SELECT rows > 0 FROM bench.progress"
+is "$(sql "SELECT run_id IS NULL, fixture, phase, clients, rows BETWEEN 1 AND 100000, rows_per_sec > 0, elapsed > 0, remaining > 0, tps IS NULL
+           FROM bench.progress")" 't|slow|loading rows|2|t|t|t|t|t' 'bench.progress shows a load'
+sql 'CREATE ROLE bob LOGIN' 'GRANT USAGE ON SCHEMA bench TO bob' 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' 'GRANT CREATE ON DATABASE postgres TO bob'
+is "$(sql 'SET ROLE bob' 'SELECT count(*) FROM bench.progress')" 0 'bench.progress: others do not see it'
+
+# Two loads at once.
+try "SELECT bench.load('slow', 10)"
+like "$OUT" 'ERROR:  55006:.*"slow" is being loaded by another session' 'a second load of the same fixture: is refused'
+is "$(sql "SELECT bench.load('pk', 2000)" 2>/dev/null)" 2000 'a load of another fixture at the same time: works'
+# Fewer rows than one that naps.
+is "$(sql "SELECT bench.load('slow', 50, options => '{\"schema\": \"elsewhere\"}')" 2>/dev/null)" 50 'a load into another schema at the same time: works'
+is "$(sql 'SELECT count(*) FROM bench.progress')" 1 'the first load goes on'
+signal pg_cancel_backend "application_name = 'caller'"
+ended caller
+sql "DROP SCHEMA elsewhere CASCADE" "DELETE FROM bench.fixtures WHERE schema = 'elsewhere'" 2>/dev/null
+nothing_left 'two loads at once'
+slow nothing
+for number in 1 2 3 4; do session "load$number" "SELECT bench.load('slow', 20000, 1)"; done
+loads=
+for number in 1 2 3 4; do ended "load$number" && loads+=$OUT; done
+unlike "$loads" 'ERROR:  (5500[^6]|[^5])' 'loads of the same fixture all at once: whoever comes too late gets 55006'
+is "$(sql 'SELECT count(*) FROM bench_data.slow')" 20000 'loads of the same fixture all at once: it is loaded'
+sql "SELECT bench.load('slow', 1000)" >/dev/null 2>&1
+STATE=$(state)
+
+# A run uses the fixture.
+RUN=$(sql "SELECT bench.start('reads_slow', clients => 2, secs => 60)")
+for call in "bench.load('slow', 10)" "bench.unload('slow')"; do
+    try "SELECT $call"
+    like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN.*bench.stop\($RUN\)" "$call while a run uses the fixture: is refused"
+done
+sql "SELECT bench.stop($RUN)" "SELECT bench.wait($RUN)" >/dev/null
+undone 'a load while a run uses the fixture'
+slow 'loading rows'
+session caller "SELECT bench.load('slow', 3000, 1)"
+in_phase 'loading rows'
+RUN=$(sql "SELECT bench.start('reads_slow', clients => 2, secs => 60, sample_interval => 0.2)")
+ended caller
+like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN" 'a run that began during the load: the load fails at its end'
+sampling $((RUN - 1)) 2
+sql "SELECT bench.stop($RUN)" "SELECT bench.wait($RUN)" >/dev/null
+is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 'a run that began during the load: goes on with the old tables'
+undone 'a run that began during the load'
+
+# Somebody's old snapshot. Rows that are written by the batch are frozen at once.
+slow nothing
+all_visible() { sql "SELECT all_visible * 8192 = pg_relation_size('$1') FROM pg_visibility_map_summary('$1')"; }
+session old 'BEGIN ISOLATION LEVEL REPEATABLE READ' 'SELECT 1' 'SELECT pg_sleep(60)'
+holds old
+for fixture in pk slow; do
+    try "SELECT bench.load('$fixture', 30000)"
+    unlike "$OUT" WARNING "an old snapshot during a load of $fixture: is no matter"
+    is "$(all_visible "bench_data.$fixture")" t "an old snapshot during a load of $fixture: all pages are all-visible"
+done
+warns() { # FIXTURE OPTIONS ROWS HOLDER
+    try "SELECT bench.load('$1', $3, options => '$2')"
+    like "$OUT" "WARNING:.*\"$1\" are not all-visible: $4 holds back the xmin horizon" "rows by INSERT in $1: a WARNING names $4"
+    like "$OUT" $'\n'"$3\$" "rows by INSERT in $1: the load works"
+}
+warns triggered '{}' 30000 "the session with pid $(pid_of old)"
+warns tpcb '{"partitions": 2}' 100000 "the session with pid $(pid_of old)"
+leave old
+sql 'BEGIN; CREATE TABLE public.prepared (); PREPARE TRANSACTION '\''old'\'
+warns triggered '{}' 30000 "prepared transaction 'old'"
+sql "ROLLBACK PREPARED 'old'"
+for fixture in triggered tpcb; do
+    try "SELECT bench.load('$fixture', 100000)"
+    unlike "$OUT" WARNING "without it $fixture: no WARNING"
+done
+is "$(all_visible bench_data.triggered)" t 'without it triggered: all pages are all-visible'
+for fixture in triggered tpcb; do sql "SELECT bench.unload('$fixture')"; done
+sql "SELECT bench.load('slow', 1000)" >/dev/null 2>&1
+STATE=$(state)
+
+# Others' DDL meanwhile.
+meanwhile() { # NAME ROLE OPTIONS STATEMENT…: OUT is what the load said
+    local role=$2 options=$3
+    slow 'loading rows'
+    session caller "SET ROLE $role" "SELECT bench.load('slow', 3000, 1, options => '$options')"
+    in_phase 'loading rows'
+    sql "${@:4}" >/dev/null 2>"$work/meanwhile" || tap_fail "$1: the statement works" "$(cat "$work/meanwhile")"
+    ended caller
+    slow nothing
+    nothing_left "$1"
+    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench.load_log')" '' "$1: nothing is left"
+    no_restart "$1: the server goes on"
+}
+meanwhile 'DROP TABLE of the old table' postgres '{}' 'DROP TABLE bench_data.slow'
+is "${OUT##*$'\n'}|$(sql "SELECT count(*) FROM bench_data.slow")" '3000|3000' 'DROP TABLE of the old table: the load works'
+meanwhile 'another table in its place' postgres '{}' 'DROP TABLE bench_data.slow' 'CREATE TABLE bench_data.slow AS SELECT 77 AS id'
+like "$OUT" 'ERROR:  42809' 'another table in its place: the load fails'
+is "$(sql 'SELECT * FROM bench_data.slow')" 77 'another table in its place: it stays'
+sql 'DROP TABLE bench_data.slow' "SELECT bench.load('slow', 1000)" >/dev/null 2>&1
+meanwhile 'DROP FUNCTION of the index' postgres '{}' "ALTER FUNCTION nap RENAME TO gone"
+like "$OUT" 'ERROR:  42883' 'a function that is gone: the load fails'
+sql 'ALTER FUNCTION gone RENAME TO nap'
+is "$(sql 'SELECT count(*) FROM bench_data.slow')" 1000 'a function that is gone: the fixture is as it was'
+
+bobs='{"schema": "bobs"}'
+sql 'SET ROLE bob' "SELECT bench.load('slow', 500, options => '$bobs')" >/dev/null 2>&1
+bobs_stay() { is "$(sql 'SELECT count(*) FROM bobs.slow' "SELECT rows FROM bench.fixtures WHERE schema = 'bobs'" | tr '\n' ' ')" '500 500 ' "$1: the fixture is as it was"; }
+sql 'ALTER SCHEMA bobs OWNER TO postgres' 'GRANT USAGE, CREATE ON SCHEMA bobs TO bob'
+meanwhile 'REVOKE CREATE on the schema' bob "$bobs" 'REVOKE CREATE ON SCHEMA bobs FROM bob'
+like "$OUT" 'ERROR:  42501' 'REVOKE CREATE on the schema: the load fails'
+bobs_stay 'REVOKE CREATE on the schema'
+sql 'GRANT CREATE ON SCHEMA bobs TO bob'
+sql 'GRANT bob TO postgres' 'ALTER DEFAULT PRIVILEGES FOR ROLE bob GRANT ALL ON TABLES TO PUBLIC'
+meanwhile 'ALTER ROLE … NOLOGIN' bob "$bobs" 'ALTER ROLE bob NOLOGIN'
+is "${OUT##*$'\n'}" 3000 'ALTER ROLE … NOLOGIN: workers that are there go on'
+sql 'ALTER ROLE bob LOGIN'
+meanwhile 'DROP OWNED' bob "$bobs" 'DROP OWNED BY bob CASCADE'
+like "$OUT" 'ERROR:  42' 'DROP OWNED: the load fails'
+sql 'DROP SCHEMA bobs CASCADE' 'DROP ROLE bob' 2>"$work/bob" || tap_fail 'DROP ROLE after it: works' "$(cat "$work/bob")"
+
+# Databases. Each backend has to answer the barrier of a DROP DATABASE.
+for phase in 'loading rows' 'building indexes'; do
+    slow "$phase"
+    sql 'CREATE DATABASE other'
+    session caller "$LOAD"
+    in_phase "$phase"
+    clock
+    sql 'DROP DATABASE other'
+    within 4000 "DROP DATABASE of another while $phase: is prompt"
+    is "$(sql 'SELECT count(*) FROM bench.progress')" 1 "DROP DATABASE of another while $phase: the load goes on"
+    signal pg_cancel_backend "application_name = 'caller'"
+    ended caller
+    nothing_left "DROP DATABASE of another while $phase"
+done
+slow nothing
+sql 'CREATE DATABASE own'
+PGDATABASE=own sql 'CREATE EXTENSION pgbench_ext'
+PGDATABASE=own session caller "SELECT bench.load('pk', 40000000, 2)"
+eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND state = 'active'"
+is "$(sql 'DROP DATABASE own' 2>&1 | grep -c 'is being accessed by other users')" 1 'DROP DATABASE of its own: is refused'
+sql 'DROP DATABASE own WITH (FORCE)'
+is $? 0 'DROP DATABASE … WITH (FORCE) of its own: works'
+ended caller
+like "$OUT" 'FATAL:  57P01' 'DROP DATABASE … WITH (FORCE) of its own: the caller is terminated'
+nothing_left 'DROP DATABASE … WITH (FORCE) of its own'
+
+# The extension waits for its loads.
+slow 'loading rows'
+session caller "$LOAD"
+in_phase 'loading rows'
+try "SET lock_timeout = '500ms'" 'DROP EXTENSION pgbench_ext CASCADE'
+like "$OUT" 55P03 'DROP EXTENSION during a load: waits for it'
+signal pg_cancel_backend "application_name = 'caller'"
+ended caller
+STATE=$(state)
+session caller "$LOAD"
+in_phase 'loading rows'
+session dropper 'DROP EXTENSION pgbench_ext CASCADE'
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'dropper' AND wait_event_type = 'Lock')"
+signal pg_cancel_backend "application_name = 'caller'"
+ended caller
+ended dropper
+nothing_left 'DROP EXTENSION during a load'
+is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench%'")" bench_data 'DROP EXTENSION during a load: nothing but the fixtures is left'
+
+# No file without a table: what was dropped goes with the next checkpoint.
+sql CHECKPOINT
+is "$(sql "SELECT string_agg(file, ' ') FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = current_database())) AS file
+           WHERE file ~ '^[0-9]' AND substring(file, '^[0-9]+')::oid NOT IN (SELECT pg_relation_filenode(oid) FROM pg_class WHERE pg_relation_filenode(oid) IS NOT NULL)")" \
+    '' 'no file is left over'
+log_is_clean
+no_restart 'the server has not restarted'
+done_testing
