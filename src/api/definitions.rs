@@ -99,6 +99,7 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
     // Nobody else's: a load's has a number.
     let schema = format!("bench_loading_try_{}", crate::worker::my_pid());
     let own_path = settings::initial_search_path()?;
+    let role = catalog::current_role();
     // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
     // ends the whole transaction as it would without one.
     unsafe {
@@ -106,7 +107,7 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
-            catalog::as_owner(|| catalog::grant_staging_schema(&schema, &catalog::current_role()))?;
+            catalog::as_owner(|| catalog::grant_staging_schema(&schema, &role))?;
             let path = settings::search_path_with(&[&schema], &own_path);
             settings::with_search_path(&path, || make_empty(definition, &schema))
         }))

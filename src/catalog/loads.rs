@@ -4,13 +4,16 @@
 //! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
 //! load whose leader is gone is removed by the next one.
 
-use bench_core::error::{UserError, sqlstate};
+use std::time::{Duration, Instant};
 
-use super::{as_owner, fetch, run};
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::{as_owner, fetch, run, transaction};
 use crate::fixture::LoadSpec;
 use crate::settings::quote_identifier;
 use crate::shm::Segment;
-use crate::worker::is_backend;
+use crate::worker::{is_backend, nap};
 
 /// The schema that a load makes its tables in.
 pub fn staging_schema(load_id: i64) -> String {
@@ -23,7 +26,6 @@ pub fn staging_schema(load_id: i64) -> String {
 /// 55006 when another session is loading it.
 pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<i64, UserError> {
     as_owner(|| {
-        remove_dead_loads()?;
         let load_id =
             fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
         segment.set_load(load_id);
@@ -67,9 +69,39 @@ pub fn end_load(load_id: i64) -> Result<(), UserError> {
     as_owner(|| forget(load_id, "RESTRICT"))
 }
 
-/// Removes everything that a failed load has made.
-pub fn abandon_load(load_id: i64) -> Result<(), UserError> {
-    as_owner(|| forget(load_id, "CASCADE"))
+/// Removes everything that a failed load has made, unless others hold locks on it for longer than this.
+///
+/// # Errors
+/// 55P03 when they do: then the next load will.
+pub fn abandon_load(load_id: i64, patience: Duration) -> Result<(), UserError> {
+    as_owner(|| {
+        lock_tables(&staging_schema(load_id), patience)?;
+        forget(load_id, "CASCADE")
+    })
+}
+
+/// Locks all tables of a schema, without standing in the way of others while they have them.
+fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
+    let began = Instant::now();
+    let tables = fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(c.oid) FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = $1::pg_catalog.text AND c.relkind IN ('r', 'p')",
+        &[schema.into()],
+    )?;
+    for table in tables.unwrap_or_default() {
+        // SAFETY: a lock that the transaction gives back.
+        while !unsafe { pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as i32) } {
+            if began.elapsed() >= patience {
+                return Err(UserError::new(
+                    sqlstate::LOCK_NOT_AVAILABLE,
+                    format!("what a load has left in schema \"{schema}\" is in use"),
+                ));
+            }
+            nap(10);
+        }
+    }
+    Ok(())
 }
 
 /// As the extension's owner. Who deletes the row removes the schema.
@@ -87,6 +119,18 @@ fn forget(load_id: i64, dependents: &str) -> Result<(), UserError> {
         return Ok(());
     }
     run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
+}
+
+/// Removes what crashes and killed leaders have left. What cannot be removed now stays for a later load: nobody's
+/// leftovers may keep others from loading.
+pub fn remove_dead_loads() -> Result<(), UserError> {
+    const PATIENCE: Duration = Duration::from_millis(100);
+    for load in transaction(|| as_owner(loads))? {
+        if !transaction(|| Ok(is_alive(&load)))? {
+            let _ = transaction(|| abandon_load(load.load_id, PATIENCE));
+        }
+    }
+    Ok(())
 }
 
 /// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
@@ -115,23 +159,13 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
 }
 
 /// A load under way, or one whose leader is gone.
-pub struct Load {
-    pub load_id: i64,
-    pub segment: u32,
-}
-
-/// As the extension's owner: what a crash or a killed leader has left.
-fn remove_dead_loads() -> Result<(), UserError> {
-    for load in loads()? {
-        if !is_alive(&load) {
-            forget(load.load_id, "CASCADE")?;
-        }
-    }
-    Ok(())
+struct Load {
+    load_id: i64,
+    segment: u32,
 }
 
 /// Whether the load's leader is at work.
-pub fn is_alive(load: &Load) -> bool {
+fn is_alive(load: &Load) -> bool {
     let alive = |segment: &Segment| {
         let leader = segment.header().coordinator_pid.load(std::sync::atomic::Ordering::Acquire);
         segment.is_of_load(load.load_id) && is_backend(leader)

@@ -165,6 +165,7 @@ unsafe extern "C-unwind" {
     pub fn makeRangeVar(schema: *mut c_char, relation: *mut c_char, location: c_int) -> *mut RangeVar;
     pub fn table_openrv(relation: *const RangeVar, lock_mode: c_int) -> Relation;
     pub fn table_close(relation: Relation, lock_mode: c_int);
+    pub fn exprType(expression: *const pgrx::pg_sys::Node) -> Oid;
     pub fn get_atttype(relation: Oid, attribute: i16) -> Oid;
     pub fn CreateTupleDescCopyConstr(desc: TupleDesc) -> TupleDesc;
     pub fn table_slot_callbacks(relation: Relation) -> *const TupleTableSlotOps;
@@ -199,6 +200,20 @@ unsafe extern "C-unwind" {
     pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: i32) -> u32;
     #[cfg(feature = "pg15")]
     pub fn smgrextend(file: SMgrRelation, fork: i32, block: u32, page: *const c_char, skip_fsync: bool);
+    #[cfg(feature = "pg15")]
+    pub fn GetRelationPath(
+        database: Oid,
+        tablespace: Oid,
+        relation: Oid,
+        backend: c_int,
+        fork: i32,
+    ) -> *mut c_char;
+    #[cfg(feature = "pg15")]
+    pub fn psprintf(format: *const c_char, ...) -> *mut c_char;
+    #[cfg(feature = "pg15")]
+    pub fn OpenTransientFile(path: *const c_char, flags: c_int) -> c_int;
+    #[cfg(feature = "pg15")]
+    pub fn CloseTransientFile(fd: c_int) -> c_int;
     #[cfg(feature = "pg15")]
     pub fn RecordPageWithFreeSpace(relation: Relation, block: u32, free_bytes: usize);
     #[cfg(feature = "pg15")]

@@ -112,11 +112,10 @@ fn statement_calls(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<i64>, Use
     Ok(Some(fetch::<i64>(&sql, &arguments)?.unwrap_or_default()))
 }
 
-/// The query identifiers of the run's statements, as the first client found them.
+/// The query identifiers of the run's statements: where each client has a table of its own, each client has others.
 pub fn query_ids(segment: &Segment) -> Vec<i64> {
-    let mut ids: Vec<i64> = segment
-        .commands(0)
-        .iter()
+    let mut ids: Vec<i64> = (0..segment.shape().clients)
+        .flat_map(|client| segment.commands(client))
         .map(|command| command.query_id.load(Relaxed).cast_signed())
         .filter(|&id| id != 0)
         .collect();

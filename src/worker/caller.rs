@@ -169,7 +169,7 @@ impl Watch {
 }
 
 /// Whether the other session waits for a lock that this one holds, or for a session that does.
-fn is_blocked_by_me(pid: i32) -> bool {
+pub fn is_blocked_by_me(pid: i32) -> bool {
     // SAFETY: this process's own pid.
     let mine = unsafe { pg_sys::MyProcPid };
     let mut seen = vec![pid];

@@ -10,7 +10,8 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{OnTerminate, Post, crew, loader, nap_until_canceled, now_ns, report_for_duty, wake};
+use super::caller::is_blocked_by_me;
+use super::{OnTerminate, Post, crew, is_backend, loader, nap_until_canceled, now_ns, report_for_duty, wake};
 use crate::catalog::{self, LoadFigures};
 use crate::engine::{Session, SqlError};
 use crate::error::internal;
@@ -64,8 +65,8 @@ unsafe extern "C-unwind" fn undo_unfinished(_code: i32, _argument: pg_sys::Datum
     if let Some(load_id) = UNFINISHED.take() {
         // SAFETY: leaves whatever was open; outside a transaction it does nothing.
         unsafe { pg_sys::AbortOutOfAnyTransaction() };
-        // Otherwise the next load removes it.
-        let _ = catalog::transaction(|| catalog::abandon_load(load_id));
+        // Not for long: here nothing interrupts a wait. Otherwise the next load removes it.
+        let _ = catalog::transaction(|| catalog::abandon_load(load_id, Duration::from_secs(2)));
     }
 }
 
@@ -78,6 +79,7 @@ fn load(post: &Post) -> Result<(), UserError> {
     // SAFETY: the callback is a function of this library, which stays loaded.
     unsafe { pg_sys::before_shmem_exit(Some(undo_unfinished), pg_sys::Datum::from(0)) };
     let segment = std::panic::AssertUnwindSafe(&post.segment);
+    catalog::remove_dead_loads()?;
     let load_id = catalog::transaction(|| {
         replaceable_tables(&spec)?;
         catalog::begin_load(&spec, &segment)
@@ -90,7 +92,7 @@ fn load(post: &Post) -> Result<(), UserError> {
         // follows.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         // The first error is the one to tell; a leftover is removed by the next load as well.
-        let _ = catalog::transaction(|| catalog::abandon_load(load_id));
+        let _ = catalog::transaction(|| catalog::abandon_load(load_id, Duration::from_secs(10)));
     }
     UNFINISHED.set(None);
     result
@@ -140,7 +142,9 @@ fn vacuum(post: &Post, session: &mut Session, tables: &[(pg_sys::Oid, String)]) 
     /// What holds back the horizon is in most cases over in a moment, as an ANALYZE of autovacuum's is.
     const PATIENCE: Duration = Duration::from_millis(500);
     let began = Instant::now();
-    let names: Vec<String> = tables.iter().map(|(_, name)| quote_identifier(name)).collect();
+    let schema = catalog::staging_schema(post.segment.load_id());
+    let qualified = |name| format!("{}.{}", quote_identifier(&schema), quote_identifier(name));
+    let names: Vec<String> = tables.iter().map(|(_, name)| qualified(name)).collect();
     let names = names.join(", ");
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = catalog::transaction(catalog::next_transaction_id)?;
@@ -286,6 +290,7 @@ fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
     segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
     crew::launch(loader::KIND, segment.handle(), spec.jobs, spec.database_oid, spec.role_oid)?;
     segment.header().set_state(RunState::Running);
+    let mut looked = Instant::now();
     loop {
         check_stop(segment)?;
         let mut done = 0;
@@ -307,8 +312,32 @@ fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
         if done == spec.jobs {
             return Ok(());
         }
+        if looked.elapsed() >= LOOK_EVERY {
+            looked = Instant::now();
+            check_way_is_free(segment)?;
+        }
         nap_until_canceled(100)?;
     }
+}
+
+/// How often the leader looks whether somebody stands between it and the loaders.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A session that wants a stronger lock on a table than the loaders have waits for the leader's own, and the loaders'
+/// next share waits behind it. The server sees no deadlock: the leader waits for no lock.
+///
+/// # Errors
+/// 40P01.
+fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
+    let is_stuck = |pid: i32| pid != 0 && is_backend(pid) && is_blocked_by_me(pid);
+    if segment.slots().any(|slot| is_stuck(slot.pid.load(Relaxed))) {
+        return Err(UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "another session waits for a lock on a table that is being loaded, and the load waits behind it",
+        )
+        .hint("Leave the tables of a load alone until it has ended."));
+    }
+    Ok(())
 }
 
 fn loader_error(segment: &Segment, index: u32) -> UserError {

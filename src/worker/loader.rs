@@ -49,7 +49,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
     let mut targets = spec
         .fills
         .iter()
-        .map(|fill| Target::new(fill, by_insert.contains(&fill.table)))
+        .map(|fill| Target::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
         .collect::<Result<Vec<_>, _>>()?;
     let mut random = Prng::from_seed(crate::worker::random_seed().cast_unsigned());
     let counters = &post.segment.commands(post.index)[0];
@@ -78,6 +78,7 @@ fn internal(message: String) -> SqlError {
 
 /// A table that is being filled.
 struct Target {
+    schema: CString,
     name: CString,
     /// `INSERT INTO table SELECT …`.
     insert: CString,
@@ -87,11 +88,12 @@ struct Target {
 }
 
 impl Target {
-    fn new(fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
+    fn new(schema: &str, fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
         let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
         Ok(Self {
+            schema: text(schema.to_owned())?,
             name: text(fill.table.clone())?,
-            insert: text(fill.insert())?,
+            insert: text(fill.insert(schema))?,
             by_insert,
             pages_due: Cell::new(0.0),
         })
@@ -109,6 +111,7 @@ impl Target {
     ) -> Result<(), SqlError> {
         let Chunk { first_id, last_id, .. } = chunk;
         let rows = Rows {
+            schema: &self.schema,
             table: &self.name,
             source: &self.insert,
             first_id,
@@ -126,7 +129,7 @@ impl Target {
             return Ok(());
         }
         self.by_insert = true;
-        let insert = fill.insert();
+        let insert = self.insert.to_string_lossy();
         let inserted = catalog::transaction(|| catalog::run(&insert, &[first_id.into(), last_id.into()]))?;
         done.add(inserted as u64);
         Ok(())

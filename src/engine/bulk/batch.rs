@@ -185,9 +185,9 @@ impl Batch {
                 let of_page = (bytes_of_page(self.relation) * tuples / bytes).max(1);
                 self.pages_due += tuples as f64 / of_page as f64;
             }
-            let pages = self.pages_due.ceil().max(0.0);
-            extend(self.relation, pages as usize);
-            self.pages_due -= pages;
+            while self.pages_due > 0.0 {
+                self.pages_due -= extend(self.relation, self.pages_due.ceil() as u32) as f64;
+            }
         }
     }
 

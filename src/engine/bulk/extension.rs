@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys;
 
+use super::super::analysis::error;
 use super::super::raw;
 
 /// SizeOfPageHeaderData and sizeof(ItemIdData) of storage/bufpage.h.
@@ -36,23 +37,19 @@ pub unsafe fn bytes_of_page(relation: pg_sys::Relation) -> usize {
     pg_sys::BLCKSZ as usize * fillfactor / 100 - PAGE_HEADER
 }
 
-/// Makes so many pages at the table's end.
+/// Makes pages at the table's end, so many at most and one at least; how many.
 ///
-/// Only the last one is written, and what is before it is a hole in the file until its own time comes, as in a
-/// hash index that doubles its buckets (_hash_alloc_buckets in access/hash/hashpage.c). Writing zeros first is
-/// what makes the extension slow, and all other loaders wait for it.
+/// The space is reserved in one go, and only the last page is written, as PostgreSQL 16 does it (mdzeroextend in
+/// storage/smgr/md.c). Writing zeros page by page is what makes the extension slow, and all other
+/// loaders wait for it.
 ///
 /// # Safety
 /// Inside a trap, with the table open for insertion, and locked against VACUUM by whoever leads the load.
-pub unsafe fn extend(relation: pg_sys::Relation, pages: usize) {
+pub unsafe fn extend(relation: pg_sys::Relation, most: u32) -> u32 {
     const EXCLUSIVE: i32 = pg_sys::ExclusiveLock as i32;
-    const MAIN: i32 = pg_sys::ForkNumber::MAIN_FORKNUM;
     #[repr(C, align(4096))]
     struct Page([u8; pg_sys::BLCKSZ as usize]);
     static ZEROS: Page = Page([0; pg_sys::BLCKSZ as usize]);
-    if pages == 0 {
-        return;
-    }
     // SAFETY: by the caller. A buffer with zeros may stand for a page as long as nobody has put anything into it:
     // others learn of pages by the free space map, to which these are told afterwards (by VACUUM as well, hence
     // the lock), and by the table's length, which leads them to the last one, whose buffer is
@@ -60,8 +57,14 @@ pub unsafe fn extend(relation: pg_sys::Relation, pages: usize) {
     unsafe {
         raw::LockRelationForExtension(relation, EXCLUSIVE);
         let first = raw::RelationGetNumberOfBlocksInFork(relation, MAIN);
-        let last = first + pages as u32 - 1;
+        // Files have so many pages each; the first one of a file makes it.
+        let in_file = first % pg_sys::RELSEG_SIZE;
+        let pages = if in_file == 0 { 1 } else { most.clamp(1, pg_sys::RELSEG_SIZE - in_file) };
+        let last = first + pages - 1;
         let last_buffer = zeroed(relation, last);
+        if pages > 1 {
+            reserve(relation, first, pages);
+        }
         // The look at its length has opened the file.
         raw::smgrextend((*relation).rd_smgr, MAIN, last, ZEROS.0.as_ptr().cast(), false);
         raw::UnlockRelationForExtension(relation, EXCLUSIVE);
@@ -70,6 +73,45 @@ pub unsafe fn extend(relation: pg_sys::Relation, pages: usize) {
             raw::RecordPageWithFreeSpace(relation, block, pg_sys::BLCKSZ as usize - PAGE_HEADER);
         }
         raw::FreeSpaceMapVacuumRange(relation, first, last + 1);
+        pages
+    }
+}
+
+const MAIN: i32 = pg_sys::ForkNumber::MAIN_FORKNUM;
+
+/// Takes space of the file system's for pages of one file, so that a disk that is full shows here, and not when a
+/// checkpoint wants to write them.
+///
+/// # Safety
+/// Inside a trap, with the relation locked for extension.
+unsafe fn reserve(relation: pg_sys::Relation, first: u32, pages: u32) {
+    const PAGE: i64 = pg_sys::BLCKSZ as i64;
+    // SAFETY: by the caller. The path is the server's own; an ERROR closes the file.
+    unsafe {
+        let node = (*relation).rd_node;
+        let own = pg_sys::InvalidBackendId;
+        let path = raw::GetRelationPath(node.dbNode, node.spcNode, node.relNode, own, MAIN);
+        let file = first / pg_sys::RELSEG_SIZE;
+        let path = if file == 0 { path } else { raw::psprintf(c"%s.%u".as_ptr(), path, file) };
+        let fd = raw::OpenTransientFile(path, libc::O_RDWR);
+        let offset = i64::from(first % pg_sys::RELSEG_SIZE) * PAGE;
+        let code = if fd < 0 {
+            *libc::__errno_location()
+        } else {
+            libc::posix_fallocate(fd, offset, i64::from(pages) * PAGE)
+        };
+        if fd >= 0 {
+            raw::CloseTransientFile(fd);
+        }
+        if code == libc::ENOSPC || code == libc::EDQUOT || code == libc::EFBIG {
+            error(
+                pgrx::PgSqlErrorCode::ERRCODE_DISK_FULL,
+                c"could not extend a table: no space left on device",
+            );
+        }
+        if code != 0 {
+            error(pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR, c"could not reserve space for a table");
+        }
     }
 }
 
@@ -81,9 +123,8 @@ unsafe fn zeroed(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
     const UNLOCK: i32 = 0;
     // SAFETY: by the caller.
     unsafe {
-        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         let mode = pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK;
-        let buffer = raw::ReadBufferExtended(relation, fork, block, mode, ring());
+        let buffer = raw::ReadBufferExtended(relation, MAIN, block, mode, ring());
         raw::LockBuffer(buffer, UNLOCK);
         buffer
     }

@@ -24,9 +24,9 @@ use crate::shm::{CommandCounters, Counter};
 
 /// The ids of a transaction, and where it counts the rows that are in the table.
 pub struct Rows<'a> {
-    /// Table, on the search_path.
+    pub schema: &'a CStr,
     pub table: &'a CStr,
-    /// What the server's views show of it.
+    /// `INSERT INTO schema.table SELECT …`, where $1 and $2 are the first and the last id.
     pub source: &'a CStr,
     pub first_id: i64,
     pub last_id: i64,
@@ -58,12 +58,11 @@ impl Session {
         // SAFETY: the closure holds plain pointers; what it makes lasts until the next command begins,
         // or the trap has rolled everything back.
         unsafe {
-            let (source, table) = (rows.source.as_ptr(), rows.table.as_ptr());
-            let (done, pages_due) = (std::ptr::from_ref(rows.done), std::ptr::from_ref(rows.pages_due));
+            let source = rows.source.as_ptr();
             let (sink, scene, types) = (&raw mut sink, &mut scene, &types[..]);
             trap(|| {
                 self.begin(source);
-                if let Some(mut open) = Sink::open(table, done, pages_due) {
+                if let Some(mut open) = Sink::open(rows) {
                     if !open.table.is_null() && (*open.table).is_heap_of(types) {
                         *sink = Some(open);
                     } else {
@@ -122,8 +121,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Puts the rows of `INSERT INTO … SELECT …`, where $1 and $2 are the first and the last id, into its table,
-    /// in a transaction of its own. False, with nothing done, when only the INSERT itself can do it.
+    /// Puts the rows of the source's SELECT into the table, in a transaction of its own. False, with nothing done, when only the INSERT itself can do it.
     pub fn insert_selected(&mut self, rows: &Rows, counters: &CommandCounters) -> Result<bool, SqlError> {
         let mut fits = false;
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
@@ -241,25 +239,13 @@ unsafe extern "C-unwind" fn do_nothing(_: *mut pg_sys::DestReceiver) {}
 /// # Safety
 /// Inside a trap and a transaction.
 unsafe fn select_into(rows: &Rows) -> bool {
-    // SAFETY: by the caller. The plan is this function's own, so it can be changed; as the server's
-    // executor sees it, it is a SELECT, whose range table still asks for the right to insert.
+    // SAFETY: by the caller. The table is locked before the statement is looked at. The plan is this function's
+    // own, so it can be changed; as the server's executor sees it, it is a SELECT, whose range table
+    // still asks for the right to insert.
     unsafe {
-        let source = rows.source.as_ptr();
-        let statements = raw::pg_parse_query(source);
-        if list_length(statements) != 1 {
-            return false;
-        }
-        let statement: *mut pg_sys::RawStmt = list_first(statements).cast();
-        refuse_what_needs_a_client((*statement).stmt);
+        let Some(mut sink) = Sink::open(rows) else { return false };
         raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
-        let types = [pg_sys::INT8OID; 2];
-        let queries = raw::pg_analyze_and_rewrite_fixedparams(
-            statement,
-            source,
-            types.as_ptr(),
-            2,
-            std::ptr::null_mut(),
-        );
+        let source = rows.source.as_ptr();
         let params = raw::makeParamList(2);
         for (index, id) in [rows.first_id, rows.last_id].into_iter().enumerate() {
             let param = (*params).params.as_mut_ptr().add(index);
@@ -268,21 +254,26 @@ unsafe fn select_into(rows: &Rows) -> bool {
             (*param).isnull = false;
             (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
         }
-        let planned = plan_below(queries, source, params);
-        let sink =
-            if planned.is_null() { None } else { Sink::open(rows.table.as_ptr(), rows.done, rows.pages_due) };
-        let Some(mut sink) = sink else {
-            raw::PopActiveSnapshot();
-            return false;
-        };
-        // A query that reads its own table would see rows that an INSERT's does not.
-        if list_length((*(*planned).planTree).targetlist) != sink.columns()
-            || mentions((*planned).rtable, sink.oid()) != 1
-        {
-            sink.close();
-            raw::PopActiveSnapshot();
-            return false;
+        let planned = plan_below(source, params, &sink);
+        if !planned.is_null() {
+            run_into(planned, source, params, &mut sink);
         }
+        sink.close();
+        raw::PopActiveSnapshot();
+        !planned.is_null()
+    }
+}
+
+/// # Safety
+/// Inside a trap, with an active snapshot; the plan returns rows of the sink's columns.
+unsafe fn run_into(
+    planned: *mut pg_sys::PlannedStmt,
+    source: *const c_char,
+    params: pg_sys::ParamListInfo,
+    sink: &mut Sink,
+) {
+    // SAFETY: by the caller; as SPI drives the executor (_SPI_pquery in executor/spi.c).
+    unsafe {
         let mut receiver = Receiver {
             base: pg_sys::DestReceiver {
                 receiveSlot: Some(receive),
@@ -291,7 +282,7 @@ unsafe fn select_into(rows: &Rows) -> bool {
                 rDestroy: Some(do_nothing),
                 mydest: pg_sys::CommandDest::DestNone,
             },
-            sink: &raw mut sink,
+            sink,
         };
         let desc = raw::CreateQueryDesc(
             planned,
@@ -312,40 +303,34 @@ unsafe fn select_into(rows: &Rows) -> bool {
         raw::ExecutorFinish(desc);
         raw::ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
-        sink.close();
-        raw::PopActiveSnapshot();
-        true
     }
 }
 
-/// How often a relation stands in a plan's range table.
+/// Plans an INSERT and takes the INSERT away from above its source; NULL where it is not that simple: where it does
+/// not lead to the sink's table and there alone, row for row.
 ///
 /// # Safety
-/// A live range table.
-unsafe fn mentions(range_table: *mut pg_sys::List, relation: pg_sys::Oid) -> usize {
-    // SAFETY: by the caller.
-    unsafe {
-        let entry = |index: usize| -> *mut pg_sys::RangeTblEntry {
-            (*(*range_table).elements.add(index)).ptr_value.cast()
-        };
-        (0..list_length(range_table) as usize).filter(|&index| (*entry(index)).relid == relation).count()
-    }
-}
-
-/// Plans an INSERT and takes the INSERT away from above its source; NULL where it is not that simple.
-///
-/// # Safety
-/// Inside a trap, with an active snapshot.
+/// Inside a trap, with an active snapshot; `source` stays valid.
 unsafe fn plan_below(
-    queries: *mut pg_sys::List,
     source: *const c_char,
     params: pg_sys::ParamListInfo,
+    sink: &Sink,
 ) -> *mut pg_sys::PlannedStmt {
+    const NONE: *mut pg_sys::PlannedStmt = std::ptr::null_mut();
     // SAFETY: by the caller.
     unsafe {
+        let statements = raw::pg_parse_query(source);
+        if list_length(statements) != 1 {
+            return NONE;
+        }
+        let statement: *mut pg_sys::RawStmt = list_first(statements).cast();
+        refuse_what_needs_a_client((*statement).stmt);
+        let types = [pg_sys::INT8OID; 2];
+        let none = std::ptr::null_mut();
+        let queries = raw::pg_analyze_and_rewrite_fixedparams(statement, source, types.as_ptr(), 2, none);
         // Rules have made several statements of it, or none.
         if list_length(queries) != 1 {
-            return std::ptr::null_mut();
+            return NONE;
         }
         let planned: *mut pg_sys::PlannedStmt =
             list_first(raw::pg_plan_queries(queries, source, 0, params)).cast();
@@ -357,12 +342,33 @@ unsafe fn plan_below(
             || (*top.cast::<pg_sys::ModifyTable>()).onConflictAction
                 != pg_sys::OnConflictAction::ONCONFLICT_NONE
             || (*top).lefttree.is_null()
+            || !leads_to(planned, sink)
+            || !sink.takes_columns((*(*top).lefttree).targetlist)
         {
-            return std::ptr::null_mut();
+            return NONE;
         }
         (*planned).commandType = pg_sys::CmdType::CMD_SELECT;
         (*planned).planTree = (*top).lefttree;
         (*planned).resultRelations = std::ptr::null_mut();
         planned
+    }
+}
+
+/// Whether a plan changes the sink's table only, and does not read it: it would see rows that an INSERT's does not.
+///
+/// # Safety
+/// A plan that changes tables.
+unsafe fn leads_to(planned: *mut pg_sys::PlannedStmt, sink: &Sink) -> bool {
+    // SAFETY: by the caller; resultRelations are places in the range table, counted from 1.
+    unsafe {
+        let (range_table, results) = ((*planned).rtable, (*planned).resultRelations);
+        let relation = |index: usize| {
+            let entry: *mut pg_sys::RangeTblEntry = (*(*range_table).elements.add(index)).ptr_value.cast();
+            (*entry).relid
+        };
+        list_length(results) == 1
+            && relation((*(*results).elements).int_value as usize - 1) == sink.oid()
+            && (0..list_length(range_table) as usize).filter(|&index| relation(index) == sink.oid()).count()
+                == 1
     }
 }

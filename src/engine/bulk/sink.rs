@@ -6,7 +6,9 @@ use std::ffi::c_char;
 use pgrx::pg_sys;
 
 use super::super::analysis::error;
+use super::super::lists::list_length;
 use super::super::raw;
+use super::Rows;
 use super::batch::Batch;
 use super::routing::Routing;
 use crate::shm::Counter;
@@ -44,20 +46,16 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Opens a table by its name on the search_path. `None` for one that takes rows only by INSERT.
+    /// Opens a table. `None` for one that takes rows only by INSERT.
     ///
     /// # Safety
-    /// Inside a trap and a transaction, in a memory context that lasts until [`Sink::close`]; `table`
-    /// is NUL-terminated, `done` and `pages_due` outlive the sink.
-    pub unsafe fn open(
-        table: *const c_char,
-        done: *const Counter,
-        pages_due: *const Cell<f64>,
-    ) -> Option<Self> {
+    /// Inside a trap and a transaction, in a memory context that lasts until [`Sink::close`], as `rows` does.
+    pub unsafe fn open(rows: &Rows) -> Option<Self> {
         // SAFETY: by the caller; a relation that is open has all that its entry in the relation
         // cache points to.
         unsafe {
-            let name = raw::makeRangeVar(std::ptr::null_mut(), table.cast_mut(), -1);
+            let (schema, table) = (rows.schema.as_ptr().cast_mut(), rows.table.as_ptr().cast_mut());
+            let name = raw::makeRangeVar(schema, table, -1);
             let relation = raw::table_openrv(name, pg_sys::RowExclusiveLock as i32);
             let is_partitioned = (*(*relation).rd_rel).relkind == pg_sys::RELKIND_PARTITIONED_TABLE as c_char;
             if !is_partitioned && !takes_batches(relation) {
@@ -88,14 +86,14 @@ impl Sink {
                     pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
                 ),
-                done,
-                pages_due,
+                done: rows.done,
+                pages_due: rows.pages_due,
             };
             if is_partitioned {
                 sink.routing = Some(Routing::new(relation, result, estate));
             } else {
                 raw::ExecOpenIndices(result, false);
-                sink.table = sink.add(result, (*pages_due).get());
+                sink.table = sink.add(result, rows.pages_due.get());
             }
             Some(sink)
         }
@@ -117,10 +115,23 @@ impl Sink {
         }
     }
 
-    /// Columns of the table, dropped ones among them.
-    pub fn columns(&self) -> i32 {
-        // SAFETY: the table is open.
-        unsafe { (*(*self.relation).rd_att).natts }
+    /// Whether what a plan returns are the table's columns, dropped ones among them: ExecCheckPlanOutput of
+    /// executor/nodeModifyTable.c.
+    ///
+    /// # Safety
+    /// Inside a trap; a plan's target list.
+    pub unsafe fn takes_columns(&self, targets: *mut pg_sys::List) -> bool {
+        // SAFETY: by the caller; the table is open.
+        unsafe {
+            list_length(targets) == (*(*self.relation).rd_att).natts
+                && (0..list_length(targets) as usize).all(|index| {
+                    let target: *mut pg_sys::TargetEntry = (*(*targets).elements.add(index)).ptr_value.cast();
+                    let of_type = raw::get_atttype(self.oid(), index as i16 + 1);
+                    // A dropped column has no type, and NULLs.
+                    !(*target).resjunk
+                        && (of_type == pg_sys::InvalidOid || of_type == raw::exprType((*target).expr.cast()))
+                })
+        }
     }
 
     /// The table's own OID.
