@@ -29,9 +29,23 @@ pub fn quote_literal(text: &str) -> String {
     pgrx::spi::quote_literal(text)
 }
 
-/// The search_path that a new session of this role begins with: the caller's SET does not count.
+/// The search_path that a new session of this role begins with: the caller's SET does not count, nor does the path of
+/// the role that the caller has logged in as.
 pub fn initial_search_path() -> Result<String, UserError> {
-    let sql = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'";
+    let sql = "WITH given AS ( \
+                   SELECT s.setrole, s.setdatabase, pg_catalog.substr(c.setting, 13) AS path \
+                   FROM pg_catalog.pg_db_role_setting s CROSS JOIN pg_catalog.unnest(s.setconfig) AS c (setting) \
+                   WHERE pg_catalog.starts_with(c.setting, 'search_path=') \
+                     AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
+                         (SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())])) \
+               SELECT coalesce( \
+                   (SELECT path FROM given WHERE setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
+                           (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user)]) \
+                    ORDER BY setrole OPERATOR(pg_catalog.=) 0, setdatabase OPERATOR(pg_catalog.=) 0 LIMIT 1), \
+                   (SELECT CASE WHEN EXISTS (SELECT FROM given JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole \
+                                             WHERE r.rolname OPERATOR(pg_catalog.=) session_user) \
+                                THEN boot_val ELSE reset_val END \
+                    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'))";
     Ok(crate::catalog::fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 

@@ -123,18 +123,22 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
 fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     let name = &definition.name;
     catalog::run(&definition.ddl, &[])?;
-    fixture::check_made(name, schema)?;
     let table = format!("{}.{}", settings::quote_identifier(schema), settings::quote_identifier(name));
-    let sql = "SELECT true FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
-               AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
-    if catalog::fetch::<bool>(sql, &[table.as_str().into()])?.is_none() {
-        return Err(fixture::does_not_make(name, name));
-    }
+    let check = || {
+        let sql = "SELECT true FROM pg_catalog.pg_class \
+                   WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
+                     AND NOT relispartition AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
+        match catalog::fetch::<bool>(sql, &[table.as_str().into()])? {
+            Some(_) => fixture::check_made(name, schema),
+            None => Err(fixture::does_not_make(name, name)),
+        }
+    };
+    check()?;
     // No ids: what can go wrong without a row does.
     catalog::run(&format!("INSERT INTO {table} {}\n", definition.rows_query), &[1i64.into(), 0i64.into()])?;
     if let Some(after) = &definition.after_ddl {
         catalog::run(after, &[])?;
-        fixture::check_made(name, schema)?;
+        check()?;
     }
     Ok(())
 }

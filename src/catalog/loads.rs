@@ -7,9 +7,10 @@
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{as_owner, fetch, run, transaction};
+use super::{anchor, as_owner, as_role, fetch, run, transaction};
 use crate::fixture::LoadSpec;
 use crate::settings::quote_identifier;
 use crate::shm::Segment;
@@ -20,14 +21,22 @@ pub fn staging_schema(load_id: i64) -> String {
     format!("bench_loading_{load_id}")
 }
 
+/// A load that this process leads.
+#[derive(Clone, Copy)]
+pub struct Load {
+    pub load_id: i64,
+    /// Of the schema that the tables are made in: the extension's.
+    owner: pg_sys::Oid,
+}
+
 /// Takes the right to load this fixture in its schema, and makes the schema for its tables.
 ///
 /// # Errors
 /// 55006 when another session is loading it.
-pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<i64, UserError> {
+pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError> {
+    let owner = super::extension_owner()?;
     as_owner(|| {
-        let load_id =
-            fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
+        let load_id = new_load_id()?;
         segment.set_load(load_id);
         let taken = run(
             "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
@@ -41,13 +50,46 @@ pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<i64, UserError> 
             ],
         )?;
         if taken == 0 {
-            return Err(UserError::new(
-                sqlstate::OBJECT_IN_USE,
-                format!("fixture \"{}\" is being loaded by another session", spec.name),
-            ));
+            return Err(taken_by(spec)?);
         }
         grant_staging_schema(&staging_schema(load_id), &spec.role)?;
-        Ok(load_id)
+        Ok(Load { load_id, owner })
+    })
+}
+
+/// One without a schema: a restored database may have what a crash has left in another one.
+fn new_load_id() -> Result<i64, UserError> {
+    loop {
+        let load_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
+        let exists = "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text";
+        if fetch::<bool>(exists, &[staging_schema(load_id).into()])?.is_none() {
+            return Ok(load_id);
+        }
+    }
+}
+
+/// The error for a fixture that another load has.
+fn taken_by(spec: &LoadSpec) -> Result<UserError, UserError> {
+    let others = entries(
+        "WHERE fixture = $1 AND schema = $2",
+        &[spec.name.as_str().into(), spec.schema.as_str().into()],
+    )?;
+    let leftover = others.iter().find(|entry| !is_alive(entry));
+    Ok(match leftover {
+        None => UserError::new(
+            sqlstate::OBJECT_IN_USE,
+            format!("fixture \"{}\" is being loaded by another session", spec.name),
+        ),
+        Some(entry) => UserError::new(
+            sqlstate::OBJECT_IN_USE,
+            format!(
+                "what a failed load of fixture \"{}\" has left in schema \"{}\" cannot be removed",
+                spec.name,
+                staging_schema(entry.load_id)
+            ),
+        )
+        .hint("Its tables may be locked by others, or be more than max_locks_per_transaction allows for: DROP them, then load again."),
     })
 }
 
@@ -65,18 +107,26 @@ pub fn grant_staging_schema(schema: &str, role: &str) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 2BP01 when it is not.
-pub fn end_load(load_id: i64) -> Result<(), UserError> {
-    as_owner(|| forget(load_id, "RESTRICT"))
+pub fn end_load(load: Load) -> Result<(), UserError> {
+    as_owner(|| forget(load.load_id, load.owner, "RESTRICT"))
 }
 
 /// Removes everything that a failed load has made, unless others hold locks on it for longer than this.
 ///
 /// # Errors
 /// 55P03 when they do: then the next load will.
-pub fn abandon_load(load_id: i64, patience: Duration) -> Result<(), UserError> {
+pub fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
+    let schema = staging_schema(load.load_id);
+    if anchor().is_err() {
+        // The extension has gone meanwhile, and its table with it.
+        return as_role(load.owner, || {
+            lock_tables(&schema, patience)?;
+            drop_schema(load.load_id, load.owner, "CASCADE")
+        });
+    }
     as_owner(|| {
-        lock_tables(&staging_schema(load_id), patience)?;
-        forget(load_id, "CASCADE")
+        lock_tables(&schema, patience)?;
+        forget(load.load_id, load.owner, "CASCADE")
     })
 }
 
@@ -105,17 +155,19 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
 }
 
 /// As the extension's owner. Who deletes the row removes the schema.
-fn forget(load_id: i64, dependents: &str) -> Result<(), UserError> {
+fn forget(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
     if run("DELETE FROM bench.load_log WHERE load_id = $1", &[load_id.into()])? == 0 {
         return Ok(());
     }
+    drop_schema(load_id, owner, dependents)
+}
+
+/// Drops the schema, if it is the one that the load has made.
+fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
     let schema = staging_schema(load_id);
-    let is_ours = fetch::<bool>(
-        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text \
-         AND nspowner = (SELECT relowner FROM pg_catalog.pg_class WHERE oid = 'bench.load_log'::pg_catalog.regclass)",
-        &[schema.as_str().into()],
-    )?;
-    if is_ours.is_none() {
+    let is_ours =
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text AND nspowner = $2";
+    if fetch::<bool>(is_ours, &[schema.as_str().into(), owner.into()])?.is_none() {
         return Ok(());
     }
     run(&format!("DROP SCHEMA {} {dependents}", quote_identifier(&schema)), &[]).map(drop)
@@ -125,9 +177,12 @@ fn forget(load_id: i64, dependents: &str) -> Result<(), UserError> {
 /// leftovers may keep others from loading.
 pub fn remove_dead_loads() -> Result<(), UserError> {
     const PATIENCE: Duration = Duration::from_millis(100);
-    for load in transaction(|| as_owner(loads))? {
-        if !transaction(|| Ok(is_alive(&load)))? {
-            let _ = transaction(|| abandon_load(load.load_id, PATIENCE));
+    for entry in transaction(|| as_owner(|| entries("", &[])))? {
+        if !transaction(|| Ok(is_alive(&entry)))? {
+            let _ = transaction(|| {
+                let owner = super::extension_owner()?;
+                abandon_load(Load { load_id: entry.load_id, owner }, PATIENCE)
+            });
         }
     }
     Ok(())
@@ -158,30 +213,31 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
     Ok(tables.unwrap_or_default())
 }
 
-/// A load under way, or one whose leader is gone.
-struct Load {
+/// A row of bench.load_log: a load under way, or one whose leader is gone.
+struct Entry {
     load_id: i64,
     segment: u32,
 }
 
 /// Whether the load's leader is at work.
-fn is_alive(load: &Load) -> bool {
+fn is_alive(entry: &Entry) -> bool {
     let alive = |segment: &Segment| {
         let leader = segment.header().coordinator_pid.load(std::sync::atomic::Ordering::Acquire);
-        segment.is_of_load(load.load_id) && is_backend(leader)
+        segment.is_of_load(entry.load_id) && is_backend(leader)
     };
-    Segment::peek(load.segment, alive) == Some(true)
+    Segment::peek(entry.segment, alive) == Some(true)
 }
 
-/// As the extension's owner.
-fn loads() -> Result<Vec<Load>, UserError> {
+/// As the extension's owner: rows of bench.load_log.
+fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<Entry>, UserError> {
     super::read(|client| {
-        let table = client.select("SELECT load_id, segment FROM bench.load_log", None, &[])?;
-        let mut loads = Vec::new();
+        let sql = format!("SELECT load_id, segment FROM bench.load_log {condition}");
+        let table = client.select(&sql, None, arguments)?;
+        let mut entries = Vec::new();
         for row in table {
             let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            loads.push(Load { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment });
+            entries.push(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment });
         }
-        Ok(loads)
+        Ok(entries)
     })
 }

@@ -86,11 +86,26 @@ fn hold_extension() -> Result<pg_sys::Oid, UserError> {
 /// error goes back as well: the end of the (sub)transaction restores role and settings.
 pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     let table = hold_extension()?;
+    let result = as_role(owner_of(table)?, body);
+    // Not until the transaction ends: a caller that waits for its run must not stand in the
+    // way of what waits for this table, and so of its own recorder. What was written keeps
+    // the locks of its own tables.
+    // SAFETY: the lock that was taken above.
+    unsafe { pg_sys::UnlockRelationOid(table, pg_sys::AccessShareLock as i32) };
+    result
+}
+
+/// The extension's owner, for [`as_role`] when the extension may have gone.
+fn extension_owner() -> Result<pg_sys::Oid, UserError> {
+    owner_of(anchor()?)
+}
+
+/// Runs `body` as another role, with a search_path of pg_catalog, and goes back, as [`as_owner`].
+fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
     // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
     // the abort of the transaction.
     unsafe {
-        let owner = owner_of(table)?;
         let mut role = pg_sys::InvalidOid;
         let mut context = 0;
         pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
@@ -100,10 +115,6 @@ pub fn as_owner<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, Use
         let result = body();
         pg_sys::SetUserIdAndSecContext(role, context);
         pg_sys::AtEOXact_GUC(true, level);
-        // Not until the transaction ends: a caller that waits for its run must not stand in the
-        // way of what waits for this table, and so of its own recorder. What was written keeps
-        // the locks of its own tables.
-        pg_sys::UnlockRelationOid(table, pg_sys::AccessShareLock as i32);
         result
     }
 }

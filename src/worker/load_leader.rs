@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::caller::is_blocked_by_me;
 use super::{OnTerminate, Post, crew, is_backend, loader, nap_until_canceled, now_ns, report_for_duty, wake};
-use crate::catalog::{self, LoadFigures};
+use crate::catalog::{self, Load, LoadFigures};
 use crate::engine::{Session, SqlError};
 use crate::error::internal;
 use crate::fixture::{self, LoadSpec};
@@ -55,18 +55,18 @@ pub fn user_error(error: SqlError) -> UserError {
 
 thread_local! {
     /// The load that is to be undone if this process ends before it.
-    static UNFINISHED: Cell<Option<i64>> = const { Cell::new(None) };
+    static UNFINISHED: Cell<Option<Load>> = const { Cell::new(None) };
 }
 
 /// As the server removes the temporary tables of a session that is terminated (RemoveTempRelationsCallback in
 /// catalog/namespace.c). By now the loaders have been told to end: the crew's callback comes before this one.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn undo_unfinished(_code: i32, _argument: pg_sys::Datum) {
-    if let Some(load_id) = UNFINISHED.take() {
+    if let Some(load) = UNFINISHED.take() {
         // SAFETY: leaves whatever was open; outside a transaction it does nothing.
         unsafe { pg_sys::AbortOutOfAnyTransaction() };
         // Not for long: here nothing interrupts a wait. Otherwise the next load removes it.
-        let _ = catalog::transaction(|| catalog::abandon_load(load_id, Duration::from_secs(2)));
+        let _ = catalog::transaction(|| catalog::abandon_load(load, Duration::from_secs(2)));
     }
 }
 
@@ -80,25 +80,26 @@ fn load(post: &Post) -> Result<(), UserError> {
     unsafe { pg_sys::before_shmem_exit(Some(undo_unfinished), pg_sys::Datum::from(0)) };
     let segment = std::panic::AssertUnwindSafe(&post.segment);
     catalog::remove_dead_loads()?;
-    let load_id = catalog::transaction(|| {
+    let load = catalog::transaction(|| {
         replaceable_tables(&spec)?;
         catalog::begin_load(&spec, &segment)
     })?;
-    UNFINISHED.set(Some(load_id));
-    let result = fill(post, &spec, load_id, &mut session);
+    UNFINISHED.set(Some(load));
+    let result = fill(post, &spec, load, &mut session);
     if result.is_err() {
         crew::terminate();
         // SAFETY: a flag of this process's: a cancel that has done its work must not hit what
         // follows.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
         // The first error is the one to tell; a leftover is removed by the next load as well.
-        let _ = catalog::transaction(|| catalog::abandon_load(load_id, Duration::from_secs(10)));
+        let _ = catalog::transaction(|| catalog::abandon_load(load, Duration::from_secs(10)));
     }
     UNFINISHED.set(None);
     result
 }
 
-fn fill(post: &Post, spec: &LoadSpec, load_id: i64, session: &mut Session) -> Result<(), UserError> {
+fn fill(post: &Post, spec: &LoadSpec, load: Load, session: &mut Session) -> Result<(), UserError> {
+    let load_id = load.load_id;
     let progress = &post.segment.header().load;
     let mut figures = LoadFigures::default();
     session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(user_error)?;
@@ -115,13 +116,7 @@ fn fill(post: &Post, spec: &LoadSpec, load_id: i64, session: &mut Session) -> Re
     }
     if spec.fills.iter().any(|fill| fill.ids > 0) {
         progress.enter(LoadPhase::Rows, now_ns());
-        let tables = catalog::transaction(|| tables_made(spec, load_id))?;
-        let tables: Vec<pg_sys::Oid> = tables.into_iter().map(|(table, _)| table).collect();
-        let tables = catalog::transaction(|| catalog::with_partitions(&tables))?;
-        // A VACUUM of half a table is of no use, and the loaders count on there being none.
-        figures.load_secs = timed(|| {
-            catalog::locked(&tables, pg_sys::ShareUpdateExclusiveLock as i32, || insert_rows(post, spec))
-        })?;
+        figures.load_secs = timed(|| write_rows(post, spec, load_id))?;
     }
     figures.rows = rows_written(&post.segment).cast_signed();
     if !spec.index_before {
@@ -133,7 +128,7 @@ fn fill(post: &Post, spec: &LoadSpec, load_id: i64, session: &mut Session) -> Re
     figures.vacuum_secs = timed(|| vacuum(post, session, &tables))?;
     catalog::transaction(|| {
         let (index_levels, key_correlation) = largest_key(&tables)?;
-        put_in_place(spec, load_id, &LoadFigures { index_levels, key_correlation, ..figures })
+        put_in_place(spec, load, &LoadFigures { index_levels, key_correlation, ..figures })
     })
 }
 
@@ -229,11 +224,7 @@ fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
         catalog::run(sql, &[])?;
     }
     fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
-    let made = tables_made(spec, load_id)?;
-    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
-        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
-        None => alter_tables(spec, &made),
-    }
+    alter_tables(spec, &tables_made(spec, load_id)?)
 }
 
 /// Puts the options into effect that the statements do not know of; only partitions have storage.
@@ -252,8 +243,11 @@ fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), U
 }
 
 /// The tables that the load has made, without partitions, in the fixture's order.
+///
+/// # Errors
+/// 42P01 when one that is to be filled is not among them.
 fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
-    catalog::read(|client| {
+    let made = catalog::read(|client| {
         let rows = client.select(
             "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
@@ -271,7 +265,11 @@ fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String
             ));
         }
         Ok(tables)
-    })
+    })?;
+    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
+        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
+        None => Ok(made),
+    }
 }
 
 /// The relation of that name, if there is one.
@@ -284,17 +282,32 @@ fn in_the_way(relation: &str) -> UserError {
         .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.")
 }
 
+/// Has the tables filled, with as many loaders as they bear.
+fn write_rows(post: &Post, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+    let by_insert = catalog::transaction(|| catalog::tables_for_insert(load_id))?;
+    // Side by side, INSERTs have the server make more pages than they fill.
+    let is_alone = spec.fills.iter().any(|fill| by_insert.contains(&fill.table));
+    let jobs = if is_alone { 1 } else { spec.jobs };
+    let tables = catalog::transaction(|| {
+        let tables: Vec<pg_sys::Oid> = tables_made(spec, load_id)?.iter().map(|(table, _)| *table).collect();
+        catalog::with_partitions(&tables)
+    })?;
+    // A VACUUM of half a table is of no use, and the loaders count on there being none.
+    let mode = pg_sys::ShareUpdateExclusiveLock as i32;
+    catalog::locked(&tables, mode, || insert_rows(post, spec, jobs))
+}
+
 /// Launches the loaders and waits for them.
-fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
+fn insert_rows(post: &Post, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
     let segment = &post.segment;
     segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
-    crew::launch(loader::KIND, segment.handle(), spec.jobs, spec.database_oid, spec.role_oid)?;
+    crew::launch(loader::KIND, segment.handle(), jobs, spec.database_oid, spec.role_oid)?;
     segment.header().set_state(RunState::Running);
     let mut looked = Instant::now();
     loop {
         check_stop(segment)?;
         let mut done = 0;
-        for (index, slot) in segment.slots().enumerate() {
+        for (index, slot) in segment.slots().enumerate().take(jobs as usize) {
             let stopped = crew::has_stopped(index as u32);
             match slot.state() {
                 ClientState::Done => done += 1,
@@ -309,7 +322,7 @@ fn insert_rows(post: &Post, spec: &LoadSpec) -> Result<(), UserError> {
                 _ => {}
             }
         }
-        if done == spec.jobs {
+        if done == jobs {
             return Ok(());
         }
         if looked.elapsed() >= LOOK_EVERY {
@@ -374,8 +387,8 @@ fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
 }
 
 /// Drops what the fixture had, moves the new tables to its schema, and registers them.
-fn put_in_place(spec: &LoadSpec, load_id: i64, figures: &LoadFigures) -> Result<(), UserError> {
-    fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
+fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<(), UserError> {
+    fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
     let replaced = replaceable_tables(spec)?;
     catalog::check_unused(&spec.name, &replaced)?;
     catalog::drop_tables(&replaced)?;
@@ -385,7 +398,8 @@ fn put_in_place(spec: &LoadSpec, load_id: i64, figures: &LoadFigures) -> Result<
     if catalog::fetch::<bool>(exists, &[spec.schema.as_str().into()])?.is_none() {
         catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
     }
-    let tables: Vec<pg_sys::Oid> = tables_made(spec, load_id)?.into_iter().map(|(table, _)| table).collect();
+    let tables: Vec<pg_sys::Oid> =
+        tables_made(spec, load.load_id)?.into_iter().map(|(table, _)| table).collect();
     // Indexes and owned sequences go with their tables; partitions do not.
     let moves = catalog::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
@@ -396,7 +410,7 @@ fn put_in_place(spec: &LoadSpec, load_id: i64, figures: &LoadFigures) -> Result<
         catalog::run(&sql, &[])?;
     }
     catalog::put_fixture(spec, &tables, figures)?;
-    catalog::end_load(load_id)
+    catalog::end_load(load)
 }
 
 /// The largest table's primary key: how many levels it has, and its correlation with the table.
