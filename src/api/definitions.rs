@@ -48,17 +48,18 @@ fn create(
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
-    if let Some(old) = catalog::definition(&name)? {
-        check_owner(&old)?;
+    let old = catalog::definition(&name)?;
+    if let Some(old) = &old {
+        check_owner(old)?;
         // SAFETY: looks up the current role.
         if !unsafe { pg_sys::superuser() } {
-            owner = old.owner;
+            owner.clone_from(&old.owner);
         }
     }
     check_rows_query(&rows_query)?;
     let definition = Definition { name, owner, ddl, rows_query, after_ddl, rows };
     try_out(&definition)?;
-    catalog::put_definition(&definition)
+    catalog::put_definition(&definition, old.as_ref().map(|old| old.owner.as_str()))
 }
 
 /// One SELECT of the ids $1 to $2.
@@ -96,8 +97,6 @@ unsafe extern "C-unwind" {
 /// # Errors
 /// Whatever a load would run into.
 fn try_out(definition: &Definition) -> Result<(), UserError> {
-    // Nobody else's: a load's has a number.
-    let schema = format!("bench_loading_try_{}", crate::worker::my_pid());
     let own_path = settings::initial_search_path()?;
     let role = catalog::current_role();
     // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
@@ -107,7 +106,7 @@ fn try_out(definition: &Definition) -> Result<(), UserError> {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
-            catalog::as_owner(|| catalog::grant_staging_schema(&schema, &role))?;
+            let schema = catalog::try_staging_schema(&role)?;
             let path = settings::search_path_with(&[&schema], &own_path);
             settings::with_search_path(&path, || make_empty(definition, &schema))
         }))
@@ -168,7 +167,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
             .hint(format!("First: SELECT bench.unload({}).", settings::quote_literal(&name))));
         }
     }
-    catalog::delete_definition(&name)
+    catalog::delete_definition(&name, &old.owner)
 }
 
 fn built_in(name: &str) -> UserError {

@@ -67,7 +67,7 @@ pub fn load(
     if let Err(why) = release {
         warn(
             format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "VACUUM cannot mark the pages as all-visible. Call bench.load as a statement of its own.",
+            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
         );
     }
     let json = serde_json::to_string(&spec).unwrap_or_default();

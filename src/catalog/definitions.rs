@@ -1,6 +1,6 @@
 //! Fixtures that users have defined.
 
-use bench_core::error::UserError;
+use bench_core::error::{UserError, sqlstate};
 
 use super::{as_owner, fetch, read, run};
 
@@ -52,13 +52,17 @@ pub fn definition_names() -> Result<Vec<String>, UserError> {
     })
 }
 
-/// Stores a definition, over an older one of the same name.
-pub fn put_definition(definition: &Definition) -> Result<(), UserError> {
+/// Stores a definition, over an older one of the same name that was the named owner's when it was looked at.
+///
+/// # Errors
+/// 55006 when somebody else has come first.
+pub fn put_definition(definition: &Definition, old_owner: Option<&str>) -> Result<(), UserError> {
     as_owner(|| {
-        run(
-            "INSERT INTO bench.custom_fixtures (name, owner, ddl, rows_query, after_ddl, rows) VALUES ($1, $2, $3, $4, $5, $6) \
+        let stored = run(
+            "INSERT INTO bench.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
-                 after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows",
+                 after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows \
+             WHERE f.owner = $7",
             &[
                 definition.name.as_str().into(),
                 definition.owner.as_str().into(),
@@ -66,13 +70,25 @@ pub fn put_definition(definition: &Definition) -> Result<(), UserError> {
                 definition.rows_query.as_str().into(),
                 definition.after_ddl.as_deref().into(),
                 definition.rows.into(),
+                old_owner.into(),
             ],
-        )
-        .map(drop)
+        )?;
+        if stored == 0 { Err(changed(&definition.name)) } else { Ok(()) }
     })
 }
 
-/// Removes a definition.
-pub fn delete_definition(name: &str) -> Result<(), UserError> {
-    as_owner(|| run("DELETE FROM bench.custom_fixtures WHERE name = $1", &[name.into()]).map(drop))
+fn changed(name: &str) -> UserError {
+    UserError::new(sqlstate::OBJECT_IN_USE, format!("fixture \"{name}\" has been changed by another session"))
+        .hint("Look at bench.fixture_definitions, then try again.")
+}
+
+/// Removes a definition of this owner's.
+///
+/// # Errors
+/// 55006 when it has become another's.
+pub fn delete_definition(name: &str, owner: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner = $2";
+        if run(sql, &[name.into(), owner.into()])? == 0 { Err(changed(name)) } else { Ok(()) }
+    })
 }

@@ -16,8 +16,9 @@ pub fn horizon_holder(transaction_id: &str) -> Result<Option<String>, UserError>
     as_owner(|| {
         fetch::<String>(
             "SELECT holder FROM ( \
-                 SELECT 'the session with pid ' || pid AS holder, backend_xmin AS xmin FROM pg_catalog.pg_stat_activity \
-                 WHERE backend_xmin IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
+                 SELECT 'the session with pid ' || pid AS holder, held AS xmin FROM pg_catalog.pg_stat_activity \
+                 CROSS JOIN pg_catalog.unnest(ARRAY[backend_xmin, backend_xid]) AS h (held) \
+                 WHERE held IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
                    AND pid <> pg_catalog.pg_backend_pid() \
                  UNION ALL \
                  SELECT 'prepared transaction ' || pg_catalog.quote_literal(gid), transaction FROM pg_catalog.pg_prepared_xacts \

@@ -4,6 +4,7 @@
 //! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
 //! load whose leader is gone is removed by the next one.
 
+use std::ffi::CString;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
@@ -57,6 +58,14 @@ pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError>
     })
 }
 
+/// Makes a schema as a load has one, for a transaction that is rolled back.
+pub fn try_staging_schema(role: &str) -> Result<String, UserError> {
+    as_owner(|| {
+        let schema = staging_schema(new_load_id()?);
+        grant_staging_schema(&schema, role).map(|()| schema)
+    })
+}
+
 /// One without a schema: a restored database may have what a crash has left in another one.
 fn new_load_id() -> Result<i64, UserError> {
     loop {
@@ -97,7 +106,7 @@ fn taken_by(spec: &LoadSpec) -> Result<UserError, UserError> {
 ///
 /// # Errors
 /// 42P06 when there is one of that name.
-pub fn grant_staging_schema(schema: &str, role: &str) -> Result<(), UserError> {
+fn grant_staging_schema(schema: &str, role: &str) -> Result<(), UserError> {
     let (schema, role) = (quote_identifier(schema), quote_identifier(role));
     run(&format!("CREATE SCHEMA {schema}"), &[])?;
     run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"), &[]).map(drop)
@@ -130,15 +139,19 @@ pub fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
     })
 }
 
-/// Locks all tables of a schema, without standing in the way of others while they have them.
+/// Locks what is in a schema, without standing in the way of others while they have it.
 fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
     let began = Instant::now();
     let tables = fetch::<Vec<pg_sys::Oid>>(
         "SELECT pg_catalog.array_agg(c.oid) FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE n.nspname = $1::pg_catalog.text AND c.relkind IN ('r', 'p')",
+         WHERE n.nspname = $1::pg_catalog.text AND c.relkind IN ('r', 'p', 'S', 'i', 'I')",
         &[schema.into()],
     )?;
+    // For what else there may be in it. The setting lasts until the transaction ends.
+    let timeout = CString::new(patience.as_millis().to_string()).unwrap_or_default();
+    // SAFETY: inside the nest level of `as_role`.
+    unsafe { super::set_local(c"lock_timeout", &timeout) };
     for table in tables.unwrap_or_default() {
         // SAFETY: a lock that the transaction gives back.
         while !unsafe { pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as i32) } {

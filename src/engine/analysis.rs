@@ -293,10 +293,24 @@ pub(super) unsafe fn refuse_what_needs_a_client(statement: *mut pg_sys::Node) {
 /// # Safety
 /// Inside a trap.
 pub(super) unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CStr) -> ! {
+    // SAFETY: by the caller.
+    unsafe { error_with_hint(sqlstate, message, c"") }
+}
+
+/// The same, with a hint unless it is empty.
+///
+/// # Safety
+/// Inside a trap.
+pub(super) unsafe fn error_with_hint(
+    sqlstate: pgrx::PgSqlErrorCode,
+    message: &CStr,
+    hint: &'static CStr,
+) -> ! {
     unsafe extern "C-unwind" {
         fn errstart(elevel: i32, domain: *const std::ffi::c_char) -> bool;
         fn errcode(sqlerrcode: i32) -> i32;
         fn errmsg_internal(format: *const std::ffi::c_char, ...) -> i32;
+        fn errhint(format: *const std::ffi::c_char, ...) -> i32;
         fn errfinish(filename: *const std::ffi::c_char, lineno: i32, funcname: *const std::ffi::c_char);
     }
     // SAFETY: what the macro ereport(ERROR, …) expands to.
@@ -304,6 +318,9 @@ pub(super) unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CSt
         errstart(pgrx::PgLogLevel::ERROR as i32, std::ptr::null());
         errcode(sqlstate as i32);
         errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+        if !hint.is_empty() {
+            errhint(c"%s".as_ptr(), hint.as_ptr());
+        }
         errfinish(c"statement.rs".as_ptr(), 0, c"prepare".as_ptr());
     }
     std::process::abort()

@@ -50,7 +50,8 @@ unsafe extern "C-unwind" fn stop_loaders(segment: *mut pg_sys::dsm_segment, _arg
 
 /// An error of the engine's as the user's.
 pub fn user_error(error: SqlError) -> UserError {
-    UserError::new(&crate::error::unpack(error.sqlstate), error.message)
+    let sqlstate = crate::error::unpack(error.sqlstate);
+    UserError { sqlstate, message: error.message, detail: error.detail, hint: error.hint }
 }
 
 thread_local! {
@@ -355,8 +356,9 @@ fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
 
 fn loader_error(segment: &Segment, index: u32) -> UserError {
     let entry = &segment.slot(index).errors[0];
+    let sqlstate = crate::error::unpack(entry.sqlstate.load(Acquire));
     let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
-    UserError::new(&crate::error::unpack(entry.sqlstate.load(Acquire)), message)
+    UserError { sqlstate, message, detail: entry.detail.get(), hint: entry.hint.get() }
 }
 
 fn check_stop(segment: &Segment) -> Result<(), UserError> {

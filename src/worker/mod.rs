@@ -280,7 +280,7 @@ pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
         nap(milliseconds);
         Ok(())
     })
-    // No transaction is open here, so there is nothing to roll back.
+    // Where a transaction is open, its end is with the caller.
     .catch_others(|caught| Err(from_caught(caught)))
     .execute()
 }

@@ -186,6 +186,26 @@ sql "SELECT bench.stop($RUN)" "SELECT bench.wait($RUN)" >/dev/null
 is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 'a run that began during the load: goes on with the old tables'
 undone 'a run that began during the load'
 
+# Somebody reads the old table: the load waits for the end of that, at its own end.
+slow nothing
+for way in pg_cancel_backend leave; do
+    session reader 'BEGIN' 'SELECT count(*) FROM bench_data.slow' 'SELECT pg_sleep(60)'
+    holds reader
+    session caller "SELECT bench.load('slow', 2000)"
+    eventually 10 "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE backend_type = 'pgbench_ext load'"
+    if [ "$way" = leave ]; then
+        leave reader
+        ended caller
+        is "${OUT##*$'\n'}" 2000 'a reader of the old table: the load waits for it'
+    else
+        signal "$way" "application_name = 'caller'"
+        ended caller
+        like "$OUT" 'ERROR:  57014' 'a load that waits for a reader: can be canceled'
+        leave reader
+        undone 'a load that waits for a reader'
+    fi
+done
+
 # Somebody's old snapshot. Rows that are written by the batch are frozen at once.
 slow nothing
 all_visible() { sql "SELECT all_visible > 0 AND all_visible * 8192 = pg_relation_size('$1') FROM pg_visibility_map_summary('$1')"; }

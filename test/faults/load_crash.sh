@@ -146,7 +146,7 @@ classes=$(sql 'SELECT count(*) FROM pg_class')
 while read -r fixture rows options; do
     name="a full disk while loading $fixture $options"
     try "SELECT bench.load('$fixture', $rows, 2, '$options')"
-    like "$OUT" 'ERROR:  [0-9A-Z]{5}: could not (extend|write).*File too large|wrote only' "$name: the caller is told"
+    like "$OUT" 'ERROR:  [0-9A-Z]{5}: could not (extend|write)' "$name: the caller is told"
     nothing_left "$name"
     is "$(leftovers) $(sql 'SELECT count(*) FROM pg_class')" "0|0 $classes" "$name: nothing is left"
     fixture_stays "$name"

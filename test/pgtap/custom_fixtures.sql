@@ -18,6 +18,11 @@ CREATE FUNCTION cfx_types.shout() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.v := upper(NEW.v);
     RETURN NEW;
 END $$;
+CREATE TABLE cfx_types.counts (n bigint);
+CREATE FUNCTION cfx_types.count_news() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO cfx_types.counts SELECT count(*) FROM news;
+    RETURN NULL;
+END $$;
 CREATE TABLE cfx_types.target (id int PRIMARY KEY);
 INSERT INTO cfx_types.target SELECT generate_series(1, 2500);
 CREATE TABLE cfx_types.aside (id int, v text);
@@ -56,7 +61,7 @@ BEGIN
     DROP SCHEMA IF EXISTS cfx_twin CASCADE;
     CREATE SCHEMA cfx_twin;
     EXECUTE s.ddl;
-    EXECUTE format(E'INSERT INTO %I %s\n', s.name, s.rows_query) USING 1::bigint, s.rows;
+    EXECUTE format(E'INSERT INTO cfx_twin.%I %s\n', s.name, s.rows_query) USING 1::bigint, s.rows;
     IF s.after_ddl IS NOT NULL THEN EXECUTE s.after_ddl; END IF;
 END $$;
 CREATE FUNCTION pg_temp.same(s shapes) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -112,6 +117,16 @@ SELECT pg_temp.shape('by_range', 'CREATE TABLE by_range (id int, v text) PARTITI
     'ALTER TABLE by_range ADD PRIMARY KEY (id)');
 SELECT pg_temp.shape('by_hash', 'CREATE TABLE by_hash (id int, v text) PARTITION BY HASH (id); CREATE TABLE by_hash_0 PARTITION OF by_hash FOR VALUES WITH (MODULUS 2, REMAINDER 0); CREATE TABLE by_hash_1 (v text, gone int, id int); ALTER TABLE by_hash_1 DROP COLUMN gone; ALTER TABLE by_hash ATTACH PARTITION by_hash_1 FOR VALUES WITH (MODULUS 2, REMAINDER 1)', 'SELECT id, ''v'' FROM generate_series($1, $2) AS id');
 SELECT pg_temp.shape('by_both', 'CREATE TABLE by_both (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE by_both_low PARTITION OF by_both FOR VALUES FROM (1) TO (1000) PARTITION BY LIST (id); CREATE TABLE by_both_low_7 PARTITION OF by_both_low FOR VALUES IN (7); CREATE TABLE by_both_low_rest PARTITION OF by_both_low DEFAULT; CREATE TABLE by_both_high PARTITION OF by_both FOR VALUES FROM (1000) TO (MAXVALUE)', 'SELECT id, ''v'' FROM generate_series($1, $2) AS id');
+-- partitions that differ from one another, and from their table
+SELECT pg_temp.shape('by_kind', 'CREATE TABLE by_kind (id int, v text DEFAULT ''of the whole'', n int DEFAULT 1) PARTITION BY LIST ((id % 4)); CREATE TABLE by_kind_0 PARTITION OF by_kind FOR VALUES IN (0); CREATE TABLE by_kind_1 PARTITION OF by_kind (v DEFAULT ''of the part'' NOT NULL, CHECK (n = 1)) FOR VALUES IN (1); '
+    'CREATE TABLE by_kind_2 PARTITION OF by_kind FOR VALUES IN (2); CREATE TRIGGER shout BEFORE INSERT ON by_kind_2 FOR EACH ROW EXECUTE FUNCTION cfx_types.shout(); CREATE TABLE by_kind_3 PARTITION OF by_kind FOR VALUES IN (3, NULL); ALTER TABLE by_kind_3 ENABLE ROW LEVEL SECURITY; ALTER TABLE by_kind_3 FORCE ROW LEVEL SECURITY',
+    'SELECT id FROM generate_series($1, $2) AS id UNION ALL SELECT NULL WHERE $1 = 1');
+SELECT pg_temp.shape('by_many', format('CREATE TABLE by_many (id int, v text) PARTITION BY HASH (id); %s', string_agg(format('CREATE TABLE by_many_%s PARTITION OF by_many FOR VALUES WITH (MODULUS 12, REMAINDER %1$s)', n), '; ')),
+    'SELECT id, repeat(md5(id::text), id::int % 100) FROM generate_series($1, $2) AS id', 'ALTER TABLE by_many ADD PRIMARY KEY (id)') FROM generate_series(0, 11) AS n;
+-- rows of nearly a page, and of a batch's bytes
+SELECT pg_temp.shape('long', 'CREATE TABLE long (id int, v text); ALTER TABLE long ALTER v SET STORAGE PLAIN', 'SELECT id, repeat(''x'', 8000 + id::int % 100) FROM generate_series($1, $2) AS id', rows => 500);
+SELECT pg_temp.shape('pg_class', 'CREATE TABLE pg_class (id int, v text DEFAULT ''called as one of the server''''s own'')', 'SELECT id FROM generate_series($1, $2) AS id');
+SELECT pg_temp.shape('counted', 'CREATE TABLE counted (id int, v text); CREATE TRIGGER counted AFTER INSERT ON counted REFERENCING NEW TABLE AS news FOR EACH STATEMENT EXECUTE FUNCTION cfx_types.count_news()', 'SELECT id FROM generate_series($1, $2) AS id', rows => 900);
 -- indexes that are there before the rows
 SELECT pg_temp.shape('indexed', 'CREATE TABLE indexed (id int PRIMARY KEY, v text UNIQUE, n int); CREATE INDEX ON indexed (lower(v), (n + 1)); CREATE INDEX ON indexed (n) WHERE n % 2 = 0; CREATE INDEX ON indexed USING hash (v); CREATE INDEX ON indexed USING gin ((ARRAY[n])); CREATE INDEX ON indexed USING brin (id)', 'SELECT id, md5(id::text), id % 100 FROM generate_series($1, $2) AS id');
 SELECT pg_temp.shape('excluding', 'CREATE TABLE excluding (id int, r int4range, EXCLUDE USING gist (r WITH &&))', 'SELECT id, int4range(id::int * 2, id::int * 2 + 2) FROM generate_series($1, $2) AS id');
@@ -158,8 +173,9 @@ FROM shapes ORDER BY n \gexec
 \set ON_ERROR_STOP on
 \o
 
-SELECT s.* FROM shapes, LATERAL pg_temp.same(shapes) AS s ORDER BY n;
+SELECT format('SELECT pg_temp.same(shapes) FROM shapes WHERE n = %s', n) FROM shapes ORDER BY n \gexec
 SELECT is_empty('SELECT id, v FROM cfx_types.aside GROUP BY id, v HAVING count(*) <> 2', 'a rule''s other rows are the same');
+SELECT is(array_agg(n), '{900,900}'::bigint[], 'a trigger for statements is fired with all rows') FROM cfx_types.counts;
 
 -- Ids of all kinds of ends
 SELECT format('SELECT is(bench.load(''defaults'', %s, %s), %1$s::bigint, ''%1$s ids, %2$s jobs'')', rows, jobs),
@@ -235,6 +251,8 @@ SELECT pg_temp.fails('23P01', 'an exclusion constraint', 'CREATE TABLE cfx_fails
 SELECT pg_temp.fails('23503', 'a foreign key', 'CREATE TABLE cfx_fails (id int REFERENCES cfx_types.target)', 'SELECT id FROM generate_series($1, $2) AS id');
 SELECT pg_temp.fails('23503', 'a foreign key that comes after', 'CREATE TABLE cfx_fails (id int)', 'SELECT id FROM generate_series($1, $2) AS id', 'ALTER TABLE cfx_fails ADD FOREIGN KEY (id) REFERENCES cfx_types.target');
 SELECT pg_temp.fails('23514', 'no partition', 'CREATE TABLE cfx_fails (id int) PARTITION BY RANGE (id); CREATE TABLE cfx_fails_1 PARTITION OF cfx_fails FOR VALUES FROM (1) TO (3000)', 'SELECT id FROM generate_series($1, $2) AS id');
+SELECT pg_temp.fails('23514', 'a CHECK of one partition', 'CREATE TABLE cfx_fails (id int) PARTITION BY RANGE (id); CREATE TABLE cfx_fails_1 PARTITION OF cfx_fails FOR VALUES FROM (1) TO (2000); CREATE TABLE cfx_fails_2 PARTITION OF cfx_fails (CHECK (id < 2999)) DEFAULT', 'SELECT id FROM generate_series($1, $2) AS id');
+SELECT pg_temp.fails('23505', 'a unique index of partitions', 'CREATE TABLE cfx_fails (id int PRIMARY KEY) PARTITION BY HASH (id); CREATE TABLE cfx_fails_1 PARTITION OF cfx_fails FOR VALUES WITH (MODULUS 2, REMAINDER 0); CREATE TABLE cfx_fails_2 PARTITION OF cfx_fails FOR VALUES WITH (MODULUS 2, REMAINDER 1)', 'SELECT id % 2999 FROM generate_series($1, $2) AS id');
 SELECT pg_temp.fails('22001', 'a text that is too long', 'CREATE TABLE cfx_fails (v varchar(3))', 'SELECT id::text FROM generate_series($1, $2) AS id');
 SELECT pg_temp.fails('22003', 'ids beyond the type', 'CREATE TABLE cfx_fails (id smallint)', 'SELECT id FROM generate_series($1, $2) AS id', NULL, 40000);
 SELECT pg_temp.fails('22012', 'an error in the query', 'CREATE TABLE cfx_fails (id int)', 'SELECT 1 / (id - 2999) FROM generate_series($1, $2) AS id');

@@ -281,6 +281,9 @@ ALTER ROLE CURRENT_USER RESET default_tablespace;
 SELECT bench.load('wide', 1000, 1, '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": true, "fillfactor": 44, "parallel_workers": "3", "autovacuum_vacuum_cost_delay": 1.5}}') \g /dev/null
 SELECT is(c.reloptions, '{autovacuum_enabled=off,autovacuum_vacuum_cost_delay=1.5,fillfactor=44,parallel_workers=3}'::text[], 'reloptions are added to the fixture''s own')
 FROM pg_class c WHERE c.oid = '"Load, ""odd"" ''one''".wide'::regclass;
+SELECT bench.load('name', 1000, 1, '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": false, "toast_tuple_target": "256"}}') \g /dev/null
+SELECT is(concat(c.reloptions, toast.reloptions), '{toast_tuple_target=256}{autovacuum_enabled=false}', 'those of the TOAST table go there')
+FROM pg_class c JOIN pg_class toast ON toast.oid = c.reltoastrelid WHERE c.oid = '"Load, ""odd"" ''one''".name'::regclass;
 SELECT bench.unload(f.name) FROM bench.fixtures f WHERE schema = 'Load, "odd" ''one''' \g /dev/null
 -- What cannot be leaves what there was, and nothing else.
 CREATE FUNCTION pg_temp.remains() RETURNS text LANGUAGE sql AS $$

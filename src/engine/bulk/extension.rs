@@ -6,10 +6,11 @@
 //! insertion finds them. From 16 on the server does as much by itself (RelationAddBlocks).
 
 use std::cell::Cell;
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::super::analysis::error;
+use super::super::analysis::error_with_hint;
 use super::super::raw;
 
 /// SizeOfPageHeaderData and sizeof(ItemIdData) of storage/bufpage.h.
@@ -47,9 +48,6 @@ pub unsafe fn bytes_of_page(relation: pg_sys::Relation) -> usize {
 /// Inside a trap, with the table open for insertion, and locked against VACUUM by whoever leads the load.
 pub unsafe fn extend(relation: pg_sys::Relation, most: u32) -> u32 {
     const EXCLUSIVE: i32 = pg_sys::ExclusiveLock as i32;
-    #[repr(C, align(4096))]
-    struct Page([u8; pg_sys::BLCKSZ as usize]);
-    static ZEROS: Page = Page([0; pg_sys::BLCKSZ as usize]);
     // SAFETY: by the caller. A buffer with zeros may stand for a page as long as nobody has put anything into it:
     // others learn of pages by the free space map, to which these are told afterwards (by VACUUM as well, hence
     // the lock), and by the table's length, which leads them to the last one, whose buffer is
@@ -79,6 +77,10 @@ pub unsafe fn extend(relation: pg_sys::Relation, most: u32) -> u32 {
 
 const MAIN: i32 = pg_sys::ForkNumber::MAIN_FORKNUM;
 
+#[repr(C, align(4096))]
+struct Page([u8; pg_sys::BLCKSZ as usize]);
+static ZEROS: Page = Page([0; pg_sys::BLCKSZ as usize]);
+
 /// Takes space of the file system's for pages of one file, so that a disk that is full shows here, and not when a
 /// checkpoint wants to write them.
 ///
@@ -98,19 +100,35 @@ unsafe fn reserve(relation: pg_sys::Relation, first: u32, pages: u32) {
         let code = if fd < 0 {
             *libc::__errno_location()
         } else {
-            libc::posix_fallocate(fd, offset, i64::from(pages) * PAGE)
+            loop {
+                let code = libc::posix_fallocate(fd, offset, i64::from(pages) * PAGE);
+                if code != libc::EINTR {
+                    break code;
+                }
+            }
         };
         if fd >= 0 {
             raw::CloseTransientFile(fd);
         }
-        if code == libc::ENOSPC || code == libc::EDQUOT || code == libc::EFBIG {
-            error(
-                pgrx::PgSqlErrorCode::ERRCODE_DISK_FULL,
-                c"could not extend a table: no space left on device",
-            );
-        }
-        if code != 0 {
-            error(pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR, c"could not reserve space for a table");
+        match code {
+            0 => {}
+            // A file system that cannot do it: as PostgreSQL always has it.
+            libc::EINVAL | libc::EOPNOTSUPP => {
+                for block in first..first + pages - 1 {
+                    raw::smgrextend((*relation).rd_smgr, MAIN, block, ZEROS.0.as_ptr().cast(), false);
+                }
+            }
+            _ => {
+                let is_full = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG].contains(&code);
+                let sqlstate = if is_full {
+                    pgrx::PgSqlErrorCode::ERRCODE_DISK_FULL
+                } else {
+                    pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR
+                };
+                let format = c"could not extend file \"%s\": %s".as_ptr();
+                let message = raw::psprintf(format, path, libc::strerror(code));
+                error_with_hint(sqlstate, CStr::from_ptr(message), c"Check free disk space.");
+            }
         }
     }
 }

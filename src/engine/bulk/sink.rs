@@ -18,6 +18,9 @@ use crate::shm::Counter;
 pub const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 65_535;
 
+/// Partitions that the limits are multiplied by, at most: scattered over many, a thousand rows are one for each.
+const MANY: usize = 64;
+
 /// An open table and the rows that it has not taken yet. Plain data, to be held inside a trap: the
 /// transaction's end releases what it holds, if [`Sink::close`] has not.
 pub struct Sink {
@@ -28,6 +31,8 @@ pub struct Sink {
     routing: Option<Routing>,
     /// All that have been opened, in a list.
     batches: *mut Batch,
+    /// How many these are.
+    partitions: usize,
     estate: *mut pg_sys::EState,
     ring: pg_sys::BulkInsertState,
     /// The relation that the ring holds a page of.
@@ -73,6 +78,7 @@ impl Sink {
                 result,
                 routing: None,
                 batches: std::ptr::null_mut(),
+                partitions: 0,
                 estate,
                 ring: ring(),
                 flushed: std::ptr::null_mut(),
@@ -109,6 +115,7 @@ impl Sink {
             let context = pg_sys::CurrentMemoryContext;
             pg_sys::CurrentMemoryContext = self.context;
             self.batches = Batch::new(result, self.batches, pages_due);
+            self.partitions += 1;
             pg_sys::CurrentMemoryContext = context;
             (*result).ri_CopyMultiInsertBuffer = self.batches.cast();
             self.batches
@@ -161,7 +168,11 @@ impl Sink {
             }
             self.bytes += (*batch).push(row);
             self.rows += 1;
-            if self.rows == BATCH_ROWS || self.bytes >= BATCH_BYTES {
+            let many = self.partitions.clamp(1, MANY);
+            if (*batch).count == BATCH_ROWS
+                || self.rows >= BATCH_ROWS * many
+                || self.bytes >= BATCH_BYTES * many
+            {
                 self.flush();
             }
         }
