@@ -195,9 +195,10 @@ fn builtin_fixtures() -> TableIterator<
         name!(name, String),
         name!(ddl, String),
         name!(rows_query, String),
-        name!(after_ddl, String),
+        name!(after_ddl, Option<String>),
         name!(rows, i64),
     ),
 > {
-    TableIterator::new(fixture::builtin_definitions().or_raise())
+    let definitions = fixture::builtin_definitions().or_raise().into_iter();
+    TableIterator::new(definitions.map(|d| (d.name, d.ddl, d.rows_query, d.after_ddl, d.rows)))
 }

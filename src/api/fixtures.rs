@@ -51,9 +51,10 @@ pub fn load(
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
     super::checks::check_server()?;
     super::checks::check_role()?;
+    let replaced = spec.replaced()?;
     spec.check_privileges()?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.counted_ids())?, ..spec };
-    if let Some(existing) = spec.replaced()? {
+    if let Some(existing) = replaced {
         catalog::check_unused(&spec.name, &existing.tables)?;
         super::checks::check_own_locks(
             &catalog::with_partitions(&existing.tables)?,

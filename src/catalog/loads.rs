@@ -120,11 +120,23 @@ pub fn end_load(load: Load) -> Result<(), UserError> {
     as_owner(|| forget(load.load_id, load.owner, "RESTRICT"))
 }
 
-/// Removes everything that a failed load has made, unless others hold locks on it for longer than this.
+/// Removes everything that a failed load has made, in a transaction of its own, unless others hold locks on it for
+/// longer than this: then the next load will.
+pub fn abandon(load: Load, patience: Duration) {
+    // A DROP EXTENSION that was under way may have come first, or have been in the way.
+    for _ in 0..3 {
+        match transaction(|| abandon_load(load, patience)) {
+            Err(error) if error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
+            _ => break,
+        }
+    }
+}
+
+/// The same within a transaction.
 ///
 /// # Errors
-/// 55P03 when they do: then the next load will.
-pub fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
+/// 55P03 when others hold locks.
+fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
     let schema = staging_schema(load.load_id);
     if anchor().is_err() {
         // The extension has gone meanwhile, and its table with it.

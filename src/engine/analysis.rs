@@ -321,7 +321,7 @@ pub(super) unsafe fn error_with_hint(
         if !hint.is_empty() {
             errhint(c"%s".as_ptr(), hint.as_ptr());
         }
-        errfinish(c"statement.rs".as_ptr(), 0, c"prepare".as_ptr());
+        errfinish(c"pgbench_ext".as_ptr(), 0, c"engine".as_ptr());
     }
     std::process::abort()
 }

@@ -8,7 +8,7 @@ COMMENT ON FUNCTION bench.load IS
 CREATE FUNCTION bench.create_fixture(name text, ddl text, rows_query text, after_ddl text DEFAULT NULL, rows bigint DEFAULT 1000000)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_fixture_wrapper';
 COMMENT ON FUNCTION bench.create_fixture IS
-'Defines a fixture, in place of the owner''s own older one. ddl makes its tables, one of them called as the fixture, without a schema; rows_query is a SELECT of that table''s rows with the ids $1 to $2; after_ddl comes after the rows, for indexes; rows is how many ids bench.load takes when it is not told. Built-in fixtures cannot be replaced.';
+'Defines a fixture, in place of the owner''s own older one. ddl makes its tables, one of them called as the fixture, without a schema; rows_query is a SELECT of that table''s rows with the ids $1 to $2; after_ddl comes after the rows, for indexes; rows is how many ids bench.load takes when it is not told. The statements run as the role that loads, not as the one that has defined them. Built-in fixtures cannot be replaced.';
 
 CREATE FUNCTION bench.drop_fixture(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_fixture_wrapper';

@@ -170,6 +170,13 @@ impl Watch {
 
 /// Whether the other session waits for a lock that this one holds, or for a session that does.
 pub fn is_blocked_by_me(pid: i32) -> bool {
+    // Asked again and again within one transaction, whose memory must not grow.
+    let mut context = pgrx::PgMemoryContexts::new("pgbench_ext blockers");
+    // SAFETY: nothing of what is allocated is used afterwards.
+    unsafe { context.switch_to(|_| find_me_in_the_way_of(pid)) }
+}
+
+fn find_me_in_the_way_of(pid: i32) -> bool {
     // SAFETY: this process's own pid.
     let mine = unsafe { pg_sys::MyProcPid };
     let mut seen = vec![pid];

@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn undo_unfinished(_code: i32, _argument: pg_sys::Datum
         // SAFETY: leaves whatever was open; outside a transaction it does nothing.
         unsafe { pg_sys::AbortOutOfAnyTransaction() };
         // Not for long: here nothing interrupts a wait. Otherwise the next load removes it.
-        let _ = catalog::transaction(|| catalog::abandon_load(load, Duration::from_secs(2)));
+        catalog::abandon(load, Duration::from_secs(2));
     }
 }
 
@@ -82,7 +82,8 @@ fn load(post: &Post) -> Result<(), UserError> {
     let segment = std::panic::AssertUnwindSafe(&post.segment);
     catalog::remove_dead_loads()?;
     let load = catalog::transaction(|| {
-        replaceable_tables(&spec)?;
+        let names: Vec<&str> = spec.relations.iter().map(String::as_str).collect();
+        replaceable_tables(&spec, &names)?;
         catalog::begin_load(&spec, &segment)
     })?;
     UNFINISHED.set(Some(load));
@@ -92,8 +93,7 @@ fn load(post: &Post) -> Result<(), UserError> {
         // SAFETY: a flag of this process's: a cancel that has done its work must not hit what
         // follows.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
-        // The first error is the one to tell; a leftover is removed by the next load as well.
-        let _ = catalog::transaction(|| catalog::abandon_load(load, Duration::from_secs(10)));
+        catalog::abandon(load, Duration::from_secs(10));
     }
     UNFINISHED.set(None);
     result
@@ -225,7 +225,11 @@ fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
         catalog::run(sql, &[])?;
     }
     fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
-    alter_tables(spec, &tables_made(spec, load_id)?)
+    let made = tables_made(spec, load_id)?;
+    // What stands in the way of any of them is told now, and not when all are full.
+    let names: Vec<&str> = made.iter().map(|(_, name)| name.as_str()).collect();
+    replaceable_tables(spec, &names)?;
+    alter_tables(spec, &made)
 }
 
 /// Puts the options into effect that the statements do not know of; only partitions have storage.
@@ -377,10 +381,10 @@ fn check_stop(segment: &Segment) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
-fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
+fn replaceable_tables(spec: &LoadSpec, names: &[&str]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
     let own = catalog::with_partitions(&tables)?;
-    for name in spec.relations.iter().map(|name| spec.qualified(name)) {
+    for name in names.iter().map(|name| spec.qualified(name)) {
         if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
             return Err(in_the_way(&name));
         }
@@ -391,7 +395,9 @@ fn replaceable_tables(spec: &LoadSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
 /// Drops what the fixture had, moves the new tables to its schema, and registers them.
 fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<(), UserError> {
     fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
-    let replaced = replaceable_tables(spec)?;
+    let made = tables_made(spec, load.load_id)?;
+    let names: Vec<&str> = made.iter().map(|(_, name)| name.as_str()).collect();
+    let replaced = replaceable_tables(spec, &names)?;
     catalog::check_unused(&spec.name, &replaced)?;
     catalog::drop_tables(&replaced)?;
     let schema = quote_identifier(&spec.schema);
@@ -400,8 +406,7 @@ fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<()
     if catalog::fetch::<bool>(exists, &[spec.schema.as_str().into()])?.is_none() {
         catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
     }
-    let tables: Vec<pg_sys::Oid> =
-        tables_made(spec, load.load_id)?.into_iter().map(|(table, _)| table).collect();
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     // Indexes and owned sequences go with their tables; partitions do not.
     let moves = catalog::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \

@@ -1,6 +1,5 @@
 //! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction.
 
-use std::cell::Cell;
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
@@ -84,7 +83,6 @@ struct Target {
     insert: CString,
     /// Whether only the INSERT itself can fill it.
     by_insert: bool,
-    pages_due: Cell<f64>,
 }
 
 impl Target {
@@ -95,7 +93,6 @@ impl Target {
             name: text(fill.table.clone())?,
             insert: text(fill.insert(schema))?,
             by_insert,
-            pages_due: Cell::new(0.0),
         })
     }
 
@@ -110,15 +107,8 @@ impl Target {
         done: &Counter,
     ) -> Result<(), SqlError> {
         let Chunk { first_id, last_id, .. } = chunk;
-        let rows = Rows {
-            schema: &self.schema,
-            table: &self.name,
-            source: &self.insert,
-            first_id,
-            last_id,
-            done,
-            pages_due: &self.pages_due,
-        };
+        let rows =
+            Rows { schema: &self.schema, table: &self.name, source: &self.insert, first_id, last_id, done };
         if let Some(columns) = &fill.columns
             && !self.by_insert
             && session.insert_produced(&rows, columns, random, counters)?

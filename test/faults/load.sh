@@ -32,7 +32,7 @@ slow() { # PHASE
 # Waits until the load is in that phase, with all of its loaders if these have to do with it.
 in_phase() {
     local loaders=
-    [ "$1" != 'loading rows' ] || loaders="AND (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND xact_start IS NOT NULL) = clients"
+    [ "$1" != 'loading rows' ] || loaders="AND (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND xact_start IS NOT NULL) = clients AND clients > 0"
     eventually 10 "SELECT phase = '$1' AND rows IS NOT NULL $loaders FROM bench.progress WHERE run_id IS NULL" || tap_fail "a load gets to $1"
 }
 
@@ -57,9 +57,9 @@ signal() { # FUNCTION CONDITION
 }
 
 STATE=$(state)
+like "$STATE" 'slow.bench_data.1000.*1000.500500.500500.*bench_data' 'there is a fixture to begin with'
 
-# The caller ends. With a plan of parallel workers as well, which `building indexes` has.
-kill_psql() { kill -KILL "${PIDS[caller]}"; }
+# The caller ends.
 for phase in starting 'loading rows' 'building indexes' vacuuming; do
     slow "$phase"
     while read -r way code; do
@@ -67,19 +67,15 @@ for phase in starting 'loading rows' 'building indexes' vacuuming; do
         session caller "$LOAD" "SELECT 'usable'"
         in_phase "$phase"
         clock
-        case $way in
-        kill_psql) kill_psql ;;
-        *) signal "$way" "application_name = 'caller'" ;;
-        esac
+        if [ "$way" = 'kill_-9' ]; then kill -KILL "${PIDS[caller]}"; else signal "$way" "application_name = 'caller'"; fi
         ended caller
-        [ "$way" = kill_psql ] || like "$OUT" "(ERROR|FATAL):  $code" "$name: the caller gets $code"
-        [ "$way" != pg_cancel_backend ] || like "$OUT" usable "$name: the session is usable"
+        [ -z "$code" ] || like "$OUT" "$code" "$name: the caller is told, and usable after a cancel"
         undone "$name"
         within 5000 "$name: is prompt"
     done <<END
-pg_cancel_backend 57014
-pg_terminate_backend 57P01
-kill_psql
+pg_cancel_backend ERROR:  57014: canceling statement due to user request.*usable
+pg_terminate_backend FATAL:  57P01
+kill_-9
 END
     try "SET statement_timeout = '1s'" "$LOAD" "SELECT 'usable ' || current_setting('statement_timeout')"
     like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout.*usable 1s' "statement_timeout while $phase: 57014, and the session is usable"
@@ -96,26 +92,28 @@ try "SET statement_timeout = '1s'" \
 like "$OUT" 'caught.*usable' 'a caught cancel: the session goes on'
 undone 'a caught cancel'
 
-# A worker ends. The leader, when it is terminated, cleans up on its way out.
+# A worker ends, in the phases in which there is one of its kind. The leader cleans up even when it is terminated.
+worker_ends() { # FUNCTION BACKEND-TYPE CODE
+    local name="$1 of a $2 while $phase"
+    session caller "$LOAD" "SELECT 'usable'"
+    in_phase "$phase"
+    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = '$2')"
+    signal "$1" "backend_type = '$2'"
+    ended caller
+    like "$OUT" "ERROR:  $3.*usable" "$name: the caller gets $3, and is usable"
+    undone "$name"
+}
 for phase in starting 'loading rows' 'building indexes' vacuuming; do
     slow "$phase"
-    while read -r way kind code; do
-        name="$way of a $kind while $phase"
-        case "$kind $phase" in loader\ [!l]* | parallel*\ [!b]*) continue ;; esac
-        session caller "$LOAD" "SELECT 'usable'"
-        in_phase "$phase"
-        [ "$kind" != parallel_worker ] || eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'parallel worker')"
-        case $kind in parallel_worker) signal "$way" "backend_type = 'parallel worker'" ;; *) signal "$way" "backend_type = 'pgbench_ext $kind'" ;; esac
-        ended caller
-        like "$OUT" "ERROR:  $code.*usable" "$name: the caller gets $code, and the session is usable"
-        undone "$name"
-    done <<END
-pg_cancel_backend load 57014
-pg_terminate_backend load 55000
-pg_cancel_backend loader 57014
-pg_terminate_backend loader 57P01
-pg_terminate_backend parallel_worker 57P01
-END
+    worker_ends pg_cancel_backend 'pgbench_ext load' 57014
+    worker_ends pg_terminate_backend 'pgbench_ext load' 55000
+    case $phase in
+    'loading rows')
+        worker_ends pg_cancel_backend 'pgbench_ext loader' 57014
+        worker_ends pg_terminate_backend 'pgbench_ext loader' 57P01
+        ;;
+    'building indexes') worker_ends pg_terminate_backend 'parallel worker' 57P01 ;;
+    esac
 done
 
 # The other ways into a table: rows that are made natively, and plain INSERTs.

@@ -332,6 +332,8 @@ SET search_path = cfx_types;
 SELECT bench.create_fixture('cfx_path', 'CREATE TABLE cfx_path (id int)', 'SELECT id FROM generate_series($1, $2) AS id') \g /dev/null
 SELECT current_setting('search_path') AS path, bench.load('cfx_path', 5) AS loaded \gset
 RESET search_path;
+SELECT bench.create_fixture('cfx_set', 'SET work_mem = ''77MB''; CREATE TABLE cfx_set (id int)', 'SELECT id FROM generate_series($1, $2) AS id', 'SET search_path = pg_catalog') \g /dev/null
+SELECT isnt(current_setting('work_mem'), '77MB', 'a SET in the statements is not the session''s'), is(current_setting('search_path'), '"$user", public', 'whichever');
 SELECT is(:loaded, 5, 'the session''s search_path does not matter'), is(:'path'::text, 'cfx_types', 'and stays as it was');
 
 --

@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 
 use super::super::raw;
 #[cfg(feature = "pg15")]
-use super::extension::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, extend};
+use super::extension::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, extend, keep_pages_due, pages_due};
 use super::sink::{BATCH_ROWS, forget_expressions};
 
 /// Rows that a table has not taken yet.
@@ -31,16 +31,11 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch for an open table, before the others, with what is left of `pages_due` of an earlier one.
+    /// A batch for an open table, before the others.
     ///
     /// # Safety
     /// Inside a trap, in a memory context that lasts as long as the batch.
-    pub unsafe fn new(
-        result: *mut pg_sys::ResultRelInfo,
-        next: *mut Batch,
-        #[cfg_attr(not(feature = "pg15"), expect(unused_variables, reason = "the server makes the pages"))]
-        pages_due: f64,
-    ) -> *mut Self {
+    pub unsafe fn new(result: *mut pg_sys::ResultRelInfo, next: *mut Batch) -> *mut Self {
         // SAFETY: by the caller.
         unsafe {
             let relation = (*result).ri_RelationDesc;
@@ -59,7 +54,7 @@ impl Batch {
                     && ((*constraints).has_not_null || (*constraints).num_check > 0),
                 is_heap: (*(*relation).rd_rel).relam == pg_sys::HEAP_TABLE_AM_OID,
                 #[cfg(feature = "pg15")]
-                pages_due,
+                pages_due: pages_due((*relation).rd_id),
                 next,
                 context: pg_sys::CurrentMemoryContext,
             });
@@ -217,19 +212,31 @@ impl Batch {
         }
     }
 
-    /// What is left for a batch of the same table in the next transaction.
-    #[cfg(feature = "pg15")]
-    pub fn pages_due(&self) -> f64 {
-        self.pages_due
+    /// Forgets rows that the table has: long ones would add up, each in a slot of its own.
+    ///
+    /// # Safety
+    /// Inside a trap; so many slots have been made.
+    pub unsafe fn clear(&mut self, count: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            for index in 0..count {
+                let slot = self.slot(index);
+                if let Some(clear) = (*(*slot).tts_ops).clear {
+                    clear(slot);
+                }
+            }
+        }
     }
 
-    /// What an access method wants to do when all rows are in.
+    /// What is to be done when all rows of a transaction are in.
     ///
     /// # Safety
     /// Inside a trap, with the table still open.
     pub unsafe fn finish(&self) {
         // SAFETY: by the caller.
         unsafe {
+            #[cfg(feature = "pg15")]
+            keep_pages_due((*self.relation).rd_id, self.pages_due);
             if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
                 finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);
             }

@@ -38,6 +38,24 @@ pub unsafe fn bytes_of_page(relation: pg_sys::Relation) -> usize {
     pg_sys::BLCKSZ as usize * fillfactor / 100 - PAGE_HEADER
 }
 
+/// Slots for [`pages_due`]; more tables than these share them, and then have a page too many or too few.
+const DUE_SLOTS: usize = 4096;
+
+thread_local! {
+    static PAGES_DUE: [Cell<f64>; DUE_SLOTS] = const { [const { Cell::new(0.0) }; DUE_SLOTS] };
+}
+
+/// Pages that a table's rows take, less those that this process has made for them in former transactions: what one
+/// transaction makes too much the next one fills.
+pub fn pages_due(table: pg_sys::Oid) -> f64 {
+    PAGES_DUE.with(|due| due[table.to_u32() as usize % DUE_SLOTS].get())
+}
+
+/// Keeps what is left for the next transaction.
+pub fn keep_pages_due(table: pg_sys::Oid, pages: f64) {
+    PAGES_DUE.with(|due| due[table.to_u32() as usize % DUE_SLOTS].set(pages));
+}
+
 /// Makes pages at the table's end, so many at most and one at least; how many.
 ///
 /// The space is reserved in one go, and only the last page is written, as PostgreSQL 16 does it (mdzeroextend in
@@ -57,7 +75,11 @@ pub unsafe fn extend(relation: pg_sys::Relation, most: u32) -> u32 {
         let first = raw::RelationGetNumberOfBlocksInFork(relation, MAIN);
         // Files have so many pages each; the first one of a file makes it.
         let in_file = first % pg_sys::RELSEG_SIZE;
-        let pages = if in_file == 0 { 1 } else { most.clamp(1, pg_sys::RELSEG_SIZE - in_file) };
+        let pages = if in_file == 0 {
+            1
+        } else {
+            most.clamp(1, (pg_sys::RELSEG_SIZE - in_file).min(pg_sys::InvalidBlockNumber - first))
+        };
         let last = first + pages - 1;
         let last_buffer = zeroed(relation, last);
         if pages > 1 {

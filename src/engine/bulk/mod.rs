@@ -7,7 +7,6 @@ mod extension;
 mod routing;
 mod sink;
 
-use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 use bench_core::rows::{Column, RowWriter, Scene};
@@ -31,8 +30,6 @@ pub struct Rows<'a> {
     pub first_id: i64,
     pub last_id: i64,
     pub done: &'a Counter,
-    /// What one transaction tells the next of the same table.
-    pub pages_due: &'a Cell<f64>,
 }
 
 /// A transaction's own values, as the server has them.
@@ -62,6 +59,7 @@ impl Session {
             let (sink, scene, types) = (&raw mut sink, &mut scene, &types[..]);
             trap(|| {
                 self.begin(source);
+                raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                 if let Some(mut open) = Sink::open(rows) {
                     if !open.table.is_null() && (*open.table).is_heap_of(types) {
                         *sink = Some(open);
@@ -76,6 +74,7 @@ impl Session {
                 scene.local_now_us =
                     raw::DirectFunctionCall1Coll(raw::timestamptz_timestamp, none, now).value() as i64;
                 if (*sink).is_none() {
+                    raw::PopActiveSnapshot();
                     self.end(counters);
                 }
             })?;
@@ -115,6 +114,7 @@ impl Session {
             let sink = &mut sink;
             trap(|| {
                 sink.close();
+                raw::PopActiveSnapshot();
                 self.end(counters);
             })?;
         }

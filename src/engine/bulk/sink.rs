@@ -46,8 +46,6 @@ pub struct Sink {
     scratch: pg_sys::MemoryContext,
     /// Rows that the table has taken.
     done: *const Counter,
-    /// See [`Batch`]: what goes from transaction to transaction.
-    pages_due: *const Cell<f64>,
 }
 
 impl Sink {
@@ -93,13 +91,12 @@ impl Sink {
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
                 ),
                 done: rows.done,
-                pages_due: rows.pages_due,
             };
             if is_partitioned {
                 sink.routing = Some(Routing::new(relation, result, estate));
             } else {
                 raw::ExecOpenIndices(result, false);
-                sink.table = sink.add(result, rows.pages_due.get());
+                sink.table = sink.add(result);
             }
             Some(sink)
         }
@@ -109,12 +106,12 @@ impl Sink {
     ///
     /// # Safety
     /// As `open`, with the relation of an open result.
-    unsafe fn add(&mut self, result: *mut pg_sys::ResultRelInfo, pages_due: f64) -> *mut Batch {
+    unsafe fn add(&mut self, result: *mut pg_sys::ResultRelInfo) -> *mut Batch {
         // SAFETY: by the caller. Whoever sees the pointer in the result put it there.
         unsafe {
             let context = pg_sys::CurrentMemoryContext;
             pg_sys::CurrentMemoryContext = self.context;
-            self.batches = Batch::new(result, self.batches, pages_due);
+            self.batches = Batch::new(result, self.batches);
             self.partitions += 1;
             pg_sys::CurrentMemoryContext = context;
             (*result).ri_CopyMultiInsertBuffer = self.batches.cast();
@@ -190,8 +187,7 @@ impl Sink {
                     c"a partition has been changed while it is being loaded",
                 );
             }
-            // Rounded down: of so many partitions each would have a page too many after each transaction.
-            self.add(partition, -1.0)
+            self.add(partition)
         }
     }
 
@@ -204,7 +200,9 @@ impl Sink {
         unsafe {
             let mut batch = self.batches;
             while !batch.is_null() {
-                self.flush_batch(batch, (*batch).count);
+                let count = (*batch).count;
+                self.flush_batch(batch, count);
+                (*batch).clear(count);
                 batch = (*batch).next;
             }
             self.rows = 0;
@@ -243,10 +241,6 @@ impl Sink {
         // SAFETY: by the caller; the order is that of the end of CopyFrom.
         unsafe {
             self.flush();
-            #[cfg(feature = "pg15")]
-            if !self.table.is_null() {
-                (*self.pages_due).set((*self.table).pages_due());
-            }
             raw::ReleaseBulkInsertStatePin(self.ring);
             let mut batch = self.batches;
             while !batch.is_null() {
