@@ -63,7 +63,7 @@ pub fn load(
             "Commit or roll back before the call.",
         )?;
     }
-    crew::check_slots(u64::from(spec.jobs) + 1)?;
+    crew::check_slots(u64::from(spec.jobs) + 1, load_leader::KIND.noun)?;
     let release = horizon::can_release();
     if let Err(why) = release {
         warn(

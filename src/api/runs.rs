@@ -115,7 +115,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
-    crew::check_slots(u64::from(options.clients) + 1)?;
+    crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
     let fixtures = fixture_names
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))

@@ -44,7 +44,7 @@ impl Errand {
             Some(leader) => Ok(Self { segment, leader }),
             None => {
                 segment.detach();
-                Err(crew::no_slots(u64::from(workers) + 1))
+                Err(crew::no_slots(u64::from(workers) + 1, kind.noun))
             }
         }
     }

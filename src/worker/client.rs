@@ -390,4 +390,5 @@ fn internal(error: impl std::fmt::Display) -> SqlError {
 }
 
 /// The kind of worker that a client is.
-pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_client_main", title: c"pgbench_ext client" };
+pub const KIND: super::Kind =
+    super::Kind { entry: c"pgbench_ext_client_main", title: c"pgbench_ext client", noun: "client" };

@@ -29,7 +29,7 @@ const STOP_TERMINATE_NS: i64 = 500_000_000;
 
 /// The kind of worker that a coordinator is.
 pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_coordinator_main", title: c"pgbench_ext coordinator" };
+    super::Kind { entry: c"pgbench_ext_coordinator_main", title: c"pgbench_ext coordinator", noun: "client" };
 
 /// The server's entry into a coordinator.
 #[pgrx::pg_guard]

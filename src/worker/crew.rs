@@ -24,7 +24,7 @@ pub fn launch(kind: Kind, segment: u32, count: u32, database: u32, role: u32) ->
             Some(worker) => CREW.with_borrow_mut(|crew| crew.push(worker)),
             None => {
                 terminate();
-                return Err(no_slots(u64::from(count) + 1));
+                return Err(no_slots(u64::from(count) + 1, kind.noun));
             }
         }
     }
@@ -52,7 +52,7 @@ unsafe extern "C-unwind" fn terminate_crew(_code: i32, _argument: pg_sys::Datum)
 }
 
 /// The error for exhausted worker slots.
-pub fn no_slots(needed: u64) -> UserError {
+pub fn no_slots(needed: u64, noun: &str) -> UserError {
     // SAFETY: a configuration variable of the server's, fixed at its start.
     let configured = unsafe { pg_sys::max_worker_processes };
     let in_use = workers_in_use();
@@ -61,19 +61,19 @@ pub fn no_slots(needed: u64) -> UserError {
         "not enough background worker slots",
     )
     .detail(format!(
-        "Needed: {needed} (one for each client and one for the coordinator); configured: {configured}; in use: {in_use}."
+        "Needed: {needed} (one for each {noun} and one that leads them); configured: {configured}; in use: {in_use}."
     ))
     .hint(format!(
-        "Set max_worker_processes to at least {} and restart the server, or use fewer clients.",
+        "Set max_worker_processes to at least {} and restart the server, or use fewer {noun}s.",
         needed + in_use
     ))
 }
 
 /// Checks before anything is launched; the launch itself is what decides.
-pub fn check_slots(needed: u64) -> Result<(), UserError> {
+pub fn check_slots(needed: u64, noun: &str) -> Result<(), UserError> {
     // SAFETY: as in `no_slots`.
     let configured = unsafe { pg_sys::max_worker_processes } as u64;
-    if needed + workers_in_use() > configured { Err(no_slots(needed)) } else { Ok(()) }
+    if needed + workers_in_use() > configured { Err(no_slots(needed, noun)) } else { Ok(()) }
 }
 
 /// Worker slots that seem to be free.

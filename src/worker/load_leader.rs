@@ -20,7 +20,8 @@ use crate::settings::{self, quote_identifier};
 use crate::shm::{ClientState, CommandCounters, LoadPhase, RunState, Segment, StopReason, TotalsOf};
 
 /// The kind of worker that a load's leader is.
-pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_load_main", title: c"pgbench_ext load" };
+pub const KIND: super::Kind =
+    super::Kind { entry: c"pgbench_ext_load_main", title: c"pgbench_ext load", noun: "job" };
 
 /// The server's entry into a load's leader.
 #[pgrx::pg_guard]

@@ -15,7 +15,8 @@ use crate::fixture::{Fill, LoadSpec};
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
 
 /// The kind of worker that a loader is.
-pub const KIND: super::Kind = super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader" };
+pub const KIND: super::Kind =
+    super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader", noun: "job" };
 
 /// The server's entry into a loader.
 #[pgrx::pg_guard]

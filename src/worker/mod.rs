@@ -60,6 +60,8 @@ pub struct Kind {
     pub entry: &'static CStr,
     /// As pg_stat_activity's backend_type shows it.
     pub title: &'static CStr,
+    /// What users call it, or what it leads.
+    pub noun: &'static str,
 }
 
 /// A registered worker.

@@ -113,7 +113,7 @@ ended caller 5
 left=
 for _ in {1..60}; do
     left=
-    for pid in $workers $waiter; do [ ! -e "/proc/$pid/cmdline" ] || [ ! -s "/proc/$pid/cmdline" ] || left+="$pid "; done
+    for pid in $workers $waiter; do [ -z "$(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline")" ] || left+="$pid "; done
     [ -n "$left" ] || break
     sleep 0.05
 done
