@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::UserError;
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::catalog;
@@ -100,6 +101,8 @@ fn server_progress(segment: &Segment) -> Option<String> {
                    UNION ALL \
                    SELECT pid, phase, relid::pg_catalog.regclass, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze \
                ) AS steps WHERE pid = $1 LIMIT 1";
+    // SAFETY: forgets what this transaction has seen of other sessions so far.
+    unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
     // A report is not worth an error.
     catalog::as_owner(|| catalog::fetch::<String>(sql, &[leader.into()])).ok().flatten()
 }
