@@ -1,5 +1,7 @@
 //! bench.load and bench.unload.
 
+use std::time::{Duration, Instant};
+
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -16,6 +18,9 @@ use crate::worker::caller::Errand;
 use crate::worker::load_leader;
 use crate::worker::{crew, horizon};
 
+/// What takes less time needs no report of how it went; bench.fixtures has it all the same.
+const WORTH_A_REPORT: Duration = Duration::from_secs(1);
+
 /// More jobs than this would only wait for each other in the same table.
 const MAX_JOBS: i32 = 256;
 
@@ -27,8 +32,11 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
         let Value::Object(options) = required("options", options)?.0 else {
             return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
         };
+        let began = Instant::now();
         let loaded = load(&fixture, &options, rows, jobs)?;
-        super::load_progress::closing_report(&loaded.spec)?;
+        if began.elapsed() >= WORTH_A_REPORT {
+            super::load_progress::closing_report(&loaded.spec)?;
+        }
         Ok(loaded.rows)
     })()
     .or_raise()

@@ -99,14 +99,13 @@ is "$(sql "SELECT counter, harness, ok FROM bench.audit($(last_run)) WHERE count
     $'n_tup_del|0|t\nn_tup_ins|100|t\nn_tup_upd|300|t' 'a run on partitions is audited'
 
 # Account ids are bigint from scale 20000 on, as the tables show that such a load fills. Then it is canceled.
-types() { # SCHEMA PREFIX
-    sql "SELECT substr(attrelid::regclass::text, length('$1.$2') + 1), attname, format_type(atttypid, atttypmod) FROM pg_attribute
-         WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = '$1'::regnamespace AND relkind IN ('r', 'p') AND starts_with(relname, '$2'))
-           AND attnum > 0 ORDER BY attrelid::regclass::text COLLATE \"C\", attnum"
+types() { # SCHEMA
+    sql "SELECT c.relname, attname, format_type(atttypid, atttypmod) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+         WHERE relnamespace = '$1'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 ORDER BY c.relname COLLATE \"C\", attnum"
 }
-bounds() { # SCHEMA PREFIX
-    sql "SELECT substr(relname, length('$2') + 1), pg_get_expr(relpartbound, oid) FROM pg_class
-         WHERE relnamespace = '$1'::regnamespace AND relispartition AND relkind = 'r' AND starts_with(relname, '$2') ORDER BY relname COLLATE \"C\""
+bounds() { # SCHEMA
+    sql "SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class
+         WHERE relnamespace = '$1'::regnamespace AND relispartition AND relkind = 'r' ORDER BY relname COLLATE \"C\""
 }
 for scale in 19999 20000; do
     type=integer
@@ -114,14 +113,15 @@ for scale in 19999 20000; do
     theirs -I dt -s $scale --partitions=3
     session big "SELECT bench.load('tpcb', options => '{\"scale\": $scale, \"partitions\": 3}')"
     eventually 20 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext loader%')"
-    is "$(types bench_data bench_loading_)" "$(types theirs '')" "scale $scale: columns have the same types"
-    like "$(types bench_data bench_loading_)" "pgbench_history\|aid\|$type" "scale $scale: account ids are $type"
-    is "$(bounds bench_data bench_loading_)" "$(bounds theirs '')" "scale $scale: partitions have the same bounds"
+    loading=$(sql "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, 'bench_loading_')")
+    is "$(types "$loading")" "$(types theirs)" "scale $scale: columns have the same types"
+    like "$(types "$loading")" "pgbench_history\|aid\|$type" "scale $scale: account ids are $type"
+    is "$(bounds "$loading")" "$(bounds theirs)" "scale $scale: partitions have the same bounds"
     sql "SELECT pg_cancel_backend($(pid_of big))" >/dev/null
     ended big
     like "$OUT" 'ERROR:  57014' "scale $scale: the load is canceled"
     nothing_left "scale $scale" 10
-    is "$(sql "SELECT count(*) FROM pg_class WHERE starts_with(relname, 'bench_loading')")" 0 "scale $scale: it leaves nothing"
+    is "$(sql "SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, 'bench_loading')")" 0 "scale $scale: it leaves nothing"
     is "$(sql "SELECT rows, (SELECT count(*) FROM bench_data.pgbench_accounts) FROM bench.fixtures WHERE name = 'tpcb'")" \
         '100000|100000' "scale $scale: the fixture is as it was"
 done
