@@ -118,9 +118,13 @@ fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
         )),
         None => {
             let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-            let free = crew::free_slots().saturating_sub(1);
+            let free = crew::free_slots().saturating_sub(1).max(1);
             let deserved = rows.unsigned_abs() / 50_000 + 1;
-            Ok(processors.min(free).min(deserved).clamp(1, MAX_JOBS as u64) as u32)
+            let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
+            if free < wanted {
+                pgrx::notice!("loading with {free} jobs and not {wanted}, as no more worker slots are free");
+            }
+            Ok(wanted.min(free) as u32)
         }
     }
 }

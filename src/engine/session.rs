@@ -369,13 +369,7 @@ impl Session {
                 std::ptr::null_mut(),
                 0,
             );
-            raw::ExecutorStart(desc, 0);
-            let forward = pg_sys::ScanDirection::ForwardScanDirection;
-            #[cfg(not(feature = "pg18"))]
-            raw::ExecutorRun(desc, forward, 0, true);
-            #[cfg(feature = "pg18")]
-            raw::ExecutorRun(desc, forward, 0);
-            raw::ExecutorFinish(desc);
+            drive(desc);
             counters.rows.add((*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             raw::ExecutorEnd(desc);
@@ -517,6 +511,24 @@ impl Session {
             }
             counters.index_scans_unknown.store(1, Relaxed);
         }
+    }
+}
+
+/// Starts, runs and finishes an execution; its end is the caller's.
+///
+/// # Safety
+/// Inside a trap and a transaction.
+#[inline]
+pub(super) unsafe fn drive(desc: *mut pg_sys::QueryDesc) {
+    // SAFETY: by the caller.
+    unsafe {
+        raw::ExecutorStart(desc, 0);
+        let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        #[cfg(not(feature = "pg18"))]
+        raw::ExecutorRun(desc, forward, 0, true);
+        #[cfg(feature = "pg18")]
+        raw::ExecutorRun(desc, forward, 0);
+        raw::ExecutorFinish(desc);
     }
 }
 

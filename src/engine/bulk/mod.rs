@@ -17,7 +17,7 @@ use self::sink::{BATCH_ROWS, Sink};
 use super::analysis::refuse_what_needs_a_client;
 use super::lists::{list_first, list_length};
 use super::raw;
-use super::session::Session;
+use super::session::{Session, drive};
 use super::trap::{SqlError, trap};
 use crate::shm::{CommandCounters, Counter};
 
@@ -294,13 +294,7 @@ unsafe fn run_into(
             std::ptr::null_mut(),
             0,
         );
-        raw::ExecutorStart(desc, 0);
-        let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        #[cfg(not(feature = "pg18"))]
-        raw::ExecutorRun(desc, forward, 0, true);
-        #[cfg(feature = "pg18")]
-        raw::ExecutorRun(desc, forward, 0);
-        raw::ExecutorFinish(desc);
+        drive(desc);
         raw::ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
     }
