@@ -97,25 +97,20 @@ pub fn check_own_locks(
     hint: &str,
 ) -> Result<(), UserError> {
     let held = catalog::as_owner(|| {
-        catalog::read(|client| {
-            let rows = client.select(
-                "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
-                 WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
-                   AND l.database = (SELECT oid FROM pg_catalog.pg_database \
-                                     WHERE datname = pg_catalog.current_database()) \
-                   AND (l.relation = ANY ($1) \
-                        OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1))) \
+        catalog::fetch_all(
+            "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
+             WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
+               AND l.database = (SELECT oid FROM pg_catalog.pg_database \
+                                 WHERE datname = pg_catalog.current_database()) \
+               AND (l.relation = ANY ($1) \
+                    OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1))) \
              ORDER BY l.relation = ANY ($1) DESC, l.relation",
-                None,
-                &[tables.to_vec().into()],
-            )?;
-            let mut held = Vec::new();
-            for row in rows {
+            &[tables.to_vec().into()],
+            |row| {
                 let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-                held.push((text(1)?, text(2)?));
-            }
-            Ok(held)
-        })
+                Ok((text(1)?, text(2)?))
+            },
+        )
     })?;
     for (relation, mode) in held {
         // SAFETY: a pure table look-up of the lock manager's.

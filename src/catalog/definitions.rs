@@ -2,7 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::{as_owner, fetch, read, run};
+use super::{as_owner, fetch, fetch_all, run};
 
 /// A row of bench.custom_fixtures.
 pub struct Definition {
@@ -21,26 +21,20 @@ pub struct Definition {
 /// A fixture's definition by its name.
 pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     as_owner(|| {
-        read(|client| {
-            let table = client.select(
-                "SELECT name, owner, ddl, rows_query, after_ddl, rows FROM bench.custom_fixtures WHERE name = $1",
-                Some(1),
-                &[name.into()],
-            )?;
-            if table.is_empty() {
-                return Ok(None);
-            }
-            let row = table.first();
+        let sql =
+            "SELECT name, owner, ddl, rows_query, after_ddl, rows FROM bench.custom_fixtures WHERE name = $1";
+        let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            Ok(Some(Definition {
+            Ok(Definition {
                 name: text(1)?,
                 owner: text(2)?,
                 ddl: text(3)?,
                 rows_query: text(4)?,
                 after_ddl: row.get(5)?,
                 rows: row.get::<i64>(6)?.unwrap_or_default(),
-            }))
-        })
+            })
+        })?;
+        Ok(found.into_iter().next())
     })
 }
 

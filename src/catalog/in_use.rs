@@ -4,7 +4,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
-use super::{as_owner, read};
+use super::{as_owner, fetch_all};
 use crate::shm::Segment;
 use crate::worker::is_under_way;
 
@@ -12,15 +12,10 @@ use crate::worker::is_under_way;
 /// 55006 with the run that works on one of the tables.
 pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let open = as_owner(|| {
-        read(|client| {
-            let sql = "SELECT run_id, segment FROM bench.run_log WHERE status IN ('starting', 'running') ORDER BY run_id";
-            let rows = client.select(sql, None, &[])?;
-            let mut open = Vec::new();
-            for row in rows {
-                let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-                open.push((row.get::<i64>(1)?.unwrap_or_default(), segment));
-            }
-            Ok(open)
+        let sql = "SELECT run_id, segment FROM bench.run_log WHERE status IN ('starting', 'running') ORDER BY run_id";
+        fetch_all(sql, &[], |row| {
+            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+            Ok((row.get::<i64>(1)?.unwrap_or_default(), segment))
         })
     })?;
     let works_on_it = |run_id: i64, segment: &Segment| {

@@ -11,7 +11,7 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{anchor, as_owner, as_role, fetch, run, transaction};
+use super::{anchor, as_owner, as_role, fetch, fetch_all, run, schema_exists, transaction};
 use crate::fixture::LoadSpec;
 use crate::settings::quote_identifier;
 use crate::shm::Segment;
@@ -71,8 +71,7 @@ fn new_load_id() -> Result<i64, UserError> {
     loop {
         let load_id =
             fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
-        let exists = "SELECT true FROM pg_catalog.pg_namespace WHERE nspname = $1::pg_catalog.text";
-        if fetch::<bool>(exists, &[staging_schema(load_id).into()])?.is_none() {
+        if !schema_exists(&staging_schema(load_id))? {
             return Ok(load_id);
         }
     }
@@ -255,14 +254,9 @@ fn is_alive(entry: &Entry) -> bool {
 
 /// As the extension's owner: rows of bench.load_log.
 fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<Entry>, UserError> {
-    super::read(|client| {
-        let sql = format!("SELECT load_id, segment FROM bench.load_log {condition}");
-        let table = client.select(&sql, None, arguments)?;
-        let mut entries = Vec::new();
-        for row in table {
-            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            entries.push(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment });
-        }
-        Ok(entries)
+    let sql = format!("SELECT load_id, segment FROM bench.load_log {condition}");
+    fetch_all(&sql, arguments, |row| {
+        let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+        Ok(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })
     })
 }

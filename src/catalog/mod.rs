@@ -18,7 +18,7 @@ use std::ffi::CStr;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::SpiClient;
+use pgrx::spi::{SpiClient, SpiHeapTupleData};
 use pgrx::{PgTryBuilder, Spi, pg_sys};
 
 use crate::error::{from_caught, internal};
@@ -254,6 +254,22 @@ pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
 }
 
+/// All rows of a query, each as `row` has it.
+pub fn fetch_all<T>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+    row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+) -> Result<Vec<T>, UserError> {
+    read(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
+}
+
+/// Whether there is a schema of this name.
+pub fn schema_exists(name: &str) -> Result<bool, UserError> {
+    let sql =
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    Ok(fetch::<bool>(sql, &[name.into()])?.is_some())
+}
+
 /// Drops tables, as the current role: all at once, for they may refer to each other.
 pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let names = fetch::<String>(
@@ -281,25 +297,18 @@ pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserE
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
-        read(|client| {
-            let table = client.select(
-                "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1",
-                Some(1),
-                &[name.into()],
-            )?;
-            if table.is_empty() {
-                return Ok(None);
-            }
-            let row = table.first();
+        let sql = "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1";
+        let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
-            Ok(Some(Workload {
+            Ok(Workload {
                 name: text(1)?,
                 owner: text(2)?,
                 fixture: row.get(3)?,
                 script: text(4)?,
                 builtin: row.get::<bool>(5)?.unwrap_or_default(),
-            }))
-        })
+            })
+        })?;
+        Ok(found.into_iter().next())
     })
 }
 
@@ -340,20 +349,16 @@ pub fn delete_workload(name: &str) -> Result<(), UserError> {
 /// Loaded fixtures of a name, newest first.
 pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
-        read(|client| {
-            let table = client.select(
-                "SELECT f.schema, f.owner, f.rows, f.options, \
-                        ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
-                              JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
-                        (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
-                         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)) \
-                 FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
-                None,
-                &[name.into()],
-            )?;
-            let mut fixtures = Vec::new();
-            for row in table {
-                fixtures.push(Fixture {
+        fetch_all(
+            "SELECT f.schema, f.owner, f.rows, f.options, \
+                    ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
+                          JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
+                    (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
+                     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)) \
+             FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
+            &[name.into()],
+            |row| {
+                Ok(Fixture {
                     name: name.to_owned(),
                     schema: row.get::<String>(1)?.unwrap_or_default(),
                     owner: row.get::<String>(2)?.unwrap_or_default(),
@@ -361,10 +366,9 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
                     options: row.get::<pgrx::JsonB>(4)?.map_or(serde_json::Value::Null, |json| json.0),
                     tables: row.get::<Vec<pg_sys::Oid>>(5)?.unwrap_or_default(),
                     missing: row.get::<i64>(6)?.unwrap_or_default(),
-                });
-            }
-            Ok(fixtures)
-        })
+                })
+            },
+        )
     })
 }
 
@@ -478,20 +482,15 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
 /// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
-        read(|client| {
-            let table = client.select(
-                "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
-                 WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
-                None,
-                &[run_id.into()],
-            )?;
-            let mut buckets = Vec::with_capacity(table.len());
-            for row in table {
+        fetch_all(
+            "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
+             WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
+            &[run_id.into()],
+            |row| {
                 let count = row.get::<i64>(3)?.unwrap_or_default();
                 let low = row.get::<f64>(1)?.unwrap_or_default();
-                buckets.push((low, row.get::<f64>(2)?.unwrap_or_default(), count.unsigned_abs()));
-            }
-            Ok(buckets)
-        })
+                Ok((low, row.get::<f64>(2)?.unwrap_or_default(), count.unsigned_abs()))
+            },
+        )
     })
 }

@@ -83,8 +83,7 @@ fn load(post: &Post) -> Result<(), UserError> {
     let segment = std::panic::AssertUnwindSafe(&post.segment);
     catalog::remove_dead_loads()?;
     let load = catalog::transaction(|| {
-        let names: Vec<&str> = spec.relations.iter().map(String::as_str).collect();
-        replaceable_tables(&spec, &names)?;
+        replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
         catalog::begin_load(&spec, &segment)
     })?;
     UNFINISHED.set(Some(load));
@@ -228,8 +227,7 @@ fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
     let made = tables_made(spec, load_id)?;
     // What stands in the way of any of them is told now, and not when all are full.
-    let names: Vec<&str> = made.iter().map(|(_, name)| name.as_str()).collect();
-    replaceable_tables(spec, &names)?;
+    replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
     alter_tables(spec, &made)
 }
 
@@ -253,25 +251,18 @@ fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), U
 /// # Errors
 /// 42P01 when one that is to be filled is not among them.
 fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
-    let made = catalog::read(|client| {
-        let rows = client.select(
-            "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
-               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
-             ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
-            None,
-            &[catalog::staging_schema(load_id).into(), spec.relations.clone().into()],
-        )?;
-        let mut tables = Vec::new();
-        for row in rows {
-            tables.push((
-                row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
-                row.get::<String>(2)?.unwrap_or_default(),
-            ));
-        }
-        Ok(tables)
-    })?;
+    let made = catalog::fetch_all(
+        "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+         ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
+        &[catalog::staging_schema(load_id).into(), spec.relations.clone().into()],
+        |row| {
+            let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+            Ok((table, row.get::<String>(2)?.unwrap_or_default()))
+        },
+    )?;
     match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
         Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
         None => Ok(made),
@@ -382,10 +373,13 @@ fn check_stop(segment: &Segment) -> Result<(), UserError> {
 ///
 /// # Errors
 /// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
-fn replaceable_tables(spec: &LoadSpec, names: &[&str]) -> Result<Vec<pg_sys::Oid>, UserError> {
+fn replaceable_tables<'a>(
+    spec: &LoadSpec,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<pg_sys::Oid>, UserError> {
     let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
     let own = catalog::with_partitions(&tables)?;
-    for name in names.iter().map(|name| spec.qualified(name)) {
+    for name in names.map(|name| spec.qualified(name)) {
         if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
             return Err(in_the_way(&name));
         }
@@ -397,14 +391,11 @@ fn replaceable_tables(spec: &LoadSpec, names: &[&str]) -> Result<Vec<pg_sys::Oid
 fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<(), UserError> {
     fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
     let made = tables_made(spec, load.load_id)?;
-    let names: Vec<&str> = made.iter().map(|(_, name)| name.as_str()).collect();
-    let replaced = replaceable_tables(spec, &names)?;
+    let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
     catalog::check_unused(&spec.name, &replaced)?;
     catalog::drop_tables(&replaced)?;
     let schema = quote_identifier(&spec.schema);
-    let exists =
-        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
-    if catalog::fetch::<bool>(exists, &[spec.schema.as_str().into()])?.is_none() {
+    if !catalog::schema_exists(&spec.schema)? {
         catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
     }
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
@@ -425,27 +416,21 @@ fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<()
 fn largest_key(tables: &[(pg_sys::Oid, String)]) -> Result<(Option<i32>, Option<f32>), UserError> {
     let tables: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let tables = catalog::with_partitions(&tables)?;
-    let key = catalog::read(|client| {
-        let rows = client.select(
-            "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
-             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
-             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             JOIN pg_catalog.pg_attribute a \
-                 ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
-             LEFT JOIN pg_catalog.pg_stats s \
-                 ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
-                AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
-             WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
-               AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
-             ORDER BY c.relpages DESC, c.oid LIMIT 1",
-            Some(1),
-            &[tables.into()],
-        )?;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        let row = rows.first();
-        Ok(Some((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)))
-    })?;
-    Ok(key.map_or((None, None), |(index, correlation)| (fixture::btree_levels(index), correlation)))
+    let keys = catalog::fetch_all(
+        "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         JOIN pg_catalog.pg_attribute a \
+             ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
+         LEFT JOIN pg_catalog.pg_stats s \
+             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
+            AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
+         WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
+           AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+         ORDER BY c.relpages DESC, c.oid LIMIT 1",
+        &[tables.into()],
+        |row| Ok((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)),
+    )?;
+    let key = keys.first();
+    Ok(key.map_or((None, None), |&(index, correlation)| (fixture::btree_levels(index), correlation)))
 }
