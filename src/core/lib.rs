@@ -2,6 +2,8 @@
 //! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
 
 pub mod error;
+pub mod findings;
+pub mod report;
 pub mod rows;
 pub mod schedule;
 pub mod script;
