@@ -37,7 +37,8 @@ SELECT workload, r.fixture, r.script = w.script AS script, clients, secs, transa
        driver, query_mode, results, nodes, variables, settings, sample_interval, tags, status,
        started_at < finished_at AS times, role = current_user AS role, error, horizon_held,
        server_version = current_setting('server_version') AS server_version,
-       extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version, environment
+       extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version,
+       environment -> 'unserved_defaults' AS unserved_defaults, environment ?& '{version,server_settings,clock_read_ns,fsync_us,data_checksums,processors,xids_used,xid_age}' AS environment
 FROM bench.runs r JOIN bench.workloads w ON w.name = r.workload WHERE run_id = :run_id \gx
 SELECT * FROM bench.errors WHERE run_id = :run_id;
 SELECT count(*) AS under_way FROM bench.progress;

@@ -20,3 +20,9 @@ mod worker;
 mod workload;
 
 pgrx::pg_module_magic!(name, version);
+
+/// Called by the server when it loads the library.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::define();
+}

@@ -3,10 +3,46 @@
 use std::ffi::{CStr, CString};
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::{PgTryBuilder, pg_sys};
+use bench_core::spec::Observation;
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgTryBuilder, PostgresGucEnum, pg_sys};
 
 use crate::engine::unserved;
 use crate::error::from_caught;
+
+/// The values of pgbench_ext.observation.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum ObservationSetting {
+    #[name = c"on"]
+    On,
+    #[name = c"off"]
+    Off,
+    #[name = c"alternate"]
+    Alternate,
+}
+
+static OBSERVATION: GucSetting<ObservationSetting> =
+    GucSetting::<ObservationSetting>::new(ObservationSetting::On);
+
+/// Defines this project's own parameters, once for each process that loads the library.
+pub fn define() {
+    GucRegistry::define_enum_guc(
+        c"pgbench_ext.observation",
+        c"Whether runs observe waits, WAL, checkpoints and processors.",
+        c"With alternate they do so in every other interval, which shows what it costs.",
+        &OBSERVATION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// Whether this session's runs are to observe the server.
+pub fn observation() -> Observation {
+    match OBSERVATION.get() {
+        ObservationSetting::On => Observation::On,
+        ObservationSetting::Off => Observation::Off,
+        ObservationSetting::Alternate => Observation::Alternate,
+    }
+}
 
 /// A parameter's value in this session; `None` for one that does not exist.
 pub fn current(name: &str) -> Option<String> {
@@ -151,7 +187,10 @@ pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserEr
     )?;
     let Some(pgrx::JsonB(serde_json::Value::Object(mut differing))) = differing else { return Ok(()) };
     differing.retain(|name, _| {
-        unserved::find(name).is_none() && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
+        // This project's own are the caller's.
+        unserved::find(name).is_none()
+            && !name.starts_with("pgbench_ext.")
+            && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
     });
     if !differing.is_empty() {
         let names: Vec<&str> = differing.keys().map(String::as_str).collect();

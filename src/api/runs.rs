@@ -137,6 +137,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         seed,
         scripts,
         fixtures,
+        observation: settings::observation(),
         role: catalog::current_role(),
         // SAFETY: this backend's own state.
         role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),

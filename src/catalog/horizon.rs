@@ -11,6 +11,19 @@ pub fn next_transaction_id() -> Result<String, UserError> {
     Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
+/// The same as a number that does not wrap, beside it: the first goes on where the other begins anew.
+pub fn next_transaction_ids() -> Result<(i64, String), UserError> {
+    let sql = "SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::pg_catalog.int8";
+    Ok((fetch::<i64>(sql, &[])?.unwrap_or_default(), next_transaction_id()?))
+}
+
+/// Transaction ids since the oldest that this database has not frozen.
+pub fn database_age() -> Result<Option<i64>, UserError> {
+    let sql = "SELECT pg_catalog.age(datfrozenxid)::pg_catalog.int8 FROM pg_catalog.pg_database \
+               WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()";
+    fetch::<i64>(sql, &[])
+}
+
 /// Whoever has the oldest horizon that is before a transaction id.
 pub fn horizon_holder(transaction_id: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::report::document::{Environment, Event};
 use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use pgrx::datum::TimestampWithTimeZone;
@@ -15,6 +16,7 @@ use pgrx::{FromDatum, Spi, pg_sys};
 use super::totals::ms;
 pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
+use crate::observe::waits::split;
 
 /// How a run ended, or stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,13 @@ pub struct StatementLine {
     pub retried: u64,
     pub latency_avg_ns: Option<f64>,
     pub latency_p95_ns: Option<f64>,
+    /// As executed, see `bench_core::report::document::Statement`.
+    pub plan: Option<String>,
+    pub generic_plans: u64,
+    pub custom_plans: u64,
+    pub plan_changes: u64,
+    pub workers_planned: u64,
+    pub workers_launched: u64,
 }
 
 impl Sample {
@@ -60,6 +69,7 @@ impl Sample {
         self.at = next.at;
         self.clients = self.clients.max(next.clients);
         self.totals.merge(&next.totals);
+        self.observed.merge(&next.observed);
     }
 
     /// Transactions per second.
@@ -197,8 +207,8 @@ fn script_as_run(spec: &RunSpec) -> String {
 }
 
 /// The clients stand at the gate: the run starts at this moment.
-pub fn running(run_id: i64, unserved: &[&str]) -> Result<(), UserError> {
-    let environment = serde_json::json!({ "unserved_defaults": unserved });
+pub fn running(run_id: i64, environment: &Environment) -> Result<(), UserError> {
+    let environment = json_of(environment);
     transaction(|| {
         hold()?;
         run(
@@ -209,6 +219,11 @@ pub fn running(run_id: i64, unserved: &[&str]) -> Result<(), UserError> {
         .map(drop)
     })
 }
+
+/// Columns of a sample that come from [`Observed::columns`](crate::observe::Observed::columns).
+const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, checkpoints, buffers_checkpoint, buffers_clean, \
+     buffers_backend, blks_hit, blks_read, temp_files, temp_bytes, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, \
+     memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, waits";
 
 /// Writes a sample; with `replace` over the one whose interval ended at that time.
 pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), UserError> {
@@ -222,10 +237,10 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
         let insert = format!(
             "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
                  latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
-                 skipped, late, lag_avg_ms) \
-             SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-                 CASE WHEN rate IS NOT NULL THEN $18 END \
-             FROM bench.run_log WHERE run_id = $1"
+                 skipped, late, lag_avg_ms, {OBSERVED}) \
+             SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+                 CASE WHEN r.rate IS NOT NULL THEN $18 END, {OBSERVED} \
+             FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $19) WHERE r.run_id = $1"
         );
         let t = &sample.totals;
         let m = &t.moments;
@@ -250,6 +265,7 @@ pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), 
                 t.skipped.cast_signed().into(),
                 t.late.cast_signed().into(),
                 t.lag_avg_ms().into(),
+                pgrx::JsonB(sample.observed.columns()).into(),
             ],
         )?;
         if written == 0 {
@@ -276,6 +292,13 @@ pub struct Closing<'a> {
     pub statements: &'a [StatementLine],
     pub errors: &'a [ErrorLine],
     pub audit: &'a [AuditLine],
+    /// Shares of the clients' measured time, by wait event.
+    pub waits: &'a [(String, f64)],
+    pub events: &'a [Event],
+    /// Readings of `observe::relations`, before and after.
+    pub relations: (&'a serde_json::Value, &'a serde_json::Value),
+    /// What of the environment is known only now.
+    pub environment: &'a Environment,
 }
 
 /// Writes the results and the final status, all in one transaction.
@@ -306,6 +329,13 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
         for line in closing.audit {
             audit_line(run_id, line)?;
         }
+        for (key, share) in closing.waits {
+            wait_line(run_id, key, *share)?;
+        }
+        for (place, event) in (1..).zip(closing.events) {
+            event_line(run_id, place, event)?;
+        }
+        relation_lines(run_id, closing.relations)?;
         let whole = &closing.measured.histogram;
         let m = &closing.measured.moments;
         run(
@@ -314,7 +344,8 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
                  latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
                  lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
                  lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
-                 backlog = CASE WHEN rate IS NOT NULL THEN $14 END \
+                 backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
+                 environment = environment || pg_catalog.jsonb_strip_nulls($15) \
              WHERE run_id = $1",
             &[
                 run_id.into(),
@@ -331,10 +362,30 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
                 closing.measured.lag_avg_ms().into(),
                 ms(closing.measured.lag_max_ns as f64).into(),
                 closing.backlog.cast_signed().into(),
+                pgrx::JsonB(known_now(closing.environment)).into(),
             ],
         )
         .map(drop)
     })
+}
+
+fn json_of<T: serde::Serialize>(value: &T) -> serde_json::Value {
+    // What is written here consists of texts, numbers and lists of them.
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The part of an environment that is not empty: it is laid over what was known before.
+fn known_now(environment: &Environment) -> serde_json::Value {
+    let mut json = json_of(environment);
+    if let Some(fields) = json.as_object_mut() {
+        let is_empty = |value: &serde_json::Value| {
+            value.is_null()
+                || value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(serde_json::Map::is_empty)
+        };
+        fields.retain(|_, value| !is_empty(value));
+    }
+    json
 }
 
 fn error_json(error: &UserError) -> serde_json::Value {
@@ -399,7 +450,8 @@ fn script_line(
 fn statement_line(run_id: i64, line: &StatementLine) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
-             latency_avg_ms, latency_p95_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
+             workers_launched) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             run_id.into(),
             (line.script as i32).into(),
@@ -411,6 +463,12 @@ fn statement_line(run_id: i64, line: &StatementLine) -> Result<(), UserError> {
             line.retried.cast_signed().into(),
             line.latency_avg_ns.map(ms).into(),
             line.latency_p95_ns.map(ms).into(),
+            line.plan.as_deref().into(),
+            line.generic_plans.cast_signed().into(),
+            line.custom_plans.cast_signed().into(),
+            line.plan_changes.cast_signed().into(),
+            line.workers_planned.cast_signed().into(),
+            line.workers_launched.cast_signed().into(),
         ],
     )
     .map(drop)
@@ -430,6 +488,54 @@ fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
             line.failed.cast_signed().into(),
             timestamp(line.first_at).into(),
         ],
+    )
+    .map(drop)
+}
+
+fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
+    let (kind, event) = split(key);
+    run(
+        "INSERT INTO bench.wait_log (run_id, wait_event_type, wait_event, share) VALUES ($1, $2, $3, $4)",
+        &[run_id.into(), kind.into(), event.into(), share.into()],
+    )
+    .map(drop)
+}
+
+fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.event_log (run_id, event, kind, relation, detail, started, ended) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            run_id.into(),
+            place.into(),
+            event.kind.as_str().into(),
+            event.relation.as_deref().into(),
+            event.detail.as_deref().into(),
+            event.started.into(),
+            event.ended.into(),
+        ],
+    )
+    .map(drop)
+}
+
+/// The difference of two readings. One of the relations may have been dropped, or made, meanwhile.
+fn relation_lines(
+    run_id: i64,
+    (before, after): (&serde_json::Value, &serde_json::Value),
+) -> Result<(), UserError> {
+    let of = |reading: &serde_json::Value| pgrx::JsonB(reading.clone());
+    run(
+        "INSERT INTO bench.relation_log (run_id, relation, kind, bytes_before, bytes_after, live_before, live, dead_before, dead, \
+             inserted, updated, hot_updated, deleted, mod_since_analyze, seq_scan, seq_tup_read, idx_scan, \
+             vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze) \
+         SELECT $1, coalesce(a.relation, b.relation), coalesce(a.kind, b.kind), b.bytes, a.bytes, b.live, a.live, b.dead, a.dead, \
+             a.inserted - b.inserted, a.updated - b.updated, a.hot_updated - b.hot_updated, a.deleted - b.deleted, \
+             a.mod_since_analyze, a.seq_scan - b.seq_scan, a.seq_tup_read - b.seq_tup_read, a.idx_scan - b.idx_scan, \
+             a.vacuums - b.vacuums, a.autovacuums - b.autovacuums, a.analyzes - b.analyzes, a.autoanalyzes - b.autoanalyzes, \
+             a.last_vacuum, a.last_autovacuum, a.last_analyze, a.last_autoanalyze \
+         FROM pg_catalog.jsonb_populate_recordset(NULL::bench.relation_reading, $2) b \
+         FULL JOIN pg_catalog.jsonb_populate_recordset(NULL::bench.relation_reading, $3) a USING (oid)",
+        &[run_id.into(), of(before).into(), of(after).into()],
     )
     .map(drop)
 }

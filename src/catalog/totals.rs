@@ -2,6 +2,7 @@
 
 use bench_core::stats::{Histogram, Moments};
 
+use crate::observe::Observed;
 use crate::shm::Tally;
 
 /// An interval's worth of all clients.
@@ -15,6 +16,7 @@ pub struct Sample {
     pub at: i64,
     pub clients: u32,
     pub totals: Totals,
+    pub observed: Observed,
 }
 
 /// Transactions of all clients: of an interval, of a script, or of the whole.

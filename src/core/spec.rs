@@ -227,6 +227,16 @@ pub struct FixtureSpec {
     pub tables: Vec<u32>,
 }
 
+/// Whether the server is observed while the clients run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Observation {
+    #[default]
+    On,
+    Off,
+    /// In every other interval: so the cost of it is measured.
+    Alternate,
+}
+
 /// Everything the coordinator and the clients of one run need to know; travels as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -242,6 +252,7 @@ pub struct RunSpec {
     pub database_oid: u32,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
+    pub observation: Observation,
 }
 
 impl RunSpec {

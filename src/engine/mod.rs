@@ -3,6 +3,7 @@
 mod analysis;
 mod bulk;
 mod lists;
+mod plans;
 mod raw;
 mod results;
 mod scans;
@@ -12,6 +13,7 @@ mod trap;
 pub mod unserved;
 
 pub use bulk::Rows;
+pub use plans::Book;
 pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};

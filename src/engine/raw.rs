@@ -9,16 +9,19 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{
     AttrMap, BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum,
-    DestReceiver, EState, ErrorData, FunctionCallInfo, HeapTuple, List, MemoryContext, ModifyTableState, Oid,
-    ParamListInfo, PartitionTupleRouting, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment,
-    RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo, ScanDirection, Snapshot, TupleDesc,
-    TupleTableSlot, TupleTableSlotOps,
+    DestReceiver, EState, ErrorData, ExplainState, FunctionCallInfo, HeapTuple, List, MemoryContext,
+    ModifyTableState, Oid, ParamListInfo, PartitionTupleRouting, PlanState, PlannedStmt, Portal,
+    QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo,
+    ScanDirection, Snapshot, TupleDesc, TupleTableSlot, TupleTableSlotOps,
 };
 #[cfg(feature = "pg15")]
 use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
 pub const STATEMENT_TIMEOUT: c_int = 3;
+
+/// planstate_tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
+pub type PlanStateWalker = unsafe extern "C-unwind" fn(*mut PlanState, *mut c_void) -> bool;
 
 /// The protocol's output methods, libpq/libpq.h.
 #[repr(C)]
@@ -127,6 +130,22 @@ unsafe extern "C-unwind" {
     pub fn ExecutorRun(desc: *mut QueryDesc, direction: ScanDirection::Type, count: u64);
     pub fn ExecutorFinish(desc: *mut QueryDesc);
     pub fn ExecutorEnd(desc: *mut QueryDesc);
+    pub fn standard_ExecutorStart(desc: *mut QueryDesc, eflags: c_int);
+    pub fn standard_ExecutorEnd(desc: *mut QueryDesc);
+    #[cfg(feature = "pg15")]
+    #[link_name = "planstate_tree_walker"]
+    pub fn walk_plan_states(state: *mut PlanState, walker: PlanStateWalker, context: *mut c_void) -> bool;
+    #[cfg(not(feature = "pg15"))]
+    #[link_name = "planstate_tree_walker_impl"]
+    pub fn walk_plan_states(state: *mut PlanState, walker: PlanStateWalker, context: *mut c_void) -> bool;
+
+    // explaining
+    pub fn NewExplainState() -> *mut ExplainState;
+    pub fn ExplainBeginOutput(state: *mut ExplainState);
+    pub fn ExplainPrintPlan(state: *mut ExplainState, desc: *mut QueryDesc);
+    pub fn ExplainEndOutput(state: *mut ExplainState);
+
+    // portals
     pub fn CreatePortal(name: *const c_char, allow_dup: bool, dup_silent: bool) -> Portal;
     pub fn PortalDefineQuery(
         portal: Portal,

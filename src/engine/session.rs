@@ -9,7 +9,8 @@ use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::analysis::{Plan, refuse_what_needs_a_client};
-use super::lists::{list_first, list_length};
+use super::lists::list_length;
+use super::plans::{self, Book, Execution};
 use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
 use super::scans::index_scans;
@@ -143,14 +144,14 @@ impl Session {
         &mut self,
         statement: &mut Statement,
         variables: &Variables,
-        counters: &CommandCounters,
+        book: Book,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: only plain data lives in the trap; what it borrows outlives it.
         unsafe {
-            self.command(source, counters, || {
-                self.run_plan(statement.plan, source, counters, || statement.convert_texts());
+            self.command(source, book.counters, || {
+                self.run_plan(statement.plan, source, book, || statement.convert_texts());
             })
         }
     }
@@ -160,25 +161,25 @@ impl Session {
         &mut self,
         statement: &mut Unprepared,
         variables: &Variables,
-        counters: &CommandCounters,
+        book: Book,
     ) -> Result<(), SqlError> {
         statement.bind(variables);
         let (statement, source) = (&*statement, statement.source().as_ptr());
         // SAFETY: as in `execute`.
         unsafe {
-            self.command(source, counters, || {
+            self.command(source, book.counters, || {
                 let plan = statement.analyse();
-                self.run_plan(plan, source, counters, || statement.convert_texts(plan));
+                self.run_plan(plan, source, book, || statement.convert_texts(plan));
             })
         }
     }
 
     /// Executes a text of one or more statements as the simple protocol's Query message does:
     /// several are one transaction unless they say otherwise.
-    pub fn execute_simple(&mut self, text: &CStr, counters: &CommandCounters) -> Result<(), SqlError> {
+    pub fn execute_simple(&mut self, text: &CStr, book: Book) -> Result<(), SqlError> {
         let text = text.as_ptr();
         // SAFETY: as in `execute`.
-        unsafe { self.command(text, counters, || self.run_query(text, counters)) }
+        unsafe { self.command(text, book.counters, || self.run_query(text, book)) }
     }
 
     /// Does the work of a command inside a trap, with what comes before and after it.
@@ -309,13 +310,7 @@ impl Session {
     /// # Safety
     /// Inside a trap and a transaction.
     #[inline]
-    unsafe fn run_plan(
-        &self,
-        plan: Plan,
-        source: *const c_char,
-        counters: &CommandCounters,
-        convert: impl FnOnce(),
-    ) {
+    unsafe fn run_plan(&self, plan: Plan, source: *const c_char, book: Book, convert: impl FnOnce()) {
         // SAFETY: by the caller.
         unsafe {
             results::begin_query();
@@ -326,11 +321,11 @@ impl Session {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
             }
             convert();
-            if !(plan.is_plannable && self.run_directly(plan, source, counters)) {
+            if !(plan.is_plannable && self.run_directly(plan, source, book)) {
                 if plan.needs_snapshot {
                     raw::PopActiveSnapshot();
                 }
-                self.run_portal(plan, source, counters);
+                self.run_portal(plan, source, book.counters);
             }
         }
     }
@@ -341,7 +336,8 @@ impl Session {
     /// # Safety
     /// Inside a trap and a transaction, with an active snapshot, which is popped on success.
     #[inline]
-    unsafe fn run_directly(&self, of: Plan, source: *const c_char, counters: &CommandCounters) -> bool {
+    unsafe fn run_directly(&self, of: Plan, source: *const c_char, book: Book) -> bool {
+        let counters = book.counters;
         // SAFETY: as SPI does it (_SPI_pquery), with a plan held by the current resource owner, or by
         // the memory context that the whole statement lives in.
         unsafe {
@@ -349,15 +345,10 @@ impl Session {
             let owner = if is_saved { pg_sys::CurrentResourceOwner } else { std::ptr::null_mut() };
             let plan = raw::GetCachedPlan(of.plan_source, of.params, owner, std::ptr::null_mut());
             // A rule made meanwhile may have left several statements, or none.
-            if list_length((*plan).stmt_list) != 1 {
+            let Some(planned) = plans::only_plannable((*plan).stmt_list) else {
                 raw::ReleaseCachedPlan(plan, owner);
                 return false;
-            }
-            let planned: *mut pg_sys::PlannedStmt = list_first((*plan).stmt_list).cast();
-            if !raw::is_plannable((*planned).commandType) {
-                raw::ReleaseCachedPlan(plan, owner);
-                return false;
-            }
+            };
             let receiver = self.receivers.receiver();
             let desc = raw::CreateQueryDesc(
                 planned,
@@ -372,6 +363,9 @@ impl Session {
             drive(desc);
             counters.rows.add((*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
+            if (*planned).parallelModeNeeded {
+                plans::note_workers(counters, (*desc).planstate);
+            }
             raw::ExecutorEnd(desc);
             raw::FreeQueryDesc(desc);
             if let Some(destroy) = (*receiver).rDestroy {
@@ -381,6 +375,8 @@ impl Session {
                 Some(scans) => counters.index_scans.add(scans),
                 None => counters.index_scans_unknown.store(1, Relaxed),
             }
+            let (plan_source, params) = (of.plan_source, of.params);
+            plans::note(book, Execution { plan_source, plan, planned, params, source });
             raw::ReleaseCachedPlan(plan, owner);
             raw::PopActiveSnapshot();
             true
@@ -449,7 +445,8 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction; `text` stays valid throughout.
-    unsafe fn run_query(&self, text: *const c_char, counters: &CommandCounters) {
+    unsafe fn run_query(&self, text: *const c_char, book: Book) {
+        let counters = book.counters;
         // SAFETY: by the caller; the sequence is exec_simple_query's.
         unsafe {
             let statements = raw::pg_parse_query(text);
@@ -481,7 +478,7 @@ impl Session {
                     0,
                     std::ptr::null_mut(),
                 );
-                let plans = raw::pg_plan_queries(
+                let planned = raw::pg_plan_queries(
                     queries,
                     text,
                     pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
@@ -493,9 +490,16 @@ impl Session {
                 results::begin_query();
                 let portal = raw::CreatePortal(c"".as_ptr(), true, true);
                 (*portal).visible = false;
-                raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, plans, std::ptr::null_mut());
+                raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
                 let rows = self.run_to_the_end(portal, std::ptr::null_mut());
                 counters.rows.add(rows);
+                if let Some(planned) = plans::only_plannable(planned).filter(|_| count == 1) {
+                    raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
+                    let nothing: *mut u8 = std::ptr::null_mut();
+                    let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());
+                    plans::note(book, Execution { plan_source, plan, planned, params, source: text });
+                    raw::PopActiveSnapshot();
+                }
                 let is_last = index + 1 == count;
                 if is_last && count > 1 {
                     raw::EndImplicitTransactionBlock();

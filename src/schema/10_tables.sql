@@ -162,6 +162,29 @@ CREATE TABLE bench.samples (
     latency_p99_ms    double precision,
     latency_max_ms    double precision,
     lag_avg_ms        double precision,
+    wal_bytes         bigint,
+    wal_records       bigint,
+    wal_fpi           bigint,
+    wal_buffers_full  bigint,
+    checkpoints       int,
+    buffers_checkpoint bigint,
+    buffers_clean     bigint,
+    buffers_backend   bigint,
+    blks_hit          bigint,
+    blks_read         bigint,
+    temp_files        bigint,
+    temp_bytes        bigint,
+    cpu_user          double precision,
+    cpu_system        double precision,
+    cpu_iowait        double precision,
+    cpu_steal         double precision,
+    cpu_idle          double precision,
+    memory_available_bytes bigint,
+    memory_dirty_bytes bigint,
+    disk_read_bytes   bigint,
+    disk_written_bytes bigint,
+    throttled_secs    double precision,
+    waits             jsonb,
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval. A transaction belongs to the interval in which it ended, by its own client''s clock.';
@@ -233,9 +256,78 @@ CREATE TABLE bench.statement_log (
     retried        bigint NOT NULL,
     latency_avg_ms double precision,
     latency_p95_ms double precision,
+    plan           text,
+    generic_plans  bigint NOT NULL,
+    custom_plans   bigint NOT NULL,
+    plan_changes   bigint NOT NULL,
+    workers_planned bigint NOT NULL,
+    workers_launched bigint NOT NULL,
     PRIMARY KEY (run_id, node, script, command)
 );
 COMMENT ON TABLE bench.statement_log IS 'What the recorder writes of each run''s commands; read bench.statements';
+
+CREATE TABLE bench.wait_log (
+    run_id          bigint NOT NULL,
+    node            int NOT NULL DEFAULT 0,
+    wait_event_type text NOT NULL,
+    wait_event      text NOT NULL,
+    share           double precision NOT NULL,
+    PRIMARY KEY (run_id, node, wait_event_type, wait_event)
+);
+COMMENT ON TABLE bench.wait_log IS 'What the recorder writes of each run''s waits; read bench.waits';
+
+CREATE TABLE bench.event_log (
+    run_id   bigint NOT NULL,
+    node     int NOT NULL DEFAULT 0,
+    event    int NOT NULL,
+    kind     text NOT NULL,
+    relation text,
+    detail   text,
+    started  double precision NOT NULL,
+    ended    double precision,
+    PRIMARY KEY (run_id, node, event)
+);
+COMMENT ON TABLE bench.event_log IS 'What the recorder writes of checkpoints and vacuums during each run; read bench.events';
+
+-- Not a table of results: the shape in which the recorder reads a relation.
+CREATE TYPE bench.relation_reading AS (
+    oid bigint, relation text, kind text, bytes bigint, live bigint, dead bigint, inserted bigint, updated bigint, hot_updated bigint,
+    deleted bigint, mod_since_analyze bigint, seq_scan bigint, seq_tup_read bigint, idx_scan bigint,
+    vacuums bigint, autovacuums bigint, analyzes bigint, autoanalyzes bigint,
+    last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz
+);
+COMMENT ON TYPE bench.relation_reading IS 'A table or an index as the recorder reads it before and after a run';
+
+CREATE TABLE bench.relation_log (
+    run_id            bigint NOT NULL,
+    node              int NOT NULL DEFAULT 0,
+    relation          text NOT NULL,
+    kind              text NOT NULL,
+    bytes_before      bigint,
+    bytes_after       bigint,
+    live_before       bigint,
+    live              bigint,
+    dead_before       bigint,
+    dead              bigint,
+    inserted          bigint,
+    updated           bigint,
+    hot_updated       bigint,
+    deleted           bigint,
+    mod_since_analyze bigint,
+    seq_scan          bigint,
+    seq_tup_read      bigint,
+    idx_scan          bigint,
+    vacuums           bigint,
+    autovacuums       bigint,
+    analyzes          bigint,
+    autoanalyzes      bigint,
+    last_vacuum       timestamptz,
+    last_autovacuum   timestamptz,
+    last_analyze      timestamptz,
+    last_autoanalyze  timestamptz,
+    PRIMARY KEY (run_id, node, relation)
+);
+COMMENT ON TABLE bench.relation_log IS 'What the recorder writes of each run''s tables and indexes; read bench.relations';
 
 CREATE TABLE bench.audit_log (
     run_id  bigint NOT NULL,
@@ -272,6 +364,29 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Greatest latency in milliseconds');
         EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'Mean delay of the start behind the schedule under a rate, in milliseconds; it is part of the latency');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_bytes IS %L', relation, 'Bytes of WAL that the whole server generated, as pg_stat_wal: sessions report theirs once a second at most. This column and those after it are NULL where the interval was not observed');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records, as wal_bytes');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_fpi IS %L', relation, 'Full-page images in the WAL, as wal_bytes');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_buffers_full IS %L', relation, 'Times that WAL was written because its buffers were full');
+        EXECUTE format('COMMENT ON COLUMN %s.checkpoints IS %L', relation, 'Checkpoints that began in the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.buffers_checkpoint IS %L', relation, 'Buffers written by the checkpointer');
+        EXECUTE format('COMMENT ON COLUMN %s.buffers_clean IS %L', relation, 'Buffers written by the background writer');
+        EXECUTE format('COMMENT ON COLUMN %s.buffers_backend IS %L', relation, 'Buffers that sessions had to write themselves');
+        EXECUTE format('COMMENT ON COLUMN %s.blks_hit IS %L', relation, 'Buffers of this database found in shared buffers');
+        EXECUTE format('COMMENT ON COLUMN %s.blks_read IS %L', relation, 'Buffers of this database that were not');
+        EXECUTE format('COMMENT ON COLUMN %s.temp_files IS %L', relation, 'Temporary files of this database');
+        EXECUTE format('COMMENT ON COLUMN %s.temp_bytes IS %L', relation, 'Bytes written to them');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_user IS %L', relation, 'Share of all processors'' time in user mode; NULL, like the others, where the platform does not tell');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_system IS %L', relation, 'Share in the kernel, interrupts included');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_iowait IS %L', relation, 'Share idle while something waited for a disk');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_steal IS %L', relation, 'Share that the hypervisor gave to others');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_idle IS %L', relation, 'Share idle');
+        EXECUTE format('COMMENT ON COLUMN %s.memory_available_bytes IS %L', relation, 'Bytes of memory to be had without swapping, at the interval''s end');
+        EXECUTE format('COMMENT ON COLUMN %s.memory_dirty_bytes IS %L', relation, 'Bytes written to files and not yet to disk, at the interval''s end');
+        EXECUTE format('COMMENT ON COLUMN %s.disk_read_bytes IS %L', relation, 'Bytes that the machine read from disks');
+        EXECUTE format('COMMENT ON COLUMN %s.disk_written_bytes IS %L', relation, 'Bytes that the machine wrote to disks');
+        EXECUTE format('COMMENT ON COLUMN %s.throttled_secs IS %L', relation, 'Seconds for which the control group''s quota kept the server off the processors');
+        EXECUTE format('COMMENT ON COLUMN %s.waits IS %L', relation, 'Share of the clients'' time by wait event, as type:event; CPU: running on a processor, Runnable: waiting for one. They add up to 1');
     END LOOP;
 END $$;
 
@@ -289,4 +404,7 @@ SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.script_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.statement_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.wait_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.event_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.relation_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.audit_log', '');

@@ -43,7 +43,7 @@ COMMENT ON COLUMN bench.runs.error IS 'Why it did not complete: sqlstate, messag
 COMMENT ON COLUMN bench.runs.horizon_held IS 'Whether a waiting caller held back the xmin horizon: then dead rows could not be pruned';
 COMMENT ON COLUMN bench.runs.server_version IS 'server_version at that time';
 COMMENT ON COLUMN bench.runs.extension_version IS 'The extension''s version at that time';
-COMMENT ON COLUMN bench.runs.environment IS 'unserved_defaults: configuration parameters that were on and that the engine''s sessions do not honour';
+COMMENT ON COLUMN bench.runs.environment IS 'What it ran on: server_settings (not at their defaults, in a client''s session), version, processors, memory, kernel, filesystem, costs of a clock read and of a flush to disk, unserved_defaults (parameters that were on and that the engine''s sessions do not honour), transaction ids used';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
@@ -89,7 +89,7 @@ COMMENT ON COLUMN bench.scripts.latency_max_ms IS 'Greatest latency in milliseco
 
 CREATE VIEW bench.statements WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
-       s.latency_p95_ms
+       s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched
 FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.statements IS 'One row per run, node, script and command, meta commands too: what was measured of it';
@@ -104,6 +104,72 @@ COMMENT ON COLUMN bench.statements.failed IS 'Transactions given up at this comm
 COMMENT ON COLUMN bench.statements.retried IS 'Tries that ended at this command and were followed by another one';
 COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean time of an execution in milliseconds';
 COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the time of an execution in milliseconds, within 2 % from a microsecond on';
+COMMENT ON COLUMN bench.statements.plan IS 'The plan as executed, in EXPLAIN''s form under a line that says whether it was generic or custom; one that changed has each of its forms, with when it was first seen. NULL for what has none: meta commands, utilities';
+COMMENT ON COLUMN bench.statements.generic_plans IS 'Executions by a generic plan, in all phases';
+COMMENT ON COLUMN bench.statements.custom_plans IS 'Executions by a plan made for the values at hand, in all phases';
+COMMENT ON COLUMN bench.statements.plan_changes IS 'How often a client had a plan of another form than the time before';
+COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers that its plans asked for, in all phases';
+COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers that it got';
+
+CREATE VIEW bench.waits WITH (security_barrier) AS
+SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
+FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second; of each interval, see the column waits of bench.samples';
+COMMENT ON COLUMN bench.waits.run_id IS 'The run';
+COMMENT ON COLUMN bench.waits.node IS '0: the only one';
+COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity; CPU: running on a processor; Runnable: waiting for one; Client: what pgbench''s sessions wait in while a script sleeps or waits for its turn';
+COMMENT ON COLUMN bench.waits.wait_event IS 'As in pg_stat_activity';
+COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares of a run add up to 1';
+
+CREATE VIEW bench.events WITH (security_barrier) AS
+SELECT e.run_id, e.node, e.event, e.kind, e.relation, e.detail, e.started, e.ended
+FROM bench.event_log e JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, while a run went on';
+COMMENT ON COLUMN bench.events.run_id IS 'The run';
+COMMENT ON COLUMN bench.events.node IS '0: the only one';
+COMMENT ON COLUMN bench.events.event IS 'Its number, from 1';
+COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum or autovacuum';
+COMMENT ON COLUMN bench.events.relation IS 'The table that was vacuumed';
+COMMENT ON COLUMN bench.events.detail IS 'Of a checkpoint: timed or requested, where that is known';
+COMMENT ON COLUMN bench.events.started IS 'Seconds since measuring began; negative before. Of a vacuum shorter than an interval its end';
+COMMENT ON COLUMN bench.events.ended IS 'The same; NULL when it went on longer than the run';
+
+CREATE VIEW bench.relations WITH (security_barrier) AS
+SELECT l.run_id, l.node, l.relation, l.kind, l.bytes_before, l.bytes_after, l.live_before, l.live, l.dead_before, l.dead,
+       l.inserted, l.updated, l.hot_updated, l.deleted, l.mod_since_analyze, l.seq_scan, l.seq_tup_read, l.idx_scan,
+       l.vacuums, l.autovacuums, l.analyzes, l.autoanalyzes,
+       l.last_vacuum, l.last_autovacuum, l.last_analyze, l.last_autoanalyze
+FROM bench.relation_log l JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.relations IS 'The run''s tables and their indexes before and after it, by the server''s statistics; counts are of all phases of the run and of whoever else used them';
+COMMENT ON COLUMN bench.relations.run_id IS 'The run';
+COMMENT ON COLUMN bench.relations.node IS '0: the only one';
+COMMENT ON COLUMN bench.relations.relation IS 'The table or index';
+COMMENT ON COLUMN bench.relations.kind IS 'table or index';
+COMMENT ON COLUMN bench.relations.bytes_before IS 'Bytes before the run, of a table with its maps and TOAST; NULL where somebody''s lock was in the way';
+COMMENT ON COLUMN bench.relations.bytes_after IS 'Bytes after it';
+COMMENT ON COLUMN bench.relations.live_before IS 'Live rows before, an estimate';
+COMMENT ON COLUMN bench.relations.live IS 'Live rows after, an estimate';
+COMMENT ON COLUMN bench.relations.dead_before IS 'Dead rows before, an estimate';
+COMMENT ON COLUMN bench.relations.dead IS 'Dead rows after, an estimate';
+COMMENT ON COLUMN bench.relations.inserted IS 'Rows inserted';
+COMMENT ON COLUMN bench.relations.updated IS 'Rows updated, HOT updates included';
+COMMENT ON COLUMN bench.relations.hot_updated IS 'Rows updated without new index entries';
+COMMENT ON COLUMN bench.relations.deleted IS 'Rows deleted';
+COMMENT ON COLUMN bench.relations.mod_since_analyze IS 'Rows changed since the last ANALYZE, after the run';
+COMMENT ON COLUMN bench.relations.seq_scan IS 'Sequential scans';
+COMMENT ON COLUMN bench.relations.seq_tup_read IS 'Live rows that they read';
+COMMENT ON COLUMN bench.relations.idx_scan IS 'Index scans; of a table, those of all its indexes';
+COMMENT ON COLUMN bench.relations.vacuums IS 'Vacuums by hand that ended meanwhile';
+COMMENT ON COLUMN bench.relations.autovacuums IS 'Autovacuums that ended meanwhile';
+COMMENT ON COLUMN bench.relations.analyzes IS 'Analyzes by hand';
+COMMENT ON COLUMN bench.relations.autoanalyzes IS 'Analyzes by autovacuum';
+COMMENT ON COLUMN bench.relations.last_vacuum IS 'When the last vacuum by hand ended';
+COMMENT ON COLUMN bench.relations.last_autovacuum IS 'When the last autovacuum ended';
+COMMENT ON COLUMN bench.relations.last_analyze IS 'When the last analyze by hand ended';
+COMMENT ON COLUMN bench.relations.last_autoanalyze IS 'When the last analyze by autovacuum ended';
 
 -- For the extension's own functions, which ask about the run of their caller.
 CREATE VIEW bench.summary_of_all AS
@@ -156,7 +222,7 @@ COMMENT ON COLUMN bench.summary.latency_stddev_ms IS 'Standard deviation of the 
 COMMENT ON COLUMN bench.summary.latency_p50_ms IS 'Median latency in milliseconds; NULL until the run has ended, like the other percentiles';
 COMMENT ON COLUMN bench.summary.latency_p95_ms IS '95th percentile in milliseconds';
 COMMENT ON COLUMN bench.summary.latency_p99_ms IS '99th percentile in milliseconds';
-COMMENT ON COLUMN bench.summary.latency_p999_ms IS '99.9th percentile in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p999_ms IS '99.9th percentile in milliseconds; below 10,000 transactions it is noise';
 COMMENT ON COLUMN bench.summary.latency_max_ms IS 'Greatest latency in milliseconds';
 COMMENT ON COLUMN bench.summary.skipped IS 'Transactions not started, under a rate, because they would have been above the latency_limit';
 COMMENT ON COLUMN bench.summary.late IS 'Committed transactions above the latency_limit';
@@ -239,4 +305,4 @@ END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
 
-GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.fixture_definitions TO PUBLIC;
+GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;

@@ -123,6 +123,8 @@ pub struct Header {
     pub timeline: SharedTimeline,
     pub progress: Progress,
     pub load: LoadProgress,
+    /// The clients' configuration, as `observe::environment` has it; written by one of them.
+    pub settings: Text<49152>,
     /// A `UserError` as JSON, when the run as a whole failed.
     error: Text<16384>,
 }
@@ -380,6 +382,8 @@ pub struct ClientSlot {
     pub sequence: AtomicU32,
     /// Under a rate: transactions due before the run's end that were neither started nor skipped.
     pub backlog: Counter,
+    /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.
+    pub cpu_ns: AtomicI64,
     pub totals: [Totals; 4],
     pub errors: [ErrorEntry; 8],
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! Header | ClientSlot × clients | CommandCounters × clients × commands
 //!        | CommandTimes × clients × commands | IntervalCell × clients × ring
-//!        | Tally × clients × scripts of a mix | specification
+//!        | Tally × clients × scripts of a mix | CommandPlans × commands | specification
 //! ```
 
 mod cells;
@@ -44,6 +44,7 @@ struct Offsets {
     times: usize,
     cells: usize,
     tallies: usize,
+    plans: usize,
     spec: usize,
     end: usize,
 }
@@ -66,8 +67,9 @@ impl Shape {
         let times = commands + clients * self.commands as usize * size_of::<CommandCounters>();
         let cells = times + clients * self.commands as usize * size_of::<CommandTimes>();
         let tallies = cells + clients * self.ring as usize * size_of::<IntervalCell>();
-        let spec = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
-        Offsets { slots, commands, times, cells, tallies, spec, end: spec + self.spec_bytes as usize }
+        let plans = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
+        let spec = plans + self.commands as usize * size_of::<CommandPlans>();
+        Offsets { slots, commands, times, cells, tallies, plans, spec, end: spec + self.spec_bytes as usize }
     }
 }
 
@@ -291,6 +293,15 @@ impl Segment {
         unsafe {
             let first = self.base.add(self.shape.offsets().tallies).cast::<Tally>();
             std::slice::from_raw_parts(first.add(client as usize * count), count)
+        }
+    }
+
+    /// Plans of all commands, in the order of the scripts.
+    pub fn plans(&self) -> &[CommandPlans] {
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().plans).cast::<CommandPlans>();
+            std::slice::from_raw_parts(first, self.shape.commands as usize)
         }
     }
 

@@ -1,11 +1,11 @@
 //! What a client counts: of each command, of each interval, of each script of a mix.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 use bench_core::stats::histogram::{BUCKETS, bucket_of};
 use bench_core::stats::{Histogram, Moments};
 
-use super::Counter;
+use super::{Counter, Text};
 
 /// One command of one script as one client executed it, over all phases.
 #[derive(Default)]
@@ -27,6 +27,76 @@ pub struct CommandCounters {
     pub command_type: AtomicU32,
     /// The server's query identifier, where it computes one.
     pub query_id: AtomicU64,
+    /// Executions by a generic plan.
+    pub generic_plans: Counter,
+    /// Executions by a plan made for the values at hand.
+    pub custom_plans: Counter,
+    /// How often the plan was another one than the time before, apart from generic and custom.
+    pub plan_changes: Counter,
+    /// Parallel workers that plans asked for.
+    pub workers_planned: Counter,
+    /// Those that there were.
+    pub workers_launched: Counter,
+    /// The generic plan that was last looked at: where it is, and its generation; 0: none.
+    pub seen_plan: AtomicU64,
+    /// The form of the last plan, its lowest bit set where it was generic; 0: none yet.
+    pub plan_form: AtomicU64,
+}
+
+/// How many forms of one command's plan are kept.
+const PLAN_FORMS: usize = 6;
+
+/// The forms that a command's plan has had, over all clients, in no order.
+#[repr(C)]
+pub struct CommandPlans {
+    forms: [PlanForm; PLAN_FORMS],
+}
+
+/// One form of a plan.
+#[repr(C)]
+pub struct PlanForm {
+    /// What tells it from others, its lowest bit set where it is generic; 0: free.
+    form: AtomicU64,
+    /// When it was first seen, by CLOCK_MONOTONIC.
+    pub first_ns: AtomicI64,
+    /// As EXPLAIN shows it, without costs.
+    pub text: Text<3584>,
+}
+
+impl CommandPlans {
+    /// A place for this form, if nobody has taken one and there is one left.
+    pub fn claim(&self, form: u64) -> Option<&PlanForm> {
+        for place in &self.forms {
+            match place.form.compare_exchange(0, form, AcqRel, Acquire) {
+                Ok(_) => return Some(place),
+                Err(taken) if taken == form => return None,
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Those that have been described: when each was first seen, and its text, by preference the generic one.
+    pub fn described(&self) -> Vec<(i64, String)> {
+        let mut forms: Vec<(u64, i64, String)> = Vec::new();
+        for place in &self.forms {
+            let Some(text) = place.text.get() else { continue };
+            let (form, first_ns) = (place.form.load(Relaxed), place.first_ns.load(Relaxed));
+            match forms.iter_mut().find(|(other, ..)| other & !1 == form & !1) {
+                None => forms.push((form, first_ns, text)),
+                Some(other) => {
+                    other.1 = other.1.min(first_ns);
+                    if form & 1 == 1 {
+                        other.2 = text;
+                    }
+                }
+            }
+        }
+        let mut forms: Vec<(i64, String)> =
+            forms.into_iter().map(|(_, first_ns, text)| (first_ns, text)).collect();
+        forms.sort();
+        forms
+    }
 }
 
 /// How many buckets of a run's histogram make one of [`CommandTimes`], which so is at most 1.6 % wide.

@@ -9,10 +9,12 @@ use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, 
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
-use super::pause::Alarm;
+use super::pause::{Alarm, as_idle};
 use super::program::{Failure, Program, State};
 use super::{OnTerminate, Post, nap, now_ns, report_for_duty, wake};
 use crate::engine::{Session, SqlError, unserved};
+use crate::observe::environment;
+use crate::observe::waits::own_cpu_ns;
 use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction};
 
 /// Everything that one client runs with.
@@ -89,6 +91,10 @@ fn work(post: &Post) -> Result<(), Ending> {
         let untracked =
             u32::from(is("track_counts", "off")) | (u32::from(is("pg_stat_statements.track", "none")) << 1);
         header.untracked.store(untracked, Relaxed);
+        // A run does not fail because it cannot be described.
+        if let Ok(json) = environment::settings_json() {
+            header.settings.set(&json);
+        }
     }
     let mut client = compile(post, &spec, session)?;
     client.state.session.report_idle();
@@ -103,6 +109,7 @@ fn work(post: &Post) -> Result<(), Ending> {
     slot.set_state(ClientState::Running);
     let result = client.run(post, &spec);
     slot.ended_ns.store(now_ns(), Relaxed);
+    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
     let flushed = client.state.session.flush_statistics();
     client.state.session.report_idle();
     result.and(flushed.map_err(Ending::from))
@@ -147,7 +154,8 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
     }
     let counters = post.segment.commands(post.index);
     let alarm = Alarm::new(post.segment.header());
-    let mut state = State::new(session, symbols, variables, seeds.functions, counters, alarm);
+    let mut state =
+        State::new(session, symbols, variables, seeds.functions, counters, post.segment.plans(), alarm);
     let mut programs = Vec::with_capacity(scripts.len());
     let mut first_command = 0;
     for (index, (script, own)) in scripts.into_iter().zip(own).enumerate() {
@@ -300,7 +308,7 @@ impl Client<'_> {
                 return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Failed) });
             }
             tries += 1;
-            std::thread::sleep(BEFORE_RETRY);
+            as_idle(|| std::thread::sleep(BEFORE_RETRY));
             self.state.random = random;
             self.state.session.serve_interrupts()?;
             try_start_ns = now_ns();

@@ -4,18 +4,23 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
+use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
+use serde_json::Value;
 
 use super::sampler::Sampler;
 use super::{
     OnTerminate, Post, client, crew, nap, now_ns, report_for_duty, termination_requested, verdict, wake,
 };
 use crate::catalog::recorder::{self, Closing, ErrorLine, Status};
+use crate::catalog::{self, transaction};
 use crate::engine::unserved;
 use crate::error::internal;
 use crate::observe::counters::{self, Counters};
+use crate::observe::waits::own_cpu_ns;
+use crate::observe::{environment, relations};
 use crate::shm::{ClientState, RunState, Segment, StopReason};
 
 const NS_PER_SEC: f64 = 1e9;
@@ -110,6 +115,11 @@ struct Run<'a> {
     run_id: i64,
     sampler: Sampler<'a>,
     before: Counters,
+    /// Of the tables and indexes.
+    relations: Value,
+    next_xid: i64,
+    /// The same as the server compares it.
+    horizon: String,
     query_ids: Vec<i64>,
     /// When the stop was asked for, by this process's clock.
     stopped_at_ns: Option<i64>,
@@ -128,6 +138,9 @@ impl<'a> Run<'a> {
             run_id,
             sampler: Sampler::new(segment, spec, run_id),
             before: Counters::default(),
+            relations: relations::none(),
+            next_xid: 0,
+            horizon: String::new(),
             query_ids: Vec::new(),
             stopped_at_ns: None,
             canceled: false,
@@ -162,8 +175,17 @@ impl<'a> Run<'a> {
         }
         self.query_ids = counters::query_ids(self.segment);
         self.before = counters::read(self.spec, &self.query_ids)?;
-        let unserved = unserved::names(self.segment.header().unserved.load(Relaxed));
-        recorder::running(self.run_id, &unserved)
+        self.relations = relations::read(&self.tables())?;
+        self.sampler.observer.prepare();
+        let header = self.segment.header();
+        let unserved = unserved::names(header.unserved.load(Relaxed));
+        let environment = environment::read(header.settings.get(), &unserved)?;
+        (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
+        recorder::running(self.run_id, &environment)
+    }
+
+    fn tables(&self) -> Vec<pg_sys::Oid> {
+        self.spec.tables().map(pg_sys::Oid::from).collect()
     }
 
     fn failed_to_start(&self, client: u32) -> bool {
@@ -194,6 +216,10 @@ impl<'a> Run<'a> {
             Timeline::new(now_ns() + ramp_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
         header.timeline.store(&timeline);
         self.sampler.begin(timeline);
+        let mut observes = ramp_ns == 0;
+        if observes {
+            self.sampler.observe();
+        }
         header.gate.store(1, Release);
         header.set_state(RunState::Running);
         for slot in self.segment.slots() {
@@ -206,6 +232,12 @@ impl<'a> Run<'a> {
             if self.all_over() || self.stop_reason().is_some() || now >= timeline.measure_end_ns {
                 return Ok(());
             }
+            if !observes && now >= timeline.warmup_start_ns {
+                observes = true;
+                self.sampler.observe();
+                continue;
+            }
+            self.sampler.observer.look(now);
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
             if end_ns < timeline.measure_end_ns && now >= end_ns {
@@ -218,7 +250,9 @@ impl<'a> Run<'a> {
                 continue;
             }
             // Late wake-ups do no harm; the cap is for a stop that came without a latch.
-            nap(((end_ns - now) / 1_000_000 + 1).min(200));
+            let begin_ns = if observes { i64::MAX } else { timeline.warmup_start_ns };
+            let until_ns = end_ns.min(self.sampler.observer.next_look_ns()).min(begin_ns);
+            nap(((until_ns - now) / 1_000_000 + 1).clamp(0, 200));
         }
     }
 
@@ -256,6 +290,7 @@ impl<'a> Run<'a> {
     fn dismiss(&mut self) {
         let header = self.segment.header();
         let stop = self.stop_reason();
+        self.sampler.observer.end(now_ns());
         let end_ns = &header.timeline.measure_end_ns;
         let now = now_ns();
         if header.gate.load(Relaxed) == 0 {
@@ -326,6 +361,9 @@ impl<'a> Run<'a> {
         let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
         let statements =
             if measured { super::statements::lines(self.segment, self.spec) } else { Vec::new() };
+        let relations = relations::read(&self.tables()).unwrap_or_else(|_| relations::none());
+        let environment = self.aftermath();
+        let events = self.sampler.observer.finish(now_ns());
         let closing = Closing {
             status,
             error: error.as_ref(),
@@ -337,6 +375,10 @@ impl<'a> Run<'a> {
             statements: &statements,
             errors: &errors,
             audit: &audit,
+            waits: &self.sampler.waits.shares(),
+            events: &events,
+            relations: (&self.relations, &relations),
+            environment: &environment,
         };
         let finished = recorder::finish(self.run_id, &closing);
         if self.segment.header().stop() == StopReason::BlockedByCaller
@@ -345,6 +387,29 @@ impl<'a> Run<'a> {
             return Err(error);
         }
         outcome.and(finished)
+    }
+
+    /// What of the environment is known only at the end. What cannot be read is left out.
+    fn aftermath(&self) -> Environment {
+        let read = || -> Result<Environment, UserError> {
+            let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
+                None
+            } else {
+                catalog::horizon_holder(&self.horizon)?
+            };
+            Ok(Environment {
+                xids_used: Some(catalog::next_transaction_ids()?.0 - self.next_xid),
+                xid_age: catalog::database_age()?,
+                horizon_holder: holder,
+                coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
+                ..Environment::default()
+            })
+        };
+        if self.measured {
+            transaction(std::panic::AssertUnwindSafe(read)).unwrap_or_default()
+        } else {
+            Environment::default()
+        }
     }
 
     fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {

@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 use super::caller::is_blocked_by_me;
 use super::{OnTerminate, Post, crew, is_backend, loader, nap_until_canceled, now_ns, report_for_duty, wake};
 use crate::catalog::{self, Load, LoadFigures};
-use crate::engine::{Session, SqlError};
+use crate::engine::{Book, Session, SqlError};
 use crate::error::internal;
 use crate::fixture::{self, LoadSpec};
 use crate::settings::{self, quote_identifier};
@@ -179,7 +179,8 @@ fn run_each(post: &Post, session: &mut Session, texts: &[String]) -> Result<(), 
     for text in texts {
         check_stop(&post.segment)?;
         let text = CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?;
-        session.execute_simple(&text, &CommandCounters::default()).map_err(user_error)?;
+        let counters = CommandCounters::default();
+        session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(user_error)?;
     }
     check_stop(&post.segment)
 }

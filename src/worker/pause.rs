@@ -9,6 +9,21 @@ use super::now_ns;
 use crate::engine::{Session, SqlError};
 use crate::shm::{Header, StopReason};
 
+/// A session that waits for its client's next command: so do the sessions of pgbench while a script of
+/// theirs sleeps, or waits for its turn. (WAIT_EVENT_CLIENT_READ, the first of its class in PostgreSQL 15 to 18.)
+const CLIENT_READ: u32 = pg_sys::PG_WAIT_CLIENT;
+
+/// Shows this session as waiting for its client meanwhile.
+pub fn as_idle<T>(wait: impl FnOnce() -> T) -> T {
+    // SAFETY: what pgstat_report_wait_start and pgstat_report_wait_end do (utils/wait_event.h): the word is this
+    // process's own, and read by others.
+    unsafe { pg_sys::my_wait_event_info.write_volatile(CLIENT_READ) };
+    let result = wait();
+    // SAFETY: as above.
+    unsafe { pg_sys::my_wait_event_info.write_volatile(0) };
+    result
+}
+
 /// The latch wakes to the millisecond; the rest is slept.
 const BY_LATCH_NS: i64 = 2_000_000;
 
@@ -45,7 +60,7 @@ impl<'a> Alarm<'a> {
                 }
                 wait_for_latch((left_ns - BY_LATCH_NS / 2) / 1_000_000);
             } else {
-                sleep_until(until_ns);
+                as_idle(|| sleep_until(until_ns));
             }
         }
     }
@@ -73,7 +88,7 @@ fn wait_for_latch(milliseconds: i64) {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         // The longest that fits the server's milliseconds; whoever waits longer looks again.
         let milliseconds = milliseconds.clamp(0, i64::from(i32::MAX));
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, pg_sys::PG_WAIT_EXTENSION);
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, CLIENT_READ);
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
 }

@@ -11,8 +11,10 @@ use bench_core::spec::QueryMode;
 
 use super::now_ns;
 use super::pause::Alarm;
-use crate::engine::{CapturedQuery, Log, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared};
-use crate::shm::CommandCounters;
+use crate::engine::{
+    Book, CapturedQuery, Log, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared,
+};
+use crate::shm::{CommandCounters, CommandPlans};
 
 /// How a command is executed.
 enum Step {
@@ -45,6 +47,7 @@ pub struct State<'a> {
     pub random: Prng,
     /// One for each command of the run.
     pub counters: &'a [CommandCounters],
+    plans: &'a [CommandPlans],
     /// The commands of this try so far, each with the nanoseconds it took.
     pub laps: Vec<(usize, u64)>,
     /// Ends a `\sleep` early.
@@ -67,10 +70,17 @@ impl<'a> State<'a> {
         variables: Variables,
         random: Prng,
         counters: &'a [CommandCounters],
+        plans: &'a [CommandPlans],
         alarm: Alarm<'a>,
     ) -> Self {
         let laps = Vec::with_capacity(counters.len());
-        Self { session, symbols, variables, random, counters, laps, alarm, text: String::new() }
+        Self { session, symbols, variables, random, counters, plans, laps, alarm, text: String::new() }
+    }
+
+    /// Where it is written what becomes of a command of the run.
+    #[inline]
+    fn book(&self, place: usize) -> Book<'a> {
+        Book { counters: &self.counters[place], plans: Some(&self.plans[place]) }
     }
 }
 
@@ -134,7 +144,7 @@ impl Program {
             let place = self.first_command + at;
             let next = match step {
                 Step::Meta => perform(command, (self.index, at), otherwise, place, state),
-                _ => execute(step, command, &state.counters[place], state).map(|()| Next::at(at + 1)),
+                _ => execute(step, command, state.book(place), state).map(|()| Next::at(at + 1)),
             };
             let next = match next {
                 Ok(next) => next,
@@ -216,18 +226,13 @@ fn prepare(
 
 /// Executes a statement and keeps what `\gset` and `\aset` ask for.
 #[inline]
-fn execute(
-    step: &mut Step,
-    command: &Command,
-    counters: &CommandCounters,
-    state: &mut State,
-) -> Result<(), SqlError> {
+fn execute(step: &mut Step, command: &Command, book: Book, state: &mut State) -> Result<(), SqlError> {
     let Action::Sql(sql) = &command.action else { return Ok(()) };
     if let Step::Deferred(parameterized) = step {
         match Statement::prepare(&parameterized.text, &parameterized.parameters, Log::Errors) {
             Ok(statement) => *step = Step::Prepared(Box::new(statement)),
             Err(error) => {
-                counters.errors.add(1);
+                book.counters.errors.add(1);
                 return Err(point_at(&parameterized.text, error));
             }
         }
@@ -236,8 +241,8 @@ fn execute(
         state.session.capture(true);
     }
     let result = match step {
-        Step::Prepared(statement) => state.session.execute(statement, &state.variables, counters),
-        Step::Extended(statement) => state.session.execute_unprepared(statement, &state.variables, counters),
+        Step::Prepared(statement) => state.session.execute(statement, &state.variables, book),
+        Step::Extended(statement) => state.session.execute_unprepared(statement, &state.variables, book),
         Step::Simple => {
             state.text.clear();
             match sql.substitute(&state.variables, &mut state.text) {
@@ -245,11 +250,11 @@ fn execute(
                     // No text of the server's contains a zero byte.
                     state.text.push('\0');
                     let text = CStr::from_bytes_until_nul(state.text.as_bytes()).unwrap_or(c"");
-                    let result = state.session.execute_simple(text, counters);
+                    let result = state.session.execute_simple(text, book);
                     result.map_err(|error| point_at(state.text.trim_end_matches('\0'), error))
                 }
                 Err(error) => {
-                    counters.errors.add(1);
+                    book.counters.errors.add(1);
                     Err(state.session.abort().err().unwrap_or(error.into()))
                 }
             }
@@ -262,7 +267,7 @@ fn execute(
     let State { session, symbols, variables, .. } = state;
     let kept = session.with_captured(|queries| keep(queries, capture, session, symbols, variables));
     kept.map_err(|error| {
-        counters.errors.add(1);
+        book.counters.errors.add(1);
         session.abort().err().unwrap_or(error)
     })
 }

@@ -10,9 +10,13 @@ use pgrx::pg_sys;
 
 use super::{nap, now_ns, wake};
 use crate::catalog::recorder::{self, Patience, Sample, Totals};
+use crate::observe::Observer;
+use crate::observe::waits::WaitTimes;
 use crate::shm::{ProgressFigures, Segment};
 
 const NS_PER_SEC: f64 = 1e9;
+
+const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
 
 /// The samples of one run.
 pub struct Sampler<'a> {
@@ -32,6 +36,9 @@ pub struct Sampler<'a> {
     patience: Patience,
     /// The same moment by the clients' clock and by the calendar.
     began: (i64, i64),
+    pub observer: Observer<'a>,
+    /// Of the measured intervals.
+    pub waits: WaitTimes,
 }
 
 /// A sample to be written, over the one whose interval ended at `replaces`.
@@ -54,6 +61,8 @@ impl<'a> Sampler<'a> {
             unwritten: VecDeque::new(),
             patience: Patience::new(),
             began: (0, 0),
+            observer: Observer::new(segment, spec),
+            waits: WaitTimes::default(),
         }
     }
 
@@ -62,6 +71,13 @@ impl<'a> Sampler<'a> {
         self.timeline = timeline;
         // SAFETY: reads the clock.
         self.began = (now_ns(), unsafe { pg_sys::GetCurrentTimestamp() });
+    }
+
+    /// The first interval begins, as far as it is observed.
+    pub fn observe(&mut self) {
+        // Microseconds since 2000, as a TimestampTz counts, to seconds since 1970.
+        let epoch = self.began.1 as f64 / 1e6 + SECS_FROM_1970_TO_2000;
+        self.observer.begin(now_ns(), &self.timeline, epoch - self.began.0 as f64 / NS_PER_SEC);
     }
 
     /// The measuring ends earlier than planned.
@@ -107,6 +123,7 @@ impl<'a> Sampler<'a> {
     /// run was stopped.
     fn read_interval(&mut self, end_ns: i64) -> Sample {
         let interval = self.next_interval;
+        let observed = self.observer.cut(now_ns());
         self.segment.close_interval(interval, || nap(1));
         let (start_ns, _) = self.timeline.bounds(interval);
         let in_warmup = self.timeline.is_warmup(interval);
@@ -118,6 +135,7 @@ impl<'a> Sampler<'a> {
             at: self.began.1 + (end_ns - self.began.0) / 1000,
             clients: 0,
             totals: Totals::default(),
+            observed,
         };
         for client in 0..self.segment.shape().clients {
             let mut active = !self.segment.slot(client).is_over();
@@ -146,6 +164,7 @@ impl<'a> Sampler<'a> {
         progress.clients.store(sample.clients, Relaxed);
         if !sample.in_warmup {
             self.measured.merge(&sample.totals);
+            self.waits.merge(&sample.observed.waits);
             progress.transactions.set(self.measured.moments.count);
             progress.failed.set(self.measured.failed);
             progress.skipped.set(self.measured.skipped);

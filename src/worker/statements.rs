@@ -5,7 +5,7 @@ use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
 
 use crate::catalog::recorder::StatementLine;
-use crate::shm::{CommandTimes, Segment};
+use crate::shm::{CommandCounters, CommandTimes, Segment};
 
 /// A line for each command of each script, in their order.
 pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
@@ -18,6 +18,11 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
             let place = lines.len();
             let of_clients: Vec<&CommandTimes> =
                 (0..segment.shape().clients).filter_map(|client| segment.times(client).get(place)).collect();
+            let counters: Vec<&CommandCounters> = (0..segment.shape().clients)
+                .filter_map(|client| segment.commands(client).get(place))
+                .collect();
+            let counted = |of: fn(&CommandCounters) -> u64| counters.iter().map(|c| of(c)).sum::<u64>();
+            let (generic, custom) = (counted(|c| c.generic_plans.get()), counted(|c| c.custom_plans.get()));
             let sum = |of: fn(&CommandTimes) -> u64| of_clients.iter().map(|times| of(times)).sum::<u64>();
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
@@ -32,8 +37,39 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
                 retried: sum(|times| times.retried.get()),
                 latency_avg_ns: (count > 0).then(|| sum(CommandTimes::latency_sum_ns) as f64 / count as f64),
                 latency_p95_ns: histogram.percentile_ns(0.95),
+                plan: plan_text(segment, place, generic, custom),
+                generic_plans: generic,
+                custom_plans: custom,
+                plan_changes: counted(|c| c.plan_changes.get()),
+                workers_planned: counted(|c| c.workers_planned.get()),
+                workers_launched: counted(|c| c.workers_launched.get()),
             });
         }
     }
     lines
+}
+
+/// The forms of a command's plan, each under a line of its own, in the order in which they were first seen; `None`
+/// where no plan was executed.
+fn plan_text(segment: &Segment, place: usize, generic: u64, custom: u64) -> Option<String> {
+    let kind = match (generic, custom) {
+        (0, 0) => return None,
+        (_, 0) => "generic plan".to_owned(),
+        (0, _) => "custom plan".to_owned(),
+        _ => format!("custom plan in {custom} executions, then generic in {generic}"),
+    };
+    let forms = segment.plans().get(place)?.described();
+    let measure_start_ns = segment.header().timeline.load().measure_start_ns;
+    let changed = forms.len() > 1;
+    let mut text = kind;
+    for (index, (first_ns, form)) in forms.into_iter().enumerate() {
+        let elapsed = (first_ns - measure_start_ns) as f64 / 1e9;
+        text += &match (changed, index) {
+            (false, _) => ":\n".to_owned(),
+            (true, 0) => ":\nat first:\n".to_owned(),
+            (true, _) => format!("\nfrom {elapsed:.3} s on:\n"),
+        };
+        text += form.trim_end();
+    }
+    Some(text)
 }

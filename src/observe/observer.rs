@@ -1,0 +1,254 @@
+//! What the coordinator observes beside the clients' own counts, interval by interval.
+
+use bench_core::error::UserError;
+use bench_core::report::document::Event;
+use bench_core::spec::{Observation, RunSpec};
+use bench_core::timeline::Timeline;
+use serde_json::{Value, json};
+
+use super::events::EventWatch;
+use super::machine::{self, Machine};
+use super::server::{self, ServerCounters};
+use super::waits::{self, WaitSampler, WaitTimes};
+use crate::shm::Segment;
+
+/// In each stretch of this length there is one look at what the clients wait for.
+const LOOK_NS: i64 = 10_000_000;
+
+/// Where in its stretch each look is: multiples of the golden ratio, without their whole parts, are spread evenly
+/// (Weyl's theorem). Looks at equal distances would always meet a workload of a steady rhythm at the same beat.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
+
+/// Between two looks for a checkpoint.
+const CHECKPOINT_NS: i64 = 100_000_000;
+
+/// What was observed in an interval. What is not known is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    pub waits: WaitTimes,
+    machine: Option<Machine>,
+    server: Option<ServerCounters>,
+    checkpoints: i64,
+}
+
+impl Observed {
+    /// Adds what came after.
+    pub fn merge(&mut self, later: &Observed) {
+        self.waits.merge(&later.waits);
+        if let Some(more) = later.machine {
+            self.machine.get_or_insert_default().merge(more);
+        }
+        if let Some(more) = later.server {
+            self.server.get_or_insert_default().merge(more);
+        }
+        self.checkpoints += later.checkpoints;
+    }
+
+    /// The values of bench.samples' columns, by their names.
+    pub fn columns(&self) -> Value {
+        let server = |of: fn(&ServerCounters) -> i64| self.server.as_ref().map(of);
+        let machine = self.machine.unwrap_or_default();
+        let share = |of: fn(&machine::CpuTicks) -> u64| {
+            machine.cpu.filter(|cpu| cpu.total() > 0).map(|cpu| of(&cpu) as f64 / cpu.total() as f64)
+        };
+        let waits: serde_json::Map<String, Value> =
+            self.waits.shares().into_iter().map(|(event, share)| (event, share.into())).collect();
+        json!({
+            "wal_bytes": server(|s| s.wal_bytes),
+            "wal_records": server(|s| s.wal_records),
+            "wal_fpi": server(|s| s.wal_fpi),
+            "wal_buffers_full": server(|s| s.wal_buffers_full),
+            "checkpoints": self.server.map(|_| self.checkpoints),
+            "buffers_checkpoint": server(|s| s.buffers_checkpoint),
+            "buffers_clean": server(|s| s.buffers_clean),
+            "buffers_backend": server(|s| s.buffers_backend),
+            "blks_hit": server(|s| s.blks_hit),
+            "blks_read": server(|s| s.blks_read),
+            "temp_files": server(|s| s.temp_files),
+            "temp_bytes": server(|s| s.temp_bytes),
+            "cpu_user": share(|cpu| cpu.user),
+            "cpu_system": share(|cpu| cpu.system),
+            "cpu_iowait": share(|cpu| cpu.iowait),
+            "cpu_steal": share(|cpu| cpu.steal),
+            "cpu_idle": share(|cpu| cpu.idle),
+            "memory_available_bytes": machine.memory_available_bytes,
+            "memory_dirty_bytes": machine.memory_dirty_bytes,
+            "disk_read_bytes": machine.disk_read_bytes,
+            "disk_written_bytes": machine.disk_written_bytes,
+            "throttled_secs": machine.throttled_us.map(|us| us as f64 / 1e6),
+            "waits": if waits.is_empty() { Value::Null } else { waits.into() },
+        })
+    }
+}
+
+/// The eyes of one run.
+pub struct Observer<'a> {
+    mode: Observation,
+    /// Whether this interval is observed.
+    on: bool,
+    waits: WaitSampler<'a>,
+    events: EventWatch,
+    machine: Machine,
+    server: ServerCounters,
+    next_look_ns: i64,
+    /// The stretch that the next look is in: when it began, and how far in it is the look, of 1.
+    stretch_ns: i64,
+    place: f64,
+    next_checkpoint_look_ns: i64,
+    /// What was observed until the clients ended, once they have.
+    ended: Option<Observed>,
+    /// Whether a failure to observe has been told.
+    complained: bool,
+}
+
+impl<'a> Observer<'a> {
+    /// An observer of a run that has not begun.
+    pub fn new(segment: &'a Segment, spec: &RunSpec) -> Self {
+        Self {
+            mode: spec.observation,
+            on: false,
+            waits: WaitSampler::new(segment),
+            events: EventWatch::new(spec.tables().map(pgrx::pg_sys::Oid::from).collect()),
+            machine: Machine::default(),
+            server: ServerCounters::default(),
+            next_look_ns: i64::MAX,
+            stretch_ns: 0,
+            place: 0.0,
+            next_checkpoint_look_ns: i64::MAX,
+            ended: None,
+            complained: false,
+        }
+    }
+
+    /// Reads what takes its time, before the run begins.
+    pub fn prepare(&mut self) {
+        if self.mode != Observation::Off {
+            let prepared = self.events.prepare();
+            self.tolerate(prepared);
+        }
+    }
+
+    /// The first interval begins now. `epoch_offset` is what a reading of the clock in seconds lacks to seconds
+    /// since 1970.
+    pub fn begin(&mut self, now_ns: i64, timeline: &Timeline, epoch_offset: f64) {
+        if self.mode != Observation::Off {
+            waits::be_punctual();
+            let origin_ns = timeline.measure_start_ns;
+            self.events.begin(now_ns, origin_ns, origin_ns as f64 / 1e9 + epoch_offset);
+            self.start(now_ns);
+        }
+    }
+
+    fn start(&mut self, now_ns: i64) {
+        self.on = true;
+        self.machine = machine::read();
+        let counters = server::read();
+        self.server = self.tolerate(counters).unwrap_or_default();
+        self.waits.begin(now_ns);
+        self.stretch_ns = now_ns;
+        self.plan_look(now_ns);
+        self.next_checkpoint_look_ns = now_ns;
+    }
+
+    /// The next look is in the next stretch that lies ahead, however late this one was.
+    fn plan_look(&mut self, now_ns: i64) {
+        let passed = ((now_ns - self.stretch_ns) / LOOK_NS).max(0);
+        self.stretch_ns += LOOK_NS * (passed + 1);
+        self.place = (self.place + GOLDEN_RATIO).fract();
+        self.next_look_ns = self.stretch_ns + (self.place * LOOK_NS as f64) as i64;
+    }
+
+    /// When [`Observer::look`] has something to do next.
+    pub fn next_look_ns(&self) -> i64 {
+        if self.on && self.ended.is_none() { self.next_look_ns } else { i64::MAX }
+    }
+
+    /// Looks at the clients.
+    pub fn look(&mut self, now_ns: i64) {
+        if now_ns < self.next_look_ns() {
+            return;
+        }
+        self.waits.look(now_ns);
+        self.plan_look(now_ns);
+        if now_ns >= self.next_checkpoint_look_ns {
+            self.next_checkpoint_look_ns = now_ns + CHECKPOINT_NS;
+            let looked = self.events.look_for_checkpoints(now_ns);
+            self.tolerate(looked);
+        }
+    }
+
+    /// The measuring ends now: what the clients and the processors do from here on is not of the run.
+    pub fn end(&mut self, now_ns: i64) {
+        if self.on && self.ended.is_none() {
+            self.waits.look(now_ns);
+            self.ended = Some(Observed {
+                waits: self.waits.cut(),
+                machine: Some(self.read_machine()),
+                ..Observed::default()
+            });
+        }
+    }
+
+    fn read_machine(&mut self) -> Machine {
+        let now = machine::read();
+        now.since(std::mem::replace(&mut self.machine, now))
+    }
+
+    /// What was observed of the interval that ends now.
+    pub fn cut(&mut self, now_ns: i64) -> Observed {
+        let was_on = self.on;
+        let mut observed = Observed::default();
+        if was_on {
+            observed = match &mut self.ended {
+                Some(ended) => std::mem::take(ended),
+                None => {
+                    self.waits.look(now_ns);
+                    let machine = self.read_machine();
+                    Observed { waits: self.waits.cut(), machine: Some(machine), ..Observed::default() }
+                }
+            };
+            let counters = server::read();
+            if let Some(now) = self.tolerate(counters) {
+                let since = now.since(std::mem::replace(&mut self.server, now));
+                self.events.label_checkpoints(&since);
+                observed.server = Some(since);
+            }
+            let looked = self.events.look_for_vacuums(now_ns);
+            self.tolerate(looked);
+            observed.checkpoints = self.events.take_begun();
+        }
+        if self.mode == Observation::Alternate && self.ended.is_none() {
+            if was_on {
+                self.on = false;
+            } else {
+                self.start(now_ns);
+            }
+        }
+        observed
+    }
+
+    /// Looks a last time for the ends of what is under way; all events.
+    pub fn finish(&mut self, now_ns: i64) -> Vec<Event> {
+        if self.on {
+            let looked =
+                self.events.look_for_checkpoints(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));
+            self.tolerate(looked);
+        }
+        self.events.take()
+    }
+
+    /// A run does not fail because it cannot be observed.
+    fn tolerate<T>(&mut self, result: Result<T, UserError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if !std::mem::replace(&mut self.complained, true) {
+                    let hint =
+                        "The figures of the run are not affected; some of its observations are missing.";
+                    crate::error::warn(format!("could not observe the server: {}", error.message), hint);
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The run's tables and their indexes: sizes and the server's statistics of them.
+
+use std::ffi::CStr;
+
+use bench_core::error::UserError;
+use pgrx::{JsonB, pg_sys};
+use serde_json::Value;
+
+use crate::catalog::{fetch, transaction};
+
+/// A reading of nothing.
+pub fn none() -> Value {
+    Value::Array(Vec::new())
+}
+
+/// One reading, an array of objects; the recorder stores the difference of two.
+pub fn read(tables: &[pg_sys::Oid]) -> Result<Value, UserError> {
+    if tables.is_empty() {
+        return Ok(none());
+    }
+    // A size needs a lock, which somebody's LOCK TABLE may keep for long; the counts are there without one.
+    read_with(tables, true).or_else(|_| read_with(tables, false))
+}
+
+fn read_with(tables: &[pg_sys::Oid], sizes: bool) -> Result<Value, UserError> {
+    let found = transaction(|| {
+        set_local(c"lock_timeout", c"50ms");
+        // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
+        unsafe { pg_sys::pgstat_clear_snapshot() };
+        fetch::<JsonB>(READ, &[tables.to_vec().into(), sizes.into()])
+    })?;
+    Ok(found.map_or_else(none, |json| json.0))
+}
+
+const READ: &str = "\
+SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(r)) FROM ( \
+    SELECT c.oid::pg_catalog.int8 AS oid, c.oid::pg_catalog.regclass::pg_catalog.text AS relation, 'table' AS kind, \
+           CASE WHEN $2 THEN pg_catalog.pg_table_size(c.oid) END AS bytes, \
+           pg_catalog.pg_stat_get_live_tuples(c.oid) AS live, pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead, \
+           pg_catalog.pg_stat_get_tuples_inserted(c.oid) AS inserted, pg_catalog.pg_stat_get_tuples_updated(c.oid) AS updated, \
+           pg_catalog.pg_stat_get_tuples_hot_updated(c.oid) AS hot_updated, pg_catalog.pg_stat_get_tuples_deleted(c.oid) AS deleted, \
+           pg_catalog.pg_stat_get_mod_since_analyze(c.oid) AS mod_since_analyze, \
+           pg_catalog.pg_stat_get_numscans(c.oid) AS seq_scan, pg_catalog.pg_stat_get_tuples_returned(c.oid) AS seq_tup_read, \
+           (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_numscans(i.indexrelid))::pg_catalog.int8 \
+            FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid) AS idx_scan, \
+           pg_catalog.pg_stat_get_vacuum_count(c.oid) AS vacuums, pg_catalog.pg_stat_get_autovacuum_count(c.oid) AS autovacuums, \
+           pg_catalog.pg_stat_get_analyze_count(c.oid) AS analyzes, pg_catalog.pg_stat_get_autoanalyze_count(c.oid) AS autoanalyzes, \
+           pg_catalog.pg_stat_get_last_vacuum_time(c.oid) AS last_vacuum, \
+           pg_catalog.pg_stat_get_last_autovacuum_time(c.oid) AS last_autovacuum, \
+           pg_catalog.pg_stat_get_last_analyze_time(c.oid) AS last_analyze, \
+           pg_catalog.pg_stat_get_last_autoanalyze_time(c.oid) AS last_autoanalyze \
+    FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) \
+    UNION ALL \
+    SELECT i.indexrelid::pg_catalog.int8, i.indexrelid::pg_catalog.regclass::pg_catalog.text, 'index', \
+           CASE WHEN $2 THEN pg_catalog.pg_relation_size(i.indexrelid) END, \
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, pg_catalog.pg_stat_get_numscans(i.indexrelid), \
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+    FROM pg_catalog.pg_index i WHERE i.indrelid = ANY ($1)) AS r";
+
+fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: inside a transaction, which undoes it; NUL-terminated strings.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
+}

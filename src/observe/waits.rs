@@ -1,0 +1,253 @@
+//! What the clients wait for, sampled from their entries in the server's process array, as
+//! pg_stat_activity reads it, and their processor time.
+//!
+//! A sample stands for half of the time since the one before and half of the time until the next. Even so a
+//! sampler that gets no processor wakes when a client has let go of one, and so sees clients running too rarely.
+//! How long they ran is therefore not sampled: their processor time tells it. Of the rest, the time without a wait
+//! event is that of waiting for a processor.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::*;
+
+use pgrx::pg_sys;
+
+use crate::shm::Segment;
+
+/// Key of the time in which a client ran on a processor.
+const CPU: &str = "CPU";
+/// Key of the time in which it waited for one.
+const RUNNABLE: &str = "Runnable";
+
+/// Clients' time by what they waited for, nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct WaitTimes {
+    /// By the server's number of the wait event; 0: they waited for nothing.
+    by_event: BTreeMap<u32, i64>,
+    cpu_ns: i64,
+    /// Whether the processor time of any client could not be read.
+    cpu_unknown: bool,
+}
+
+impl WaitTimes {
+    fn add(&mut self, event: u32, ns: i64) {
+        if ns > 0 {
+            *self.by_event.entry(event).or_default() += ns;
+        }
+    }
+
+    /// Adds other times.
+    pub fn merge(&mut self, other: &WaitTimes) {
+        other.by_event.iter().for_each(|(&event, &ns)| self.add(event, ns));
+        self.cpu_ns += other.cpu_ns;
+        self.cpu_unknown |= other.cpu_unknown;
+    }
+
+    /// Shares of the clients' time, which add up to 1, the greatest first; none where nothing was sampled.
+    pub fn shares(&self) -> Vec<(String, f64)> {
+        let total_ns = self.by_event.values().sum::<i64>();
+        if total_ns <= 0 {
+            return Vec::new();
+        }
+        let without_event_ns = self.by_event.get(&0).copied().unwrap_or_default();
+        let cpu_ns = if self.cpu_unknown { without_event_ns } else { self.cpu_ns.clamp(0, total_ns) };
+        let runnable_ns = (without_event_ns - cpu_ns).max(0);
+        let total = total_ns as f64;
+        let mut shares =
+            vec![(CPU.to_owned(), cpu_ns as f64 / total), (RUNNABLE.to_owned(), runnable_ns as f64 / total)];
+        // What was seen running too rarely was seen waiting too often.
+        let waiting_ns = total_ns - without_event_ns;
+        let scale = (total_ns - cpu_ns - runnable_ns) as f64 / waiting_ns.max(1) as f64;
+        let events = self.by_event.iter().filter(|&(&event, _)| event != 0);
+        shares.extend(events.map(|(&event, &ns)| (name(event), ns as f64 * scale / total)));
+        shares.retain(|(_, share)| *share > 0.0);
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+}
+
+/// The type and the name of a wait event from its key in bench.samples.
+pub fn split(key: &str) -> (&str, &str) {
+    key.split_once(':').unwrap_or((key, key))
+}
+
+/// A wait event as pg_stat_activity shows it.
+fn name(event: u32) -> String {
+    // SAFETY: both functions know every number, and return constants or palloc'd texts.
+    unsafe {
+        let text = |pointer: *const std::ffi::c_char| {
+            if pointer.is_null() { "???".into() } else { CStr::from_ptr(pointer).to_string_lossy() }
+        };
+        let kind = text(pg_sys::pgstat_get_wait_event_type(event));
+        format!("{kind}:{}", text(pg_sys::pgstat_get_wait_event(event)))
+    }
+}
+
+/// Looks at the clients of one run.
+pub struct WaitSampler<'a> {
+    segment: &'a Segment,
+    clients: Vec<Watched>,
+    /// When they were last looked at.
+    looked_ns: i64,
+    times: WaitTimes,
+}
+
+/// A client under observation.
+struct Watched {
+    /// Its entry in the process array, which lasts as long as the server; NULL: it has ended.
+    process: *const pg_sys::PGPROC,
+    pid: i32,
+    /// What it waited for when it was last looked at.
+    event: u32,
+    /// Its processor time at the last cut; `None` where it cannot be read.
+    cpu_ns: Option<i64>,
+}
+
+impl<'a> WaitSampler<'a> {
+    /// A sampler of clients that need not have started.
+    pub fn new(segment: &'a Segment) -> Self {
+        Self { segment, clients: Vec::new(), looked_ns: 0, times: WaitTimes::default() }
+    }
+
+    /// Begins, or begins anew: what was sampled before is forgotten.
+    pub fn begin(&mut self, now_ns: i64) {
+        self.looked_ns = now_ns;
+        self.times = WaitTimes::default();
+        self.clients = self
+            .segment
+            .slots()
+            .map(|slot| {
+                let pid = slot.pid.load(Relaxed);
+                let is_over = slot.is_over();
+                // SAFETY: searches the shared process array.
+                let process =
+                    if is_over { std::ptr::null_mut() } else { unsafe { pg_sys::BackendPidGetProc(pid) } };
+                let mut client = Watched { process, pid, event: 0, cpu_ns: cpu_ns(pid) };
+                client.event = client.look().unwrap_or_default();
+                client
+            })
+            .collect();
+    }
+
+    /// Looks at every client.
+    pub fn look(&mut self, now_ns: i64) {
+        let gap_ns = now_ns - self.looked_ns;
+        for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
+            if client.process.is_null() {
+                continue;
+            }
+            match client.look().filter(|_| !slot.is_over()) {
+                Some(event) => {
+                    self.times.add(client.event, gap_ns / 2);
+                    self.times.add(event, gap_ns - gap_ns / 2);
+                    client.event = event;
+                }
+                None => {
+                    let ended_ns = slot.ended_ns.load(Relaxed);
+                    let ended_ns = if ended_ns == 0 { now_ns } else { ended_ns.min(now_ns) };
+                    self.times.add(client.event, ended_ns - self.looked_ns);
+                    client.process = std::ptr::null();
+                }
+            }
+        }
+        self.looked_ns = now_ns;
+    }
+
+    /// What was sampled since the last cut.
+    pub fn cut(&mut self) -> WaitTimes {
+        for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
+            let Some(before_ns) = client.cpu_ns else {
+                self.times.cpu_unknown |= !client.process.is_null();
+                continue;
+            };
+            // One that has ended has left its own.
+            let of_ended = slot.cpu_ns.load(Relaxed);
+            let now_ns = if of_ended > 0 { Some(of_ended) } else { cpu_ns(client.pid) };
+            let now_ns = now_ns.unwrap_or(before_ns);
+            self.times.cpu_ns += now_ns - before_ns;
+            client.cpu_ns = Some(now_ns);
+        }
+        std::mem::take(&mut self.times)
+    }
+}
+
+impl Watched {
+    /// What it waits for; `None` when it has ended.
+    fn look(&self) -> Option<u32> {
+        // SAFETY: entries of the process array are never freed; another process may have taken this one, which
+        // its pid tells, and the number is read whole, as pg_stat_activity reads it.
+        unsafe {
+            let process = self.process.as_ref()?;
+            let pid = (&raw const process.pid).read_volatile();
+            let event = (&raw const process.wait_event_info).read_volatile();
+            (pid == self.pid).then_some(event)
+        }
+    }
+}
+
+/// Processor time that a process has used, in nanoseconds, as /proc/PID/schedstat has it; `None` where there is no
+/// such process, or the platform does not tell.
+fn cpu_ns(pid: i32) -> Option<i64> {
+    #[cfg(target_os = "linux")]
+    {
+        if pid == 0 {
+            return None;
+        }
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: valid pointers; a process that has ended makes either call fail.
+        unsafe {
+            (libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+                && libc::clock_gettime(clock, &raw mut time) == 0)
+                .then_some(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
+/// The same of this very process, by its own clock; 0 where the platform has none.
+pub fn own_cpu_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid pointer.
+    let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
+}
+
+/// Asks the kernel to let this process run soon after it wakes, in return for giving way soon: from Linux 6.12 on
+/// anybody may ask for short slices (sched_setattr(2)); elsewhere it does nothing. A late look is a biased one.
+pub fn be_punctual() {
+    #[cfg(target_os = "linux")]
+    {
+        /// struct sched_attr in its first version (linux/sched/types.h).
+        #[repr(C)]
+        #[derive(Default)]
+        struct SchedAttr {
+            size: u32,
+            policy: u32,
+            flags: u64,
+            nice: i32,
+            priority: u32,
+            runtime_ns: u64,
+            deadline_ns: u64,
+            period_ns: u64,
+        }
+        /// The shortest slice that the kernel takes.
+        const SLICE_NS: u64 = 100_000;
+        let size = size_of::<SchedAttr>() as u32;
+        let mut attr = SchedAttr { size, ..SchedAttr::default() };
+        // SAFETY: a valid struct of the size that is given; refused, nothing has changed.
+        unsafe {
+            if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) == 0
+                && attr.policy == libc::SCHED_OTHER as u32
+            {
+                attr.size = size;
+                attr.runtime_ns = SLICE_NS;
+                libc::syscall(libc::SYS_sched_setattr, 0, &raw mut attr, 0);
+            }
+        }
+    }
+}
