@@ -1,9 +1,24 @@
 //! From a run's series to sentences with figures.
+//!
+//! False alarms matter more than completeness: whoever reads three of them reads no fourth. So every finding has
+//! a limit that noise does not reach, and one that is due to its size rather than to chance a limit below which it
+//! does not matter.
+
+mod dips;
+mod intervals;
+mod latency;
+mod outcome;
+mod processors;
+mod server;
+mod shape;
+mod tables;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::report::Document;
+use intervals::Intervals;
 
 /// How much a finding matters, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,6 +30,17 @@ pub enum Severity {
     Warning,
     /// Good to know when they are compared with others.
     Notice,
+}
+
+impl Severity {
+    /// The word that users read.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
 }
 
 /// A sentence about a run, with its figures and what to try.
@@ -29,6 +55,36 @@ pub struct Finding {
 }
 
 /// What there is to say of a run, the gravest first; nothing of a clean one.
-pub fn findings(_document: &Document) -> Vec<Finding> {
-    Vec::new()
+pub fn findings(document: &Document) -> Vec<Finding> {
+    let intervals = Intervals::of(&document.samples);
+    let mut detected = dips::detect(&intervals);
+    let mut findings = Vec::new();
+    findings.extend(outcome::findings(document, &intervals));
+    findings.extend(dips::findings(document, &intervals, &mut detected));
+    findings.extend(shape::findings(document, &intervals, &detected));
+    findings.extend(latency::findings(document, &intervals, &detected));
+    findings.extend(processors::findings(document, &intervals));
+    findings.extend(tables::findings(document));
+    findings.extend(server::findings(document));
+    // Stable, so that within a severity they keep the order above.
+    findings.sort_by_key(|finding| finding.severity);
+    findings
 }
+
+/// A finding; `figures` is a JSON object.
+fn finding(
+    severity: Severity,
+    topic: &str,
+    finding: String,
+    figures: Value,
+    advice: impl Into<String>,
+) -> Finding {
+    let figures = match figures {
+        Value::Object(figures) => figures,
+        _ => Map::new(),
+    };
+    Finding { severity, topic: topic.to_owned(), finding, figures, advice: advice.into() }
+}
+
+#[cfg(test)]
+mod tests;

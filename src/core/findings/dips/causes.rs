@@ -1,0 +1,172 @@
+//! What may make throughput fall, and the words for it.
+
+use crate::findings::text::{figure, first_few, percent};
+use crate::report::Document;
+use crate::report::document::Event;
+use crate::stats::rotation::Coincidence;
+
+use super::detect::Dip;
+
+/// A kind of cause.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    FullPageImages,
+    CheckpointWrites,
+    Vacuum,
+    IoWait,
+    Steal,
+    Throttled,
+    OtherProcesses,
+    TempFiles,
+    /// What clients spent their time in: a wait event, `CPU` or `Runnable`.
+    Wait(String),
+}
+
+impl Kind {
+    /// Whether it is a cause rather than what clients notice of one: told first where it coincides.
+    pub fn is_root(&self) -> bool {
+        match self {
+            Kind::FullPageImages | Kind::CheckpointWrites | Kind::Steal | Kind::Throttled => true,
+            // Those for rows come along with anything that delays whoever holds one.
+            Kind::Wait(event) => {
+                event.starts_with("Lock:") && event != "Lock:transactionid" && event != "Lock:tuple"
+            }
+            Kind::Vacuum | Kind::IoWait | Kind::OtherProcesses | Kind::TempFiles => false,
+        }
+    }
+
+    /// A name for it among the figures.
+    pub fn name(&self) -> String {
+        match self {
+            Kind::FullPageImages => "full-page images".into(),
+            Kind::CheckpointWrites => "checkpoint writes".into(),
+            Kind::Vacuum => "vacuum".into(),
+            Kind::IoWait => "iowait".into(),
+            Kind::Steal => "steal".into(),
+            Kind::Throttled => "throttled".into(),
+            Kind::OtherProcesses => "other processes".into(),
+            Kind::TempFiles => "temporary files".into(),
+            Kind::Wait(event) => event.clone(),
+        }
+    }
+
+    /// What was seen of it in the dips.
+    pub fn sentence(&self, seen: &Coincidence, document: &Document, dips: &[&Dip]) -> String {
+        let (inside, outside) = (seen.inside, seen.outside.max(0.0));
+        let shares = format!("{} of their time instead of {}", percent(inside), percent(outside));
+        match self {
+            Kind::FullPageImages => format!(
+                "a checkpoint had begun, and full-page images rose to {} per transaction from {}",
+                figure(inside),
+                figure(outside)
+            ),
+            Kind::CheckpointWrites => "a checkpoint was writing, and the disks were waited for".into(),
+            Kind::Vacuum => format!("{} was under way", first_few(&vacuums_during(document, dips))),
+            Kind::IoWait => format!("the processors waited for the disks for {shares}"),
+            Kind::Steal => format!("the hypervisor took the processors away for {shares}"),
+            Kind::Throttled => format!(
+                "the quota kept the server off the processors for {} s in every second instead of {} s",
+                figure(inside),
+                figure(outside)
+            ),
+            Kind::OtherProcesses => format!(
+                "processes other than the clients kept {} processors busy instead of {}",
+                figure(inside),
+                figure(outside)
+            ),
+            Kind::TempFiles => format!(
+                "temporary files of {} MB per second were written instead of {} MB",
+                figure(inside / 1e6),
+                figure(outside / 1e6)
+            ),
+            Kind::Wait(event) if event == "CPU" => {
+                format!("clients were running on a processor for {shares}")
+            }
+            Kind::Wait(event) if event == "Runnable" => {
+                format!("clients were waiting for a processor for {shares}")
+            }
+            Kind::Wait(event) => format!("clients were waiting for {event} for {shares}"),
+        }
+    }
+
+    /// What to try against it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Kind::FullPageImages => {
+                "The first change of a page after a checkpoint writes the whole page to the WAL: checkpoint less \
+                 often with a longer checkpoint_timeout and a larger max_wal_size, and try wal_compression."
+            }
+            Kind::CheckpointWrites => {
+                "Spread the checkpoint's writes: a longer checkpoint_timeout, a larger max_wal_size, \
+                 checkpoint_completion_target at 0.9 or more; try a smaller checkpoint_flush_after or faster disks."
+            }
+            Kind::Vacuum => {
+                "Slow the vacuum down with vacuum_cost_delay or autovacuum_vacuum_cost_limit, or let it come more \
+                 often and so do less; run again without it to see what it costs."
+            }
+            Kind::IoWait => {
+                "See what wrote or read at that time (disk_read_bytes and disk_written_bytes in bench.samples): \
+                 the kernel's writeback may come in bursts, which checkpoint_flush_after and \
+                 vm.dirty_background_bytes smooth."
+            }
+            Kind::Steal => {
+                "Run on a machine, or at a time, where the hypervisor has no others to serve; judge this run without \
+                 the dips."
+            }
+            Kind::Throttled => "Raise the control group's processor quota, or run fewer clients.",
+            Kind::OtherProcesses => {
+                "Look for what else ran at that time (backups, package updates, other databases), stop it and run \
+                 again."
+            }
+            Kind::TempFiles => {
+                "Raise work_mem so that sorts and hashes stay in memory, or look for the query that spilled."
+            }
+            Kind::Wait(event) => wait_advice(event),
+        }
+    }
+}
+
+fn wait_advice(event: &str) -> &'static str {
+    if event.starts_with("Lock:") {
+        "Find who held the lock: log_lock_waits tells the holder after deadlock_timeout; DDL, an explicit LOCK, or a \
+         long transaction that touches the same rows do this. Keep such transactions short and out of the run."
+    } else if event.starts_with("IO:WAL") || event.starts_with("LWLock:WAL") {
+        "The WAL's writing held the clients up: put pg_wal on a disk of its own or a faster one, see whether \
+         something else used the disk, and try commit_delay or more wal_buffers."
+    } else if event.starts_with("IO:") {
+        "Reading or writing files held the clients up: see whether something else used the disk, and whether more \
+         shared_buffers would keep the pages in memory."
+    } else if event == "Runnable" {
+        "Processors were short: look for what else ran at that time, or run no more clients than there are \
+         processors."
+    } else if event == "CPU" {
+        "Transactions took more processor time: look for a plan that changed or a table that had grown \
+         (bench.statements)."
+    } else if event.starts_with("Client:") {
+        "The clients waited for themselves rather than for the server: look for what held the client's side up."
+    } else {
+        "Look the wait event up in PostgreSQL's manual under pg_stat_activity, and for what else used the same at \
+         that time."
+    }
+}
+
+/// Whether an event is a vacuum, whoever started it.
+pub fn is_vacuum(event: &Event) -> bool {
+    event.kind == "vacuum" || event.kind == "autovacuum"
+}
+
+fn vacuums_during(document: &Document, dips: &[&Dip]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for event in document.events.iter().filter(|event| is_vacuum(event)) {
+        let ended = event.ended.unwrap_or(f64::INFINITY);
+        let during = dips.iter().any(|dip| event.started < dip.end && ended > dip.start);
+        let name = match &event.relation {
+            Some(relation) => format!("{} of {relation}", event.kind),
+            None => event.kind.clone(),
+        };
+        if during && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

@@ -1,0 +1,218 @@
+//! Dips: how deep, how long, when, and what coincides with them.
+//!
+//! Dips of one cause are told in one finding. Of all causes that coincide beyond chance the strongest is taken, the
+//! dips that it was there in are told with it, and the search goes on with those that are left.
+
+mod aftermath;
+mod causes;
+mod detect;
+mod series;
+
+use std::ops::Range;
+
+use serde_json::json;
+
+use super::intervals::Intervals;
+use super::text::{first_few, grouped, listed, percent, seconds};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+use crate::stats::rotation::{Candidate, Coincidence, coincidences};
+
+use causes::Kind;
+pub use detect::{Detected, Dip, STALL_DEPTH, detect};
+pub use series::is_off;
+use series::{Cause, causes, has_witness, rise};
+
+/// The p up to which a coincidence is more than chance.
+const MOST_P: f64 = 0.05;
+/// That of full-page images, which need a checkpoint's begin beside it. Neighbouring shifts are as good as the right
+/// one where counters are smeared over a second, so that a short run cannot reach less.
+const MOST_P_WITH_WITNESS: f64 = 0.15;
+/// In fewer intervals no shift can be beyond chance. There a wait tells for itself if clients spent at least this
+/// much more of their time in it.
+const FEW_INTERVALS: usize = 20;
+const LEAST_RISE_OF_FEW: f64 = 0.5;
+/// What dips of one cause have to cost together, in seconds' worth of transactions and as a share of the run: where a
+/// cause is known, and where it is not or clients just waited longer for what they always wait for.
+const LEAST_LOST: (f64, f64) = (0.3, 0.005);
+const LEAST_LOST_UNKNOWN: (f64, f64) = (0.5, 0.01);
+/// The least depth of the latter.
+const LEAST_DEPTH_UNKNOWN: f64 = 0.4;
+/// Coincidences told in one sentence.
+const MOST_TOLD: usize = 3;
+
+/// A cause that coincides with some dips.
+struct Found<'a> {
+    cause: &'a Cause,
+    seen: Coincidence,
+}
+
+/// The findings on dips. Those that turn out to be another level are taken out of what was detected, the long
+/// aftermaths of checkpoints are added to it.
+pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detected) -> Vec<Finding> {
+    let (mut findings, levels) = by_cause(document, intervals, detected);
+    detected.dips.retain(|dip| !levels.contains(dip));
+    // Not the same checkpoints twice.
+    if findings.iter().all(|dip| dip.figures["coincide"][0]["cause"] != Kind::FullPageImages.name())
+        && let Some((finding, dips)) = aftermath::aftermath(document, intervals)
+    {
+        let is_in_one = |dip: &Dip| dips.iter().any(|long| long.intervals.contains(&dip.intervals.start));
+        detected.dips.retain(|dip| !is_in_one(dip));
+        detected.dips.extend(dips);
+        findings.push(finding);
+    }
+    findings
+}
+
+/// The findings, and those dips that are none.
+fn by_cause(document: &Document, intervals: &Intervals, detected: &Detected) -> (Vec<Finding>, Vec<Dip>) {
+    let all = causes(document, intervals);
+    let mut left: Vec<&Dip> = detected.dips.iter().collect();
+    let (mut findings, mut all_levels) = (Vec::new(), Vec::new());
+    while !left.is_empty() {
+        let found = coinciding(document, intervals, &all, &left);
+        let Some(main) = found.first() else { break };
+        let (with, without): (Vec<&Dip>, Vec<&Dip>) =
+            left.iter().partition(|dip| is_there(main.cause, document, intervals, dip));
+        if with.is_empty() {
+            break;
+        }
+        let beside = found[1..]
+            .iter()
+            .filter(|other| with.iter().any(|dip| is_there(other.cause, document, intervals, dip)));
+        let told: Vec<&Found> = std::iter::once(main).chain(beside).take(MOST_TOLD).collect();
+        let (levels, with): (Vec<&Dip>, Vec<&Dip>) =
+            with.into_iter().partition(|dip| dip.open && !main.cause.kind.is_root());
+        all_levels.extend(levels.into_iter().cloned());
+        findings.extend(of_group(document, intervals, detected, &with, &told));
+        left = without;
+    }
+    let (levels, left): (Vec<&Dip>, Vec<&Dip>) = left.into_iter().partition(|dip| dip.open);
+    all_levels.extend(levels.into_iter().cloned());
+    findings.extend(of_group(document, intervals, detected, &left, &[]));
+    (findings, all_levels)
+}
+
+/// What coincides with the dips beyond chance, the cause to name first.
+fn coinciding<'a>(
+    document: &Document,
+    intervals: &Intervals,
+    all: &'a [Cause],
+    dips: &[&Dip],
+) -> Vec<Found<'a>> {
+    let stretches: Vec<Range<usize>> = dips.iter().map(|dip| dip.intervals.clone()).collect();
+    let candidates: Vec<Candidate> = all.iter().map(|cause| cause.candidate.clone()).collect();
+    let mut found: Vec<Found> = all
+        .iter()
+        .zip(coincidences(intervals.len(), &stretches, &candidates))
+        .filter_map(|(cause, seen)| Some(Found { cause, seen: seen? }))
+        .filter(|found| is_beyond_chance(found, intervals))
+        .filter(|found| dips.iter().any(|dip| is_there(found.cause, document, intervals, dip)))
+        .collect();
+    found.sort_by(|one, other| {
+        let rank = |found: &Found| (found.cause.kind.is_root(), found.seen.correlation);
+        let (one, other) = (rank(one), rank(other));
+        other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
+    found
+}
+
+fn is_beyond_chance(found: &Found, intervals: &Intervals) -> bool {
+    match &found.cause.kind {
+        Kind::FullPageImages => found.seen.p <= MOST_P_WITH_WITNESS,
+        Kind::Wait(_) if intervals.len() < FEW_INTERVALS => {
+            found.seen.inside - found.seen.outside >= LEAST_RISE_OF_FEW
+        }
+        _ => found.seen.p <= MOST_P,
+    }
+}
+
+/// Whether a cause shows in one dip.
+fn is_there(cause: &Cause, document: &Document, intervals: &Intervals, dip: &Dip) -> bool {
+    rise(&cause.candidate.values, &dip.intervals) >= cause.candidate.least_rise
+        && has_witness(&cause.kind, document, intervals, dip)
+}
+
+/// One finding on dips that belong together; none if they cost too little.
+fn of_group(
+    document: &Document,
+    intervals: &Intervals,
+    detected: &Detected,
+    dips: &[&Dip],
+    told: &[&Found],
+) -> Option<Finding> {
+    let depth = dips.iter().map(|dip| dip.depth).fold(0.0, f64::max);
+    let lost: f64 = dips.iter().map(|dip| dip.lost_secs).sum();
+    let main = told.first().map(|found| &found.cause.kind);
+    let known = main.is_some_and(|kind| kind.is_root() || matches!(kind, Kind::Vacuum | Kind::TempFiles));
+    let (secs, share) = if known { LEAST_LOST } else { LEAST_LOST_UNKNOWN };
+    let deep = known || depth >= LEAST_DEPTH_UNKNOWN;
+    if dips.is_empty() || !deep || lost < secs.max(share * intervals.measured_secs()) {
+        return None;
+    }
+    let why = match told {
+        [] => "nothing that was observed coincides with it".to_owned(),
+        _ => {
+            let sentences: Vec<String> =
+                told.iter().map(|found| found.cause.kind.sentence(&found.seen, document, dips)).collect();
+            let which = if dips.len() == 1 { "meanwhile" } else { "in these dips" };
+            format!("{which} {}", listed(&sentences))
+        }
+    };
+    let advice = match main {
+        Some(kind) => kind.advice().to_owned(),
+        None => "Run again: what comes back at the same distance has a cause inside, such as a timer; what does not \
+                 come back was the machine's. Look into the server's log and the machine's for these seconds."
+            .to_owned(),
+    };
+    let coincide: Vec<_> = told.iter().map(|found| coincidence_figures(found)).collect();
+    Some(finding(
+        Severity::Warning,
+        "dip",
+        format!("Throughput fell {}; {why}.", shape(dips, depth, detected.median)),
+        json!({
+            "count": dips.len(),
+            "depth": depth,
+            "median_tps": detected.median,
+            "secs": dips.iter().map(|dip| dip.end - dip.start).sum::<f64>(),
+            "lost_secs": lost,
+            "at": dips.iter().map(|dip| dip.start).collect::<Vec<f64>>(),
+            "coincide": coincide,
+        }),
+        advice,
+    ))
+}
+
+fn coincidence_figures(found: &Found) -> serde_json::Value {
+    json!({
+        "cause": found.cause.kind.name(),
+        "in_dip": found.seen.inside,
+        "otherwise": found.seen.outside,
+        "correlation": found.seen.correlation,
+        "p": found.seen.p,
+    })
+}
+
+/// How deep, how long and when.
+fn shape(dips: &[&Dip], depth: f64, median: f64) -> String {
+    let below = format!("{} below its median of {} tps", percent(depth), grouped(median));
+    match dips {
+        [only] => {
+            format!(
+                "by up to {below}, for {} from {} on",
+                seconds(only.end - only.start),
+                seconds(only.start)
+            )
+        }
+        _ => {
+            let mean = dips.iter().map(|dip| dip.end - dip.start).sum::<f64>() / dips.len() as f64;
+            let times: Vec<String> = dips.iter().map(|dip| seconds(dip.start)).collect();
+            format!(
+                "{} times by up to {below}, for {} on average (at {})",
+                dips.len(),
+                seconds(mean),
+                first_few(&times)
+            )
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether the figures are what they seem to be: clients that were lost, transactions that failed, counts that do not
+//! agree, a rate that was not reached.
+
+use serde_json::json;
+
+use super::intervals::Intervals;
+use super::text::{counted, figure, first_few, grouped, milliseconds, percent};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+use crate::stats::robust::median;
+
+/// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
+const FAILED_NOTICE: f64 = 0.001;
+const FAILED_WARNING: f64 = 0.01;
+/// The share of the transactions due that may be left at the end, or skipped, under a rate that was kept.
+const BACKLOG: f64 = 0.01;
+
+/// The findings on the outcome.
+pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(audit(document));
+    findings.extend(clients(document, intervals));
+    findings.extend(failed(document));
+    findings.extend(rate(document));
+    findings
+}
+
+fn audit(document: &Document) -> Option<Finding> {
+    let wrong: Vec<_> = document.audit.iter().filter(|line| line.ok == Some(false)).collect();
+    if wrong.is_empty() {
+        return None;
+    }
+    let shown = |count: Option<i64>| count.map_or("unknown".to_owned(), |count| grouped(count as f64));
+    let lines: Vec<String> = wrong
+        .iter()
+        .map(|line| format!("{} ({} here, {} there)", line.counter, shown(line.harness), shown(line.server)))
+        .collect();
+    Some(finding(
+        Severity::Critical,
+        "audit",
+        format!("The clients' counts do not agree with the server's: {}.", first_few(&lines)),
+        json!({
+            "counters": wrong
+                .iter()
+                .map(|line| json!({ "counter": line.counter, "harness": line.harness, "server": line.server }))
+                .collect::<Vec<_>>(),
+        }),
+        "Do not use this run's figures before it is known why: see bench.audit, look for others who worked on the \
+         same tables, and run again.",
+    ))
+}
+
+fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    let run = &document.run;
+    let asked = f64::from(run.clients);
+    let at_work = intervals.column(|samples| &samples.clients).and_then(|clients| median(&clients));
+    let lost = run.status == "incomplete" || run.status == "crashed";
+    // Clients with a number of transactions each go home at different times.
+    let fewer = run.transactions.is_none() && at_work.is_some_and(|at_work| at_work < asked);
+    if !lost && !fewer {
+        return None;
+    }
+    let what = match run.status.as_str() {
+        "crashed" => "The run ended with its coordinator's crash".to_owned(),
+        "incomplete" => "Clients were lost during the run".to_owned(),
+        _ => "Not all clients were at work".to_owned(),
+    };
+    let how_many = match at_work {
+        Some(at_work) if at_work < asked => {
+            format!(": {} of the {} asked for in the middle interval", figure(at_work), grouped(asked))
+        }
+        _ => String::new(),
+    };
+    let reason =
+        run.error.as_ref().and_then(|error| error.get("message")).and_then(|message| message.as_str());
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    Some(finding(
+        Severity::Critical,
+        "clients",
+        format!(
+            "{what}{how_many}{reason}: its figures are not those of {}.",
+            counted(run.clients.into(), "client")
+        ),
+        json!({ "status": run.status, "clients": run.clients, "clients_at_work": at_work }),
+        "Look into the run's errors and the server's log for why, and run again.",
+    ))
+}
+
+fn failed(document: &Document) -> Option<Finding> {
+    let summary = &document.summary;
+    let tried = summary.transactions as f64 + summary.failed as f64;
+    let share = summary.failed as f64 / tried;
+    // Not a number, and so no finding, where nothing was tried.
+    let tells = share >= FAILED_NOTICE;
+    if !tells {
+        return None;
+    }
+    let mut errors: Vec<_> = document.errors.iter().filter(|line| line.failed > 0).collect();
+    errors.sort_by_key(|line| std::cmp::Reverse(line.failed));
+    let lines: Vec<String> =
+        errors.iter().map(|line| format!("{} {}", grouped(line.failed as f64), line.sqlstate)).collect();
+    let of_these = if lines.is_empty() { String::new() } else { format!(": {}", first_few(&lines)) };
+    let retriable = errors.first().is_some_and(|line| ["40001", "40P01"].contains(&line.sqlstate.as_str()));
+    Some(finding(
+        if share >= FAILED_WARNING { Severity::Warning } else { Severity::Notice },
+        "failed",
+        format!(
+            "{} of all transactions failed, {} of {}{of_these}.",
+            percent(share),
+            grouped(summary.failed as f64),
+            grouped(tried)
+        ),
+        json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
+        if retriable {
+            "Try again with max_tries, so that a transaction that met another is repeated as an application would; \
+             or spread the clients over more rows."
+        } else {
+            "See bench.errors for the messages: a throughput of failures is none."
+        },
+    ))
+}
+
+fn rate(document: &Document) -> Option<Finding> {
+    let (run, summary) = (&document.run, &document.summary);
+    let rate = run.rate?;
+    let due = rate * summary.secs?;
+    let backlog = summary.backlog.unwrap_or(0) as f64;
+    let skipped = summary.skipped as f64;
+    // Some are always under way at the end: one per client.
+    let behind = backlog > due * BACKLOG && backlog > f64::from(run.clients);
+    let skips = skipped > due * BACKLOG;
+    if !behind && !skips {
+        return None;
+    }
+    let mut what = Vec::new();
+    if behind {
+        what.push(format!("{} transactions were due and not started at its end", grouped(backlog)));
+    }
+    if skips {
+        what.push(format!("{} were skipped because they would have been too late", grouped(skipped)));
+    }
+    let lag = summary
+        .lag_avg_ms
+        .map_or(String::new(), |lag| format!("; the mean start was {} late", milliseconds(lag)));
+    Some(finding(
+        Severity::Warning,
+        "rate",
+        format!(
+            "The run fell behind its rate of {} tps and made {}: {}{lag}.",
+            grouped(rate),
+            summary.tps.map_or("less".to_owned(), grouped),
+            what.join(", ")
+        ),
+        json!({
+            "rate": rate,
+            "tps": summary.tps,
+            "backlog": summary.backlog,
+            "skipped": summary.skipped,
+            "lag_avg_ms": summary.lag_avg_ms,
+        }),
+        "Ask for a lower rate, or for more clients if these were all busy while processors were idle: latencies above \
+         what the server can do grow with the run's length.",
+    ))
+}

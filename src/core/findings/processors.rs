@@ -1,0 +1,155 @@
+//! Who had the processors: nobody left any, the hypervisor, a quota, or other processes took some.
+
+use serde_json::json;
+
+use super::intervals::Intervals;
+use super::text::{figure, grouped, percent};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+
+/// The idle share below which processors are saturated.
+const SATURATED_IDLE: f64 = 0.05;
+/// The share of clients' time spent waiting for a processor from which on that is what they mostly do.
+const STARVED: f64 = 0.5;
+/// The stolen share of all processors' time worth a word, and that which is grave.
+const STEAL_NOTICE: f64 = 0.01;
+const STEAL_WARNING: f64 = 0.05;
+/// Seconds per second of being throttled worth a word.
+const THROTTLED: f64 = 0.01;
+/// Processors that are busy and not with the clients: so many, and so large a share of all. The server's own
+/// background processes and the kernel's threads are always among them.
+const OTHERS_PROCESSORS: f64 = 0.35;
+const OTHERS_SHARE: f64 = 0.15;
+/// What writing the WAL and the tables takes besides, in processors for each 100 MB per second: checkpointer, walwriter
+/// and the kernel's writeback.
+const BACKGROUND_PER_100_MB: f64 = 0.3;
+/// Intervals below which the means say little.
+const LEAST_INTERVALS: usize = 5;
+
+/// The findings on processors.
+pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
+    if intervals.len() < LEAST_INTERVALS {
+        return Vec::new();
+    }
+    let found = [
+        throttled(document, intervals),
+        steal(intervals),
+        others(document, intervals),
+        saturated(document, intervals),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// The share of the clients' time in a wait event.
+fn wait(document: &Document, event: &str) -> Option<f64> {
+    let is_it =
+        |wait: &&crate::report::document::Wait| wait.wait_event == event || wait.wait_event_type == event;
+    let shares: Vec<f64> = document.waits.iter().filter(is_it).map(|wait| wait.share).collect();
+    (!shares.is_empty()).then(|| shares.iter().sum())
+}
+
+fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    let idle = intervals.mean(|samples| &samples.cpu_idle);
+    let runnable = wait(document, "Runnable");
+    let saturated = idle.filter(|idle| *idle < SATURATED_IDLE);
+    let starved = runnable.filter(|runnable| *runnable > STARVED);
+    let processors = document.environment.processors;
+    let clients = document.run.clients;
+    let on_how_many = processors
+        .map_or(String::new(), |processors| format!(" ({clients} clients, {processors} processors)"));
+    let what = match (saturated, starved) {
+        (None, None) => return None,
+        (Some(idle), None) => {
+            format!("The processors were saturated: idle for {} of the time", percent(idle))
+        }
+        (None, Some(runnable)) => {
+            format!("Clients waited for a processor for {} of their time", percent(runnable))
+        }
+        (Some(idle), Some(runnable)) => format!(
+            "The processors were saturated: idle for {} of the time, and clients waited for one for {} of theirs",
+            percent(idle),
+            percent(runnable)
+        ),
+    };
+    Some(finding(
+        Severity::Notice,
+        "processors",
+        format!("{what}{on_how_many}."),
+        json!({ "idle": idle, "runnable": runnable, "processors": processors, "clients": clients }),
+        "More clients only lengthen the latencies: run fewer for latencies, or a rate; for more throughput save \
+         processor time per transaction (query_mode => 'prepared') or use more processors.",
+    ))
+}
+
+fn steal(intervals: &Intervals) -> Option<Finding> {
+    let steal = intervals.mean(|samples| &samples.cpu_steal).filter(|steal| *steal >= STEAL_NOTICE)?;
+    let worst = intervals.column(|samples| &samples.cpu_steal)?.into_iter().fold(0.0, f64::max);
+    Some(finding(
+        if steal >= STEAL_WARNING { Severity::Warning } else { Severity::Notice },
+        "steal",
+        format!(
+            "The hypervisor gave {} of the processors' time to others, up to {} in an interval.",
+            percent(steal),
+            percent(worst)
+        ),
+        json!({ "steal": steal, "steal_max": worst }),
+        "Compare with runs that had as much of it only; dedicated processors, or another time of day, have less.",
+    ))
+}
+
+fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    let throttled: f64 = intervals.column(|samples| &samples.throttled_secs)?.iter().sum();
+    let secs = intervals.measured_secs();
+    let tells = throttled >= secs * THROTTLED;
+    if !tells {
+        return None;
+    }
+    let quota = document.environment.quota_processors;
+    let of_quota = quota.map_or(String::new(), |quota| format!(" of {} processors", figure(quota)));
+    Some(finding(
+        Severity::Warning,
+        "quota",
+        format!(
+            "The control group's quota{of_quota} kept its processes off the processors for {} s in {} s.",
+            figure(throttled),
+            figure(secs)
+        ),
+        json!({ "throttled_secs": throttled, "secs": secs, "quota_processors": quota }),
+        "Raise the quota (cpu.max of the control group, the container's CPU limit), or run fewer clients: throttling \
+         comes in slices of a tenth of a second, and they are in the latencies.",
+    ))
+}
+
+fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    let environment = &document.environment;
+    let processors = f64::from(environment.processors?);
+    let user = intervals.mean(|samples| &samples.cpu_user)?;
+    let system = intervals.mean(|samples| &samples.cpu_system)?;
+    let clients = intervals.mean(|samples| &samples.clients)?;
+    let secs = intervals.measured_secs();
+    let busy = (user + system) * processors;
+    let own = wait(document, "CPU")? * clients;
+    let coordinator = environment.coordinator_cpu_secs.unwrap_or(0.0) / secs;
+    let wal_bytes =
+        intervals.mean(|samples| &samples.wal_bytes).map_or(0.0, |bytes| bytes / intervals.typical_secs());
+    let background = wal_bytes / 100e6 * BACKGROUND_PER_100_MB;
+    let others = busy - own - coordinator - background;
+    let tells = others > OTHERS_PROCESSORS && others > OTHERS_SHARE * processors;
+    if !tells {
+        return None;
+    }
+    Some(finding(
+        Severity::Warning,
+        "others",
+        format!(
+            "Something other than the clients took {} of the {} processors: {} were busy, and the clients used {}.",
+            figure(others),
+            grouped(processors),
+            figure(busy),
+            figure(own)
+        ),
+        json!({ "others": others, "busy": busy, "clients": own, "coordinator": coordinator, "processors": processors }),
+        "Look for other processes on this machine (top), other sessions and autovacuum workers in this server, stop \
+         them and run again.",
+    ))
+}

@@ -1,0 +1,73 @@
+//! What of the server's state a reader should know: settings that no crash forgives, transaction ids running out.
+
+use serde_json::json;
+
+use super::dips::is_off;
+use super::text::{figure, grouped, listed};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+
+/// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
+/// million that it keeps in reserve (xidStopLimit in access/transam/varsup.c, PostgreSQL 14 on).
+const XIDS: f64 = 2_147_483_648.0 - 3_000_000.0;
+/// The age from which on it is time to act, whatever the rate.
+const OLD_XIDS: f64 = 1e9;
+/// So few hours at the run's rate.
+const LEAST_HOURS: f64 = 6.0;
+
+/// The findings on the server.
+pub fn findings(document: &Document) -> Vec<Finding> {
+    [xids(document), unsafe_settings(document)].into_iter().flatten().collect()
+}
+
+fn xids(document: &Document) -> Option<Finding> {
+    let age = document.environment.xid_age? as f64;
+    let left = (XIDS - age).max(0.0);
+    let used = document.environment.xids_used.filter(|used| *used > 0);
+    // The ids were used up in the warm-up too.
+    let secs = document.summary.secs.map(|secs| secs + document.run.warmup).filter(|secs| *secs > 0.0);
+    let per_sec = used.zip(secs).map(|(used, secs)| used as f64 / secs);
+    let hours = per_sec.map(|per_sec| left / per_sec / 3600.0);
+    let soon = hours.filter(|hours| *hours < LEAST_HOURS);
+    if age < OLD_XIDS && soon.is_none() {
+        return None;
+    }
+    let rate = match (per_sec, hours) {
+        (Some(per_sec), Some(hours)) => {
+            format!(", {} hours at this run's {} per second", figure(hours), grouped(per_sec))
+        }
+        _ => String::new(),
+    };
+    Some(finding(
+        Severity::Warning,
+        "xids",
+        format!(
+            "Transaction ids are running out: the database's oldest is {} transactions old, and {} are left{rate}.",
+            grouped(age),
+            grouped(left)
+        ),
+        json!({ "xid_age": age, "left": left, "per_sec": per_sec, "hours_left": hours }),
+        "VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class), and see what keeps autovacuum from it: old \
+         transactions, prepared ones, replication slots.",
+    ))
+}
+
+fn unsafe_settings(document: &Document) -> Option<Finding> {
+    let off: Vec<&str> =
+        ["fsync", "full_page_writes"].into_iter().filter(|name| is_off(document, name)).collect();
+    if off.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = off.iter().map(|name| format!("{name} = off")).collect();
+    Some(finding(
+        Severity::Notice,
+        "safety",
+        format!(
+            "The server ran with {}: a crash of the machine may destroy the data, and the figures are those of such \
+             a server.",
+            listed(&names)
+        ),
+        json!({ "off": off }),
+        "Switch it on for figures that shall hold in production.",
+    ))
+}

@@ -1,0 +1,219 @@
+//! What the run did to its tables and how it read them.
+
+use serde_json::json;
+
+use super::text::{counted, first_few, grouped, seconds, shortened};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+use crate::report::document::{Event, Relation, Statement};
+
+/// Rows per sequential scan from which on an index is worth a thought.
+const LARGE_SCAN: f64 = 1000.0;
+
+/// The findings on tables and plans.
+pub fn findings(document: &Document) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(horizon(document));
+    findings.extend(workers(document));
+    findings.extend(vacuumed(document));
+    findings.extend(scans(document));
+    findings.extend(plans(document));
+    findings
+}
+
+fn horizon(document: &Document) -> Option<Finding> {
+    let changed = |relation: &Relation| {
+        relation.updated.unwrap_or(0).max(0) as f64 + relation.deleted.unwrap_or(0).max(0) as f64
+    };
+    let dead: f64 = document.relations.iter().filter(|relation| relation.kind != "index").map(changed).sum();
+    let held = document.run.horizon_held;
+    let holder = document.environment.horizon_holder.as_ref();
+    if dead <= 0.0 || (!held && holder.is_none()) {
+        return None;
+    }
+    let mut who = Vec::new();
+    if held {
+        who.push("the session that waited for the run".to_owned());
+    }
+    who.extend(holder.cloned());
+    let advice = if held {
+        "Start the run with bench.start, or call bench.run as a plain SELECT of its own outside a transaction."
+    } else {
+        "End the old transaction, prepared transaction or replication slot, and run again: tables bloat as long as \
+         it is there."
+    };
+    Some(finding(
+        Severity::Warning,
+        "horizon",
+        format!(
+            "The {} row versions that died could not be removed during the run: {} held back the xmin horizon.",
+            grouped(dead),
+            who.join(" and ")
+        ),
+        json!({ "horizon_held": held, "holder": holder, "updated_or_deleted": dead }),
+        advice,
+    ))
+}
+
+/// Vacuums while measuring.
+fn vacuumed(document: &Document) -> Option<Finding> {
+    let end = document.summary.secs.unwrap_or(f64::INFINITY);
+    let meanwhile = |event: &&Event| {
+        let vacuum = event.kind == "vacuum" || event.kind == "autovacuum";
+        vacuum && event.started < end && event.ended.is_none_or(|ended| ended > 0.0)
+    };
+    let events: Vec<&Event> = document.events.iter().filter(meanwhile).collect();
+    let described: Vec<String> = events
+        .iter()
+        .map(|event| {
+            let table = event.relation.as_deref().unwrap_or("a table");
+            let began = if event.started < 0.0 {
+                "before the begin".to_owned()
+            } else {
+                format!("at {}", seconds(event.started))
+            };
+            let ended = match event.ended {
+                Some(ended) if ended <= end => format!("for {}", seconds(ended - event.started)),
+                _ => "until after the end".to_owned(),
+            };
+            format!("{} of {table} {began} {ended}", event.kind)
+        })
+        .collect();
+    if described.is_empty() {
+        return None;
+    }
+    Some(finding(
+        Severity::Notice,
+        "vacuum",
+        format!("Tables were vacuumed while measuring: {}.", first_few(&described)),
+        json!({
+            "vacuums": events
+                .iter()
+                .map(|event| json!({
+                    "kind": event.kind,
+                    "relation": event.relation,
+                    "started": event.started,
+                    "ended": event.ended,
+                }))
+                .collect::<Vec<_>>(),
+        }),
+        "It belongs to a long run; of short ones, compare those that had as much of it, or VACUUM the tables before \
+         each.",
+    ))
+}
+
+/// The relation's name without its schema, as plans show it.
+fn bare(relation: &str) -> &str {
+    relation.rsplit('.').next().unwrap_or(relation).trim_matches('"')
+}
+
+/// Whether a plan has a line that scans the relation sequentially.
+fn scans_it(plan: &str, relation: &str) -> bool {
+    plan.lines().filter_map(|line| line.split_once("Seq Scan on ")).any(|(_, scanned)| {
+        let scanned = scanned.split([' ', '(']).next().unwrap_or_default();
+        bare(scanned) == bare(relation)
+    })
+}
+
+fn scans(document: &Document) -> Option<Finding> {
+    let mut described = Vec::new();
+    let mut figures = Vec::new();
+    for relation in document.relations.iter().filter(|relation| relation.kind != "index") {
+        let (Some(scans), Some(rows)) = (relation.seq_scan, relation.seq_tup_read) else { continue };
+        let per_scan = rows as f64 / scans.max(1) as f64;
+        let by = document.statements.iter().find(|statement| {
+            statement.plan.as_deref().is_some_and(|plan| scans_it(plan, &relation.relation))
+        });
+        let (true, Some(statement)) = (scans > 0 && per_scan >= LARGE_SCAN, by) else { continue };
+        described.push(format!(
+            "{} {}, {} rows each, by {}",
+            relation.relation,
+            counted(scans.unsigned_abs(), "time"),
+            grouped(per_scan),
+            shortened(&statement.statement)
+        ));
+        figures.push(json!({
+            "relation": relation.relation,
+            "scans": scans,
+            "rows_per_scan": per_scan,
+            "script": statement.script,
+            "command": statement.command,
+        }));
+    }
+    if described.is_empty() {
+        return None;
+    }
+    Some(finding(
+        Severity::Notice,
+        "scan",
+        format!("Tables were read from end to end: {}.", first_few(&described)),
+        json!({ "relations": figures }),
+        "If the statement wants few of the rows, an index on the columns of its WHERE clause avoids that; if there \
+         is one, see whether the table is analyzed and types agree.",
+    ))
+}
+
+fn place(statement: &Statement) -> String {
+    format!(
+        "command {} of script {} ({})",
+        statement.command,
+        statement.script,
+        shortened(&statement.statement)
+    )
+}
+
+fn plans(document: &Document) -> Option<Finding> {
+    let changed: Vec<&Statement> =
+        document.statements.iter().filter(|statement| statement.plan_changes > 0).collect();
+    if changed.is_empty() {
+        return None;
+    }
+    let described: Vec<String> = changed
+        .iter()
+        .map(|statement| format!("{} of {}", counted(statement.plan_changes, "time"), place(statement)))
+        .collect();
+    Some(finding(
+        Severity::Notice,
+        "plan",
+        format!("Plans changed during the run: {}.", first_few(&described)),
+        json!({
+            "statements": changed
+                .iter()
+                .map(|statement| json!({
+                    "script": statement.script,
+                    "command": statement.command,
+                    "plan_changes": statement.plan_changes,
+                }))
+                .collect::<Vec<_>>(),
+        }),
+        "Compare the plans in bench.statements. ANALYZE the tables before the run, so that statistics do not change \
+         in it.",
+    ))
+}
+
+fn workers(document: &Document) -> Option<Finding> {
+    let short: Vec<&Statement> = document
+        .statements
+        .iter()
+        .filter(|statement| statement.workers_launched < statement.workers_planned)
+        .collect();
+    let planned: u64 = short.iter().fold(0, |sum, statement| sum.saturating_add(statement.workers_planned));
+    let launched: u64 = short.iter().fold(0, |sum, statement| sum.saturating_add(statement.workers_launched));
+    let described: Vec<String> = short.iter().map(|statement| place(statement)).collect();
+    if described.is_empty() {
+        return None;
+    }
+    Some(finding(
+        Severity::Warning,
+        "workers",
+        format!(
+            "{} of {} planned did not start: {}.",
+            counted(planned - launched, "parallel worker"),
+            grouped(planned as f64),
+            first_few(&described)
+        ),
+        json!({ "planned": planned, "launched": launched }),
+        "Raise max_parallel_workers and max_worker_processes, or lower max_parallel_workers_per_gather or the number \
+         of clients: a plan made for workers that do not come is a slow one.",
+    ))
+}

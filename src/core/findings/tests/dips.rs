@@ -1,0 +1,338 @@
+//! Dips, warm-ups and drifts where they were planted, with the cause that was planted beside them and no other.
+
+use std::ops::Range;
+
+use super::*;
+
+/// A short run of 20 s whose throughput falls by 60 % for 2 s.
+const DIP: Range<usize> = 50..60;
+const COUNT: usize = 100;
+const SECS: f64 = 0.2;
+
+fn dipped(seed: u64) -> Document {
+    let mut document = quiet(seed, COUNT, SECS, WHITE);
+    lower(&mut document, DIP, 0.6);
+    document
+}
+
+/// Full-page images of 2 per transaction in some intervals, which backends report up to a second later.
+fn images(document: &mut Document, intervals: Range<usize>) {
+    let late = (1.0 / document.run.sample_interval) as usize;
+    for index in intervals {
+        let made = document.samples.transactions[index].unwrap() * 2.0;
+        for reported in index..=index + late {
+            let there = document.samples.wal_fpi[reported].unwrap();
+            document.samples.wal_fpi[reported] = Some(there + made / (late + 1) as f64);
+        }
+    }
+}
+
+/// The only dip that there is to tell, with the name of the first cause, if any.
+fn the_dip(document: &Document) -> (Finding, Option<String>) {
+    let mut dips = of_topic(document, "dip");
+    assert_eq!(dips.len(), 1, "{dips:#?}");
+    let dip = dips.remove(0);
+    let cause = dip.figures["coincide"][0]["cause"].as_str().map(str::to_owned);
+    (dip, cause)
+}
+
+#[test]
+fn a_dip_is_told_with_depth_length_and_time() {
+    let (dip, cause) = the_dip(&dipped(1));
+    assert_eq!(cause, None);
+    assert!(dip.finding.contains("nothing that was observed coincides with it"), "{}", dip.finding);
+    assert!(dip.finding.contains("for 2.0 s from 10 s on"), "{}", dip.finding);
+    let depth = dip.figures["depth"].as_f64().unwrap();
+    assert!((0.6..0.7).contains(&depth), "{depth}");
+    assert!((dip.figures["lost_secs"].as_f64().unwrap() - 1.2).abs() < 0.15);
+}
+
+/// What makes each cause, and its name.
+const CAUSES: &[(&str, Plant)] = &[
+    ("Lock:relation", |document| wait_for(document, DIP, "Lock:relation", 0.98)),
+    ("Lock:transactionid", |document| wait_for(document, DIP, "Lock:transactionid", 0.8)),
+    ("IO:WALSync", |document| wait_for(document, DIP, "IO:WALSync", 0.9)),
+    ("Runnable", |document| wait_for(document, DIP, "Runnable", 0.6)),
+    ("full-page images", |document| {
+        document.events.push(event("checkpoint", 9.8, 12.0));
+        images(document, DIP);
+    }),
+    ("checkpoint writes", |document| {
+        document.events.push(event("checkpoint", 9.9, 12.1));
+        set(&mut document.samples.buffers_checkpoint, 60..61, 5000.0);
+        set(&mut document.samples.cpu_iowait, DIP, 0.4);
+    }),
+    ("vacuum", |document| document.events.push(event("autovacuum", 9.9, 12.0))),
+    ("iowait", |document| set(&mut document.samples.cpu_iowait, DIP, 0.4)),
+    ("steal", |document| set(&mut document.samples.cpu_steal, DIP, 0.3)),
+    ("throttled", |document| set(&mut document.samples.throttled_secs, DIP, 0.1)),
+    ("other processes", |document| {
+        wait_for(document, DIP, "Runnable", 0.12);
+        set(&mut document.samples.cpu_user, DIP, 0.85);
+        for share in &mut document.samples.waits.get_mut("CPU").unwrap()[DIP] {
+            *share /= 2.0;
+        }
+    }),
+    ("temporary files", |document| set(&mut document.samples.temp_bytes, DIP, 5e6)),
+];
+
+#[test]
+fn every_cause_is_named() {
+    for (name, plant) in CAUSES {
+        for seed in 0..5 {
+            let mut document = dipped(seed);
+            plant(&mut document);
+            let (dip, cause) = the_dip(&document);
+            assert_eq!(cause.as_deref(), Some(*name), "{seed}: {dip:#?}");
+            assert!(!dip.advice.is_empty() && !dip.finding.contains("nothing that was"), "{dip:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_cause_that_was_elsewhere_is_not_named() {
+    for (name, plant) in CAUSES {
+        let mut document = dipped(3);
+        plant(&mut document);
+        // The dip is healed and planted where the cause is not.
+        lower(&mut document, DIP, -1.5);
+        lower(&mut document, 20..30, 0.6);
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause, None, "{name}: {dip:#?}");
+    }
+}
+
+#[test]
+fn a_cause_without_a_dip_is_no_dip() {
+    for (name, plant) in CAUSES {
+        let mut document = quiet(4, COUNT, SECS, WHITE);
+        plant(&mut document);
+        assert_eq!(of_topic(&document, "dip"), [], "{name}");
+    }
+}
+
+#[test]
+fn a_checkpoint_without_images_is_not_their_cause() {
+    let mut document = dipped(5);
+    document.events.push(event("checkpoint", 9.8, 12.0));
+    document.samples.wal_fpi.fill(Some(0.0));
+    assert_eq!(the_dip(&document).1, None);
+    // Images without a checkpoint are not those after one either, nor where they are off.
+    let mut document = dipped(5);
+    images(&mut document, DIP);
+    assert_eq!(the_dip(&document).1, None);
+    document.events.push(event("checkpoint", 9.8, 10.0));
+    assert_eq!(the_dip(&document).1.as_deref(), Some("full-page images"));
+    let off = ServerSetting { name: "full_page_writes".into(), setting: "off".into(), source: String::new() };
+    document.environment.server_settings.push(off);
+    assert_eq!(the_dip(&document).1, None);
+}
+
+#[test]
+fn a_stall_does_not_look_like_images() {
+    let mut document = quiet(6, COUNT, SECS, WHITE);
+    document.events.push(event("checkpoint", 9.8, 12.0));
+    lower(&mut document, DIP, 1.0);
+    wait_for(&mut document, DIP, "Lock:relation", 1.0);
+    // What was made before the stall is reported in it.
+    set(&mut document.samples.wal_fpi, 50..55, 20.0);
+    let (dip, cause) = the_dip(&document);
+    assert_eq!(cause.as_deref(), Some("Lock:relation"));
+    assert!(!dip.finding.contains("full-page"), "{}", dip.finding);
+}
+
+#[test]
+fn short_runs_with_one_checkpoint() {
+    for (count, secs) in [(60, 0.2), (60, 0.5), (100, 0.2), (150, 0.2), (60, 1.0), (300, 0.2)] {
+        for seed in 0..5 {
+            let mut document = quiet(seed, count, secs, WHITE);
+            let start = count / 2;
+            let length = (3.0 / secs) as usize;
+            // It decays, as pages are written whole once only.
+            for (step, index) in (start..start + length).enumerate() {
+                let left = 1.0 - step as f64 / length as f64;
+                lower(&mut document, index..index + 1, 0.7 * left);
+            }
+            images(&mut document, start..start + length);
+            document.events.push(event("checkpoint", start as f64 * secs - 0.3, start as f64 * secs + 1.0));
+            wait_for(&mut document, start..start + length, "LWLock:WALWrite", 0.5);
+            let (dip, cause) = the_dip(&document);
+            assert_eq!(cause.as_deref(), Some("full-page images"), "{count} of {secs} s, {seed}: {dip:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_from_which_the_run_does_not_recover() {
+    for seed in 0..5 {
+        let mut document = quiet(seed, 100, 0.2, WHITE);
+        let low = 60..100;
+        lower(&mut document, low.clone(), 0.5);
+        assert_eq!(of_topic(&document, "dip"), [], "a level");
+        images(&mut document, low.start..low.end - 5);
+        document.events.push(event("checkpoint", 11.8, 13.0));
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause.as_deref(), Some("full-page images"), "{seed}: {dip:#?}");
+        assert_eq!(topics(&document), ["dip"]);
+    }
+}
+
+#[test]
+fn a_checkpoint_in_the_middle_of_a_noisy_run_that_does_not_recover() {
+    let noisy = Noise { cv: 0.12, rho: 0.3, wild: 0.0 };
+    for seed in 0..10 {
+        let mut document = quiet(seed, 100, 0.2, noisy);
+        lower(&mut document, 50..100, 0.45);
+        let before = topics(&document);
+        document.events.push(event("checkpoint", 10.0, 12.0));
+        assert_eq!(topics(&document), before, "{seed}: without images");
+        images(&mut document, 50..95);
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause.as_deref(), Some("full-page images"), "{seed}: {dip:#?}");
+        assert!(dip.finding.starts_with("After 1 checkpoint (at 10 s)"), "{}", dip.finding);
+        assert_eq!(topics(&document), ["dip"], "{seed}");
+    }
+}
+
+#[test]
+fn a_dip_is_found_on_a_slope() {
+    let mut document = quiet(12, 100, 1.0, WHITE);
+    for index in 0..100 {
+        lower(&mut document, index..index + 1, 0.4 * index as f64 / 100.0);
+    }
+    lower(&mut document, 80..84, 0.6);
+    let (dip, _) = the_dip(&document);
+    assert_eq!((dip.figures["at"][0].as_f64(), dip.figures["count"].as_u64()), (Some(80.0), Some(1)));
+}
+
+#[test]
+fn dips_of_one_cause_are_one_finding_and_others_another() {
+    let mut document = quiet(7, 300, 1.0, WHITE);
+    for start in [60, 120, 180, 240] {
+        lower(&mut document, start..start + 5, 0.5);
+        images(&mut document, start..start + 5);
+        document.events.push(event("checkpoint", start as f64 - 0.5, start as f64 + 20.0));
+    }
+    lower(&mut document, 30..33, 1.0);
+    wait_for(&mut document, 30..33, "Lock:relation", 1.0);
+    let dips = of_topic(&document, "dip");
+    assert_eq!(dips.len(), 2, "{dips:#?}");
+    let images = dips.iter().find(|dip| dip.finding.contains("full-page images")).unwrap();
+    assert_eq!(images.figures["count"], 4);
+    assert!(
+        images.finding.contains("4 times") && images.finding.contains("60 s, 120 s"),
+        "{}",
+        images.finding
+    );
+    assert!(dips.iter().any(|dip| dip.finding.contains("Lock:relation") && dip.figures["count"] == 1));
+}
+
+#[test]
+fn a_stall_is_told_from_few_intervals() {
+    let mut document = quiet(8, 12, 1.0, WHITE);
+    lower(&mut document, 6..8, 1.0);
+    wait_for(&mut document, 6..8, "Lock:relation", 1.0);
+    document.summary.latency_max_ms = Some(2000.0);
+    let (dip, cause) = the_dip(&document);
+    assert_eq!(cause.as_deref(), Some("Lock:relation"), "{dip:#?}");
+    assert_eq!(of_topic(&document, "stall").len(), 1);
+    // Half of it is not.
+    let mut document = quiet(8, 12, 1.0, WHITE);
+    lower(&mut document, 6..8, 0.5);
+    assert_eq!(topics(&document), [""; 0]);
+}
+
+#[test]
+fn small_dips_need_a_cause() {
+    let mut document = quiet(9, COUNT, SECS, WHITE);
+    lower(&mut document, DIP, 0.3);
+    assert_eq!(of_topic(&document, "dip"), []);
+    wait_for(&mut document, DIP, "Lock:advisory", 0.4);
+    assert_eq!(the_dip(&document).1.as_deref(), Some("Lock:advisory"));
+}
+
+#[test]
+fn a_warmup_and_a_drift_are_told_apart() {
+    for seed in 0..20 {
+        let mut document = quiet(seed, 60, 1.0, WHITE);
+        for index in 0..10 {
+            lower(&mut document, index..index + 1, 0.4 * (1.0 - index as f64 / 10.0));
+        }
+        let found = findings(&document);
+        assert_eq!(
+            found.iter().map(|finding| finding.topic.as_str()).collect::<Vec<_>>(),
+            ["warmup"],
+            "{seed}"
+        );
+        let after = found[0].figures["steady_after_secs"].as_f64().unwrap();
+        assert!((5.0..=20.0).contains(&after), "{seed}: {after}");
+        assert!(found[0].advice.contains("warmup => "));
+
+        let mut document = quiet(seed, 60, 1.0, WHITE);
+        for index in 0..60 {
+            lower(&mut document, index..index + 1, 0.2 * index as f64 / 60.0);
+        }
+        let found = findings(&document);
+        assert_eq!(
+            found.iter().map(|finding| finding.topic.as_str()).collect::<Vec<_>>(),
+            ["drift"],
+            "{seed}"
+        );
+        let change = found[0].figures["change"].as_f64().unwrap();
+        assert!((change + 0.2).abs() < 0.05, "{seed}: {change}");
+        assert!(found[0].figures["change_low"].as_f64().unwrap() < change);
+        assert!(found[0].figures["change_high"].as_f64().unwrap() > change);
+    }
+}
+
+#[test]
+fn a_soak_of_hours_is_told_in_one_sentence() {
+    let mut document = quiet(13, 10_000, 1.0, WHITE);
+    for start in (300..10_000).step_by(300) {
+        lower(&mut document, start..start + 10, 0.5);
+        images(&mut document, start..start + 10);
+        document.events.push(event("checkpoint", start as f64 - 0.5, start as f64 + 200.0));
+    }
+    let (dip, cause) = the_dip(&document);
+    assert_eq!((cause.as_deref(), dip.figures["count"].as_u64()), (Some("full-page images"), Some(33)));
+    assert!(dip.finding.contains("33 times") && dip.finding.contains("and 30 more"), "{}", dip.finding);
+}
+
+#[test]
+fn a_slope_under_much_noise_is_no_warmup() {
+    for seed in 0..10 {
+        let mut document = quiet(seed, 300, 1.0, Noise { cv: 0.05, ..WHITE });
+        for index in 0..300 {
+            lower(&mut document, index..index + 1, 0.25 * index as f64 / 300.0);
+        }
+        assert_eq!(topics(&document), ["drift"], "{seed}");
+    }
+}
+
+#[test]
+fn a_shallow_dip_is_none_even_with_a_cause() {
+    let mut document = quiet(14, 100, 1.0, Noise { cv: 0.005, ..WHITE });
+    lower(&mut document, 50..60, 0.15);
+    wait_for(&mut document, 50..60, "Lock:relation", 0.5);
+    assert_eq!(topics(&document), [""; 0]);
+}
+
+#[test]
+fn a_handful_of_transactions_makes_no_dip() {
+    let mut document = quiet(15, 60, 1.0, WHITE);
+    document.samples.tps.fill(Some(5.0));
+    document.samples.transactions.fill(Some(5.0));
+    set(&mut document.samples.tps, 30..31, 1.0);
+    set(&mut document.samples.transactions, 30..31, 1.0);
+    assert_eq!(of_topic(&document, "dip"), []);
+}
+
+#[test]
+fn a_wait_that_rises_everywhere_is_chance() {
+    let mut document = quiet(16, 120, 0.5, WHITE);
+    for start in (0..120).step_by(8) {
+        wait_for(&mut document, start..start + 4, "IO:DataFileRead", 0.6);
+    }
+    lower(&mut document, 56..60, 0.6);
+    assert_eq!(the_dip(&document).1, None);
+}

@@ -1,0 +1,158 @@
+//! Every other finding where it was planted, and not where what makes it was left out.
+
+use super::*;
+
+/// What is planted into a quiet run, its topic and severity, and a part of the sentence.
+const OTHERS: &[(&str, Severity, &str, Plant)] = &[
+    ("audit", Severity::Critical, "n_tup_ins (10 here, 11 there)", |document| {
+        document.audit.push(AuditLine {
+            counter: "n_tup_ins".into(),
+            harness: Some(10),
+            server: Some(11),
+            ok: Some(false),
+            reason: String::new(),
+        });
+    }),
+    ("clients", Severity::Critical, "Clients were lost", |document| {
+        document.run.status = "incomplete".into()
+    }),
+    ("clients", Severity::Critical, "3.0 of the 4 asked for", |document| {
+        document.samples.clients.fill(Some(3.0));
+    }),
+    ("failed", Severity::Warning, "9.1 %", |document| {
+        document.summary.failed = 100_000;
+        document.errors.push(ErrorLine { sqlstate: "40001".into(), failed: 100_000, ..ErrorLine::default() });
+    }),
+    ("failed", Severity::Notice, "0.2 %", |document| document.summary.failed = 2_000),
+    ("rate", Severity::Warning, "5,000 transactions were due", |document| {
+        document.run.rate = Some(3000.0);
+        document.summary.backlog = Some(5000);
+    }),
+    ("processors", Severity::Notice, "idle for 1 %", |document| {
+        document.samples.cpu_idle.fill(Some(0.01));
+    }),
+    ("processors", Severity::Notice, "waited for a processor for 70 %", |document| {
+        document.waits[2].share = 0.7;
+    }),
+    ("steal", Severity::Notice, "3 % of the processors", |document| {
+        document.samples.cpu_steal.fill(Some(0.03))
+    }),
+    ("quota", Severity::Warning, "quota of 1.5 processors", |document| {
+        document.environment.quota_processors = Some(1.5);
+        document.samples.throttled_secs.fill(Some(0.05));
+    }),
+    ("others", Severity::Warning, "of the 2 processors", |document| {
+        document.samples.cpu_user.fill(Some(0.7))
+    }),
+    ("stall", Severity::Warning, "A transaction took 1.5 s", |document| {
+        document.summary.latency_max_ms = Some(1500.0);
+    }),
+    ("tail", Severity::Warning, "One transaction in a thousand took", |document| {
+        document.latencies.push(Bucket { low_ms: 200.0, high_ms: 300.0, count: 3000 });
+    }),
+    ("transactions", Severity::Notice, "99.9th percentile is noise", |document| {
+        document.summary.transactions = 5000;
+    }),
+    ("transactions", Severity::Notice, "99th and the 99.9th", |document| document.summary.transactions = 500),
+    ("transactions", Severity::Critical, "Not one", |document| document.summary.transactions = 0),
+    ("horizon", Severity::Warning, "a prepared transaction held back", |document| {
+        document.environment.horizon_holder = Some("a prepared transaction".into());
+        document.relations.push(Relation { updated: Some(10), ..table() });
+    }),
+    ("horizon", Severity::Warning, "the session that waited", |document| {
+        document.run.horizon_held = true;
+        document.relations.push(Relation { deleted: Some(10), ..table() });
+    }),
+    ("vacuum", Severity::Notice, "autovacuum of accounts at 3.0 s for 1.0 s", |document| {
+        document.events.push(Event { relation: Some("accounts".into()), ..event("autovacuum", 3.0, 4.0) });
+    }),
+    ("scan", Severity::Notice, "public.accounts 10 times, 5,000 rows each", |document| {
+        document.relations.push(Relation { seq_scan: Some(10), seq_tup_read: Some(50_000), ..table() });
+        document.statements.push(planned("  ->  Parallel Seq Scan on accounts a"));
+    }),
+    ("plan", Severity::Notice, "3 times of command 1 of script 0", |document| {
+        document.statements.push(Statement { plan_changes: 3, ..planned("Index Scan") });
+    }),
+    ("workers", Severity::Warning, "4 parallel workers of 10 planned", |document| {
+        document.statements.push(Statement { workers_planned: 10, workers_launched: 6, ..planned("Gather") });
+    }),
+    ("xids", Severity::Warning, "1,500,000,000 transactions old", |document| {
+        document.environment.xid_age = Some(1_500_000_000);
+    }),
+    ("xids", Severity::Warning, "hours at this run's", |document| {
+        document.environment.xids_used = Some(20_000_000);
+    }),
+    ("safety", Severity::Notice, "fsync = off", |document| {
+        let off = ServerSetting { name: "fsync".into(), setting: "off".into(), source: String::new() };
+        document.environment.server_settings.push(off);
+    }),
+];
+
+fn table() -> Relation {
+    Relation { relation: "public.accounts".into(), kind: "table".into(), ..Relation::default() }
+}
+
+fn planned(plan: &str) -> Statement {
+    Statement { command: 1, statement: "SELECT 1".into(), plan: Some(plan.into()), ..Statement::default() }
+}
+
+#[test]
+fn everything_else_where_it_is_planted_and_nowhere_else() {
+    assert_eq!(topics(&quiet(10, 60, 1.0, WHITE)), [""; 0]);
+    for (topic, severity, part, plant) in OTHERS {
+        let mut document = quiet(10, 60, 1.0, WHITE);
+        plant(&mut document);
+        let found = findings(&document);
+        assert_eq!(
+            found.iter().map(|finding| finding.topic.as_str()).collect::<Vec<_>>(),
+            [*topic],
+            "{part}"
+        );
+        assert_eq!(found[0].severity, *severity, "{part}");
+        assert!(found[0].finding.contains(part), "{part} is not in: {}", found[0].finding);
+        assert!(!found[0].advice.is_empty() && !found[0].figures.is_empty());
+    }
+}
+
+/// Almost a finding each.
+const HARMLESS: &[(&str, Plant)] = &[
+    ("a few failures", |document| document.summary.failed = 500),
+    ("a backlog of what was under way", |document| {
+        document.run.rate = Some(2000.0);
+        document.summary.backlog = Some(4);
+    }),
+    ("clients that went home", |document| {
+        document.run.transactions = Some(1000);
+        document.samples.clients.fill(Some(3.0));
+    }),
+    ("a held horizon without dead rows", |document| {
+        document.run.horizon_held = true;
+        document.relations.push(Relation { inserted: Some(10), ..table() });
+    }),
+    ("a scan of few rows", |document| {
+        document.relations.push(Relation { seq_scan: Some(100), seq_tup_read: Some(5000), ..table() });
+        document.statements.push(planned("Seq Scan on accounts"));
+    }),
+    ("a scan by somebody else", |document| {
+        document.relations.push(Relation { seq_scan: Some(1), seq_tup_read: Some(50_000), ..table() });
+        document.statements.push(planned("Seq Scan on accounts_history"));
+    }),
+    ("a vacuum before the run", |document| document.events.push(event("vacuum", -5.0, -1.0))),
+    ("a slow transaction of slow ones", |document| {
+        document.summary.latency_p99_ms = Some(900.0);
+        document.summary.latency_max_ms = Some(1500.0);
+    }),
+    ("a count that need not agree", |document| {
+        document.audit.push(AuditLine { harness: Some(1), server: Some(2), ..AuditLine::default() });
+    }),
+    ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
+];
+
+#[test]
+fn what_is_harmless_is_not_told() {
+    for (name, plant) in HARMLESS {
+        let mut document = quiet(11, 60, 1.0, WHITE);
+        plant(&mut document);
+        assert_eq!(topics(&document), [""; 0], "{name}");
+    }
+}
