@@ -108,6 +108,7 @@ fn a_spec_survives_its_journey() {
         role: "r".into(),
         role_oid: 10,
         database_oid: 5,
+        observation: Observation::On,
         horizon_held: false,
     };
     let text = serde_json::to_string(&spec).expect("serializes");

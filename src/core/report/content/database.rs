@@ -1,0 +1,150 @@
+//! What the run did to the database: sizes and rows of relations, vacuums and checkpoints.
+
+use super::{Kind, Section, Table};
+use crate::report::Document;
+use crate::report::document::{Event, Relation};
+use crate::report::number::{self, MISSING, signed};
+
+/// How many events are listed: a soak of a day has thousands of vacuums, and all of them are in the plots.
+const EVENTS: usize = 40;
+
+/// Sizes and rows before and after.
+pub fn sizes(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("relation", Kind::Text),
+        ("kind", Kind::Text),
+        ("size before", Kind::Number),
+        ("size after", Kind::Number),
+        ("growth", Kind::Number),
+        ("rows before", Kind::Number),
+        ("rows after", Kind::Number),
+    ]);
+    let size = |bytes: Option<i64>| number::bytes(bytes.map(|bytes| bytes as f64));
+    for relation in &document.relations {
+        table.rows.push(vec![
+            relation.relation.clone(),
+            relation.kind.clone(),
+            size(relation.bytes_before),
+            size(relation.bytes_after),
+            growth(relation),
+            signed(relation.live_before),
+            signed(relation.live),
+        ]);
+    }
+    Section::of_table("relations", "Relations", table.without_idle(&["rows before", "rows after"]))
+        .with_note(Some("Live rows, by the server's estimate.".to_owned()))
+}
+
+/// By how much a relation grew.
+fn growth(relation: &Relation) -> String {
+    match (relation.bytes_before, relation.bytes_after) {
+        (Some(before), Some(after)) if before > 0 => {
+            let growth = number::fixed(Some((after as f64 / before as f64 - 1.0) * 100.0), 1);
+            let sign = if growth.starts_with('-') || growth == "0.0" { "" } else { "+" };
+            format!("{sign}{growth} %")
+        }
+        _ => MISSING.to_owned(),
+    }
+}
+
+/// Rows changed and read.
+pub fn changes(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("relation", Kind::Text),
+        ("inserted", Kind::Number),
+        ("updated", Kind::Number),
+        ("HOT", Kind::Number),
+        ("deleted", Kind::Number),
+        ("seq scans", Kind::Number),
+        ("rows by seq", Kind::Number),
+        ("idx scans", Kind::Number),
+    ]);
+    for relation in &document.relations {
+        let hot = match (relation.hot_updated, relation.updated) {
+            (Some(hot), Some(updated)) if updated > 0 => number::percent(Some(hot as f64 / updated as f64)),
+            _ => MISSING.to_owned(),
+        };
+        table.rows.push(vec![
+            relation.relation.clone(),
+            signed(relation.inserted),
+            signed(relation.updated),
+            hot,
+            signed(relation.deleted),
+            signed(relation.seq_scan),
+            signed(relation.seq_tup_read),
+            signed(relation.idx_scan),
+        ]);
+    }
+    Section::of_table("changes", "Changes", of_figures(table))
+        .with_note(Some("Rows and scans of the run, all phases; HOT is of the updates.".to_owned()))
+}
+
+/// Dead rows and what was done about them.
+pub fn upkeep(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("relation", Kind::Text),
+        ("dead before", Kind::Number),
+        ("dead after", Kind::Number),
+        ("to analyze", Kind::Number),
+        ("vacuums", Kind::Number),
+        ("autovacuums", Kind::Number),
+        ("analyzes", Kind::Number),
+        ("autoanalyzes", Kind::Number),
+    ]);
+    for relation in &document.relations {
+        table.rows.push(vec![
+            relation.relation.clone(),
+            signed(relation.dead_before),
+            signed(relation.dead),
+            signed(relation.mod_since_analyze),
+            signed(relation.vacuums),
+            signed(relation.autovacuums),
+            signed(relation.analyzes),
+            signed(relation.autoanalyzes),
+        ]);
+    }
+    Section::of_table("upkeep", "Vacuum and analyze", of_figures(table)).with_note(Some(
+        "Dead rows, and rows changed since the last analyze, by the server's estimate.".to_owned(),
+    ))
+}
+
+/// A table of names and figures without the columns that say nothing, and without any row when none does.
+fn of_figures(table: Table) -> Table {
+    let figures: Vec<&str> = table.columns.iter().skip(1).map(|(name, _)| *name).collect();
+    let table = table.without_idle(&figures);
+    let rows = if table.columns.len() > 1 { table.rows } else { Vec::new() };
+    Table { rows, ..table }
+}
+
+/// Checkpoints and vacuums.
+pub fn events(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("event", Kind::Text),
+        ("of", Kind::Text),
+        ("from s", Kind::Number),
+        ("to s", Kind::Number),
+        ("took", Kind::Number),
+    ]);
+    for event in document.events.iter().take(EVENTS) {
+        table.rows.push(vec![
+            event.kind.clone(),
+            event.relation.clone().or_else(|| event.detail.clone()).unwrap_or_else(|| MISSING.to_owned()),
+            number::fixed(Some(event.started), 1),
+            number::fixed(event.ended, 1),
+            took(event),
+        ]);
+    }
+    let others = document.events.len().saturating_sub(EVENTS);
+    let others = (others > 0).then(|| {
+        format!("The first {EVENTS}; {} more are in the plots and in the JSON.", number::count(others as u64))
+    });
+    Section::of_table("events", "Checkpoints and vacuums", table).with_note(others)
+}
+
+/// How long an event took, with a word for one that outlasted the run.
+fn took(event: &Event) -> String {
+    match number::finite(event.ended) {
+        Some(ended) => number::duration(((ended - event.started) * 10.0).round() / 10.0),
+        None => "not ended".to_owned(),
+    }
+}

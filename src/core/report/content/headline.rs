@@ -1,0 +1,167 @@
+//! What a run was and how it ended, and the lines that pgbench closes with.
+
+use super::{Section, given, pairs, plain};
+use crate::report::Document;
+use crate::report::document::Run;
+use crate::report::number::{self, finite, percent_of};
+
+/// What pgbench prints at its end, as the closing notice of a run has it.
+pub fn closing_lines(document: &Document) -> Vec<String> {
+    let (run, summary) = (&document.run, &document.summary);
+    // Without separators: these lines are also read by programs that know pgbench's.
+    let ms = |value| finite(value).map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let tps = |value| finite(value).map_or("-".to_owned(), |value| format!("{value:.1}"));
+    let done = summary.transactions;
+    let mut lines = vec![
+        format!(
+            "run {}: {} with {} clients, {}, seed {}",
+            run.run_id,
+            run.workload,
+            run.clients,
+            extent(run),
+            run.seed
+        ),
+        format!("number of transactions actually processed: {done}"),
+        format!(
+            "number of failed transactions: {} ({:.3}%)",
+            summary.failed,
+            percent_of(summary.failed, done.saturating_add(summary.failed))
+        ),
+    ];
+    if run.max_tries != 1 {
+        lines.push(format!(
+            "number of transactions retried: {} ({:.3}%)",
+            summary.retried,
+            percent_of(summary.retried, done.saturating_add(summary.failed))
+        ));
+    }
+    lines.push(format!(
+        "latency average = {} ms, stddev = {} ms",
+        ms(summary.latency_avg_ms),
+        ms(summary.latency_stddev_ms)
+    ));
+    lines.push(format!(
+        "latency p95 = {} ms, p99 = {} ms, max = {} ms",
+        ms(summary.latency_p95_ms),
+        ms(summary.latency_p99_ms),
+        ms(summary.latency_max_ms)
+    ));
+    lines.push(format!(
+        "tps = {} (samples: min {}, max {}, stddev {})",
+        tps(summary.tps),
+        tps(summary.tps_min),
+        tps(summary.tps_max),
+        tps(summary.tps_stddev)
+    ));
+    if let Some(rate) = finite(run.rate) {
+        lines.push(format!(
+            "rate limit: {rate} tps, schedule lag: avg {} ms, max {} ms",
+            ms(summary.lag_avg_ms),
+            ms(summary.lag_max_ms)
+        ));
+        if let Some(backlog) = summary.backlog.filter(|backlog| *backlog > 0) {
+            lines.push(format!("fell behind: {backlog} transactions were due and not started at the end"));
+        }
+    }
+    if let Some(limit) = finite(run.latency_limit) {
+        lines.push(format!(
+            "number of transactions above the {limit} ms latency limit: {}/{done} ({:.3}%), skipped: {} ({:.3}%)",
+            summary.late,
+            percent_of(summary.late, done),
+            summary.skipped,
+            percent_of(summary.skipped, done.saturating_add(summary.failed).saturating_add(summary.skipped)),
+        ));
+    }
+    lines
+}
+
+/// How long the run was to be.
+pub fn extent(run: &Run) -> String {
+    match (finite(run.secs), run.transactions) {
+        (_, Some(count)) => format!("{count} transactions per client"),
+        (Some(secs), None) => format!("{secs} s"),
+        (None, None) => "until it was stopped".to_owned(),
+    }
+}
+
+/// The run in one line, without its workload.
+pub fn subtitle(document: &Document) -> String {
+    let run = &document.run;
+    let clients = if run.clients == 1 { "1 client".to_owned() } else { format!("{} clients", run.clients) };
+    let extent = match (finite(run.secs), run.transactions) {
+        (_, Some(count)) => format!("{} transactions per client", number::count(count)),
+        (Some(secs), None) => number::duration(secs),
+        (None, None) => extent(run),
+    };
+    let mut parts = vec![clients, extent];
+    if run.warmup > 0.0 {
+        parts.push(format!("after {} of warm-up", number::duration(run.warmup)));
+    }
+    if let Some(rate) = finite(run.rate) {
+        parts.push(format!("at a rate of {} tps", number::tps(Some(rate))));
+    }
+    if !run.query_mode.is_empty() {
+        parts.push(format!("query mode {}", run.query_mode));
+    }
+    if !run.server_version.is_empty() {
+        parts.push(format!("PostgreSQL {}", run.server_version));
+    }
+    parts.extend(run.started_at.clone());
+    parts.join(" · ")
+}
+
+/// How the run ended, where that is not as it should: its status and its error.
+pub fn outcome(run: &Run) -> Option<String> {
+    if run.status == "completed" || (run.status.is_empty() && run.error.is_none()) {
+        return None;
+    }
+    let Some(error) = &run.error else { return Some(run.status.clone()) };
+    let field = |name: &str| error.get(name).filter(|value| !value.is_null()).map(plain);
+    let message = field("message").unwrap_or_else(|| plain(error));
+    let mut text = format!("{}: {message}", run.status);
+    if let Some(detail) = field("detail") {
+        text += &format!(" ({detail})");
+    }
+    if let Some(hint) = field("hint") {
+        text += &format!(" {hint}");
+    }
+    Some(text)
+}
+
+/// How the run was asked for.
+pub fn run(document: &Document) -> Section {
+    let run = &document.run;
+    let secs = |value: f64| (value != 0.0).then(|| number::duration(value));
+    let facts = vec![
+        ("workload", given(&run.workload)),
+        ("fixture", run.fixture.clone()),
+        ("clients", Some(run.clients.to_string())),
+        ("measured", Some(extent(run))),
+        ("warm-up", secs(run.warmup)),
+        ("rate", finite(run.rate).map(|rate| format!("{} tps", number::tps(Some(rate))))),
+        ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),
+        (
+            "tries per transaction",
+            match run.max_tries {
+                1 => None,
+                0 => Some("no limit".to_owned()),
+                tries => Some(tries.to_string()),
+            },
+        ),
+        ("seed", Some(run.seed.to_string())),
+        ("query mode", given(&run.query_mode)),
+        ("results", given(&run.results)),
+        ("variables", pairs(&run.variables)),
+        ("settings", pairs(&run.settings)),
+        ("tags", pairs(&run.tags)),
+        ("sample interval", secs(run.sample_interval)),
+        ("role", given(&run.role)),
+        ("status", given(&run.status)),
+        ("started", run.started_at.clone()),
+        ("finished", run.finished_at.clone()),
+        ("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned())),
+        ("server version", given(&run.server_version)),
+        ("extension version", given(&run.extension_version)),
+    ];
+    Section::of_facts("run", "Run", facts)
+}

@@ -1,0 +1,144 @@
+//! What a report says, apart from how it looks: titled sections of facts and tables, in the order of interest.
+
+mod database;
+mod headline;
+mod machine;
+mod transactions;
+
+pub use headline::{closing_lines, outcome, subtitle};
+
+use serde_json::{Map, Value};
+
+use super::Document;
+use super::number::{self, MISSING};
+
+/// A part of a report under a title of its own.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// One word, for links.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// A sentence on how to read it.
+    pub note: Option<String>,
+    pub body: Body,
+}
+
+/// What is in a section.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Names with their values.
+    Facts(Vec<(String, String)>),
+    Table(Table),
+}
+
+/// What a column holds, for its alignment and its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Number,
+    Text,
+    /// Part of a script.
+    Code,
+}
+
+/// Rows under named columns. Cells are as their users wrote them: each format escapes them in its own way.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub columns: Vec<(&'static str, Kind)>,
+    /// Each as long as `columns`.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    fn new(columns: &[(&'static str, Kind)]) -> Table {
+        Table { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Leaves out those of the named columns that say nothing in any row.
+    fn without_idle(mut self, names: &[&str]) -> Table {
+        for column in (0..self.columns.len()).rev() {
+            let says_nothing = |row: &Vec<String>| row[column] == MISSING || row[column] == "0";
+            if names.contains(&self.columns[column].0) && self.rows.iter().all(says_nothing) {
+                self.columns.remove(column);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            }
+        }
+        self
+    }
+}
+
+/// All sections that have something to say.
+pub fn sections(document: &Document) -> Vec<Section> {
+    let all = [
+        transactions::latency(document),
+        transactions::waits(document),
+        machine::server(document),
+        transactions::statements(document),
+        transactions::plans(document),
+        transactions::scripts(document),
+        database::sizes(document),
+        database::changes(document),
+        database::upkeep(document),
+        database::events(document),
+        transactions::errors(document),
+        transactions::audit(document),
+        headline::run(document),
+        machine::environment(document),
+        machine::settings(document),
+    ];
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+impl Section {
+    /// A section of facts; those that are not known are left out.
+    fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
+        let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let known = known.filter(|(_, value)| !value.is_empty()).collect();
+        Section { id, title, note: None, body: Body::Facts(known) }
+    }
+
+    /// A section of a table.
+    fn of_table(id: &'static str, title: &'static str, table: Table) -> Section {
+        Section { id, title, note: None, body: Body::Table(table) }
+    }
+
+    /// The same with a note.
+    fn with_note(self, note: Option<String>) -> Section {
+        Section { note, ..self }
+    }
+
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> bool {
+        match &self.body {
+            Body::Facts(facts) => facts.is_empty(),
+            Body::Table(table) => table.rows.is_empty(),
+        }
+    }
+}
+
+/// A JSON value as its user wrote it: a string without quotes, anything else as JSON.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// A figure of a finding: four digits say enough of a number that is not whole.
+pub fn figure(value: &Value) -> String {
+    match value.as_f64() {
+        Some(number) if !value.is_i64() && !value.is_u64() => number::significant(number),
+        _ => plain(value),
+    }
+}
+
+/// Names and values in one line; `None` of none.
+pub fn pairs(map: &Map<String, Value>) -> Option<String> {
+    let pairs: Vec<_> = map.iter().map(|(name, value)| format!("{name} = {}", plain(value))).collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
+}
+
+/// A text, unless there is none.
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}

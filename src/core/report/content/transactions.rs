@@ -1,0 +1,205 @@
+//! What was measured of transactions: latencies, waits, statements, scripts, errors.
+
+use super::{Kind, Section, Table};
+use crate::report::Document;
+use crate::report::number::{self, MISSING, ms};
+
+/// How many wait events are named; the others are summed up.
+const WAITS: usize = 12;
+
+/// Average and percentiles of the whole.
+pub fn latency(document: &Document) -> Section {
+    let summary = &document.summary;
+    let figures = [
+        ("average", summary.latency_avg_ms),
+        ("stddev", summary.latency_stddev_ms),
+        ("p50", summary.latency_p50_ms),
+        ("p95", summary.latency_p95_ms),
+        ("p99", summary.latency_p99_ms),
+        ("p99.9", summary.latency_p999_ms),
+        ("max", summary.latency_max_ms),
+    ];
+    let known = || figures.iter().filter(|(_, value)| number::finite(*value).is_some());
+    let mut table = Table::new(&known().map(|(name, _)| (*name, Kind::Number)).collect::<Vec<_>>());
+    if !table.columns.is_empty() {
+        table.rows.push(known().map(|(_, value)| ms(*value)).collect());
+    }
+    Section::of_table("latency", "Latency, ms", table)
+}
+
+/// Shares of the clients' time.
+pub fn waits(document: &Document) -> Section {
+    let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);
+    let named = document.waits.len().min(WAITS);
+    let (first, others) = document.waits.split_at(named);
+    for wait in first {
+        let name = wait_name(&wait.wait_event_type, &wait.wait_event);
+        table.rows.push(vec![name, number::percent(Some(wait.share))]);
+    }
+    if !others.is_empty() {
+        let share = others.iter().map(|wait| wait.share).sum();
+        table.rows.push(vec![format!("{} others", others.len()), number::percent(Some(share))]);
+    }
+    Section::of_table("waits", "Waits", table)
+}
+
+/// A wait event under its type; `CPU` and `Runnable` have but one name.
+fn wait_name(class: &str, event: &str) -> String {
+    match (class, event) {
+        (class, event) if class == event || class.is_empty() => event.to_owned(),
+        (class, "") => class.to_owned(),
+        (class, event) => format!("{class}:{event}"),
+    }
+}
+
+/// What pgbench -r prints, and more.
+pub fn statements(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("script", Kind::Number),
+        ("line", Kind::Number),
+        ("avg ms", Kind::Number),
+        ("p95 ms", Kind::Number),
+        ("count", Kind::Number),
+        ("failed", Kind::Number),
+        ("retried", Kind::Number),
+        ("statement", Kind::Code),
+    ]);
+    for statement in &document.statements {
+        table.rows.push(vec![
+            statement.script.to_string(),
+            statement.line.to_string(),
+            ms(statement.latency_avg_ms),
+            ms(statement.latency_p95_ms),
+            number::count(statement.count),
+            number::count(statement.failed),
+            number::count(statement.retried),
+            statement.statement.clone(),
+        ]);
+    }
+    Section::of_table("statements", "Statements", table.without_idle(&["script"]))
+}
+
+/// How the statements were planned.
+pub fn plans(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("script", Kind::Number),
+        ("line", Kind::Number),
+        ("generic plans", Kind::Number),
+        ("custom plans", Kind::Number),
+        ("plan changes", Kind::Number),
+        ("workers planned", Kind::Number),
+        ("workers launched", Kind::Number),
+    ]);
+    for statement in &document.statements {
+        let figures = [
+            statement.generic_plans,
+            statement.custom_plans,
+            statement.plan_changes,
+            statement.workers_planned,
+            statement.workers_launched,
+        ];
+        if figures.iter().any(|figure| *figure > 0) {
+            let mut row = vec![statement.script.to_string(), statement.line.to_string()];
+            row.extend(figures.map(number::count));
+            table.rows.push(row);
+        }
+    }
+    Section::of_table(
+        "plans",
+        "Plans",
+        table.without_idle(&["script", "workers planned", "workers launched"]),
+    )
+    .with_note(Some("Executions in all phases, by the kind of their plan.".to_owned()))
+}
+
+/// The scripts of a mix.
+pub fn scripts(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("script", Kind::Number),
+        ("workload", Kind::Text),
+        ("weight", Kind::Number),
+        ("transactions", Kind::Number),
+        ("tps", Kind::Number),
+        ("avg ms", Kind::Number),
+        ("p50 ms", Kind::Number),
+        ("p95 ms", Kind::Number),
+        ("p99 ms", Kind::Number),
+        ("max ms", Kind::Number),
+        ("failed", Kind::Number),
+        ("retried", Kind::Number),
+        ("skipped", Kind::Number),
+        ("late", Kind::Number),
+    ]);
+    // What there is to say of the only one is said of the run.
+    let scripts = if document.scripts.len() > 1 { &document.scripts[..] } else { &[] };
+    for script in scripts {
+        table.rows.push(vec![
+            script.script.to_string(),
+            script.workload.clone(),
+            script.weight.to_string(),
+            number::count(script.transactions),
+            number::tps(script.tps),
+            ms(script.latency_avg_ms),
+            ms(script.latency_p50_ms),
+            ms(script.latency_p95_ms),
+            ms(script.latency_p99_ms),
+            ms(script.latency_max_ms),
+            number::count(script.failed),
+            number::count(script.retried),
+            number::count(script.skipped),
+            number::count(script.late),
+        ]);
+    }
+    Section::of_table("scripts", "Scripts", table.without_idle(&["failed", "retried", "skipped", "late"]))
+}
+
+/// Errors by SQLSTATE.
+pub fn errors(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("sqlstate", Kind::Text),
+        ("count", Kind::Number),
+        ("retried", Kind::Number),
+        ("failed", Kind::Number),
+        ("message", Kind::Text),
+        ("detail", Kind::Text),
+    ]);
+    for error in &document.errors {
+        table.rows.push(vec![
+            error.sqlstate.clone(),
+            number::count(error.count),
+            number::count(error.retried),
+            number::count(error.failed),
+            error.message.clone(),
+            error.detail.clone().unwrap_or_else(|| MISSING.to_owned()),
+        ]);
+    }
+    Section::of_table("errors", "Errors", table.without_idle(&["detail"]))
+        .with_note(Some("In all phases; message and detail are those of the first of each kind.".to_owned()))
+}
+
+/// The harness's counters against the server's.
+pub fn audit(document: &Document) -> Section {
+    let mut table = Table::new(&[
+        ("counter", Kind::Text),
+        ("harness", Kind::Number),
+        ("server", Kind::Number),
+        ("equal", Kind::Text),
+        ("reason", Kind::Text),
+    ]);
+    for line in &document.audit {
+        let equal = match line.ok {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => MISSING,
+        };
+        table.rows.push(vec![
+            line.counter.clone(),
+            number::signed(line.harness),
+            number::signed(line.server),
+            equal.to_owned(),
+            line.reason.clone(),
+        ]);
+    }
+    Section::of_table("audit", "Audit", table)
+        .with_note(Some("What the harness counted against what the server did.".to_owned()))
+}

@@ -1,0 +1,198 @@
+//! The report as one page that needs nothing but itself: no script, no font, no picture from elsewhere. It is read
+//! on a telephone and on a desk, by day and by night, and on paper.
+
+mod escape;
+mod page;
+
+use super::Document;
+use super::content::{self, Body, Kind, Section, Table};
+use super::document::Statement;
+use super::hygiene::shortened;
+use super::number::{self, MISSING, count};
+use super::plot::{self, Figure};
+use escape::escaped;
+
+/// How much of a cell is shown.
+const CELL: usize = 4_000;
+/// How much of a plan is shown, and of all plans: the JSON has them whole.
+const PLAN: usize = 20_000;
+const PLANS: usize = 400_000;
+
+/// Writes the report.
+pub fn render(document: &Document) -> String {
+    let mut page = String::new();
+    page::open(&mut page, document);
+    write_headline(&mut page, document);
+    write_findings(&mut page, document);
+    write_figures(&mut page, &plot::figures(document), document);
+    page += "<div class=\"sections\">\n";
+    for section in content::sections(document) {
+        write_section(&mut page, &section, document);
+    }
+    page += "</div>\n";
+    page::close(&mut page, document);
+    page
+}
+
+/// The figures that one looks for first.
+fn write_headline(page: &mut String, document: &Document) {
+    let summary = &document.summary;
+    let mut figure = |name: &str, value: &str, unit: &str, class: &str| {
+        let (value, unit) = if value == MISSING { ("–".to_owned(), "") } else { (escaped(value), unit) };
+        *page += &format!(
+            "<div class=\"figure {class}\"><dt>{name}</dt><dd>{value}<span class=\"unit\"> {unit}</span></dd></div>\n"
+        );
+    };
+    figure("throughput", &number::tps(summary.tps), "tps", "tps");
+    for (name, value) in [
+        ("latency average", summary.latency_avg_ms),
+        ("p95", summary.latency_p95_ms),
+        ("p99", summary.latency_p99_ms),
+    ] {
+        let (value, unit) = number::short_ms(value);
+        figure(name, &value, unit, "");
+    }
+    figure("transactions", &count(summary.transactions), "", "");
+    let bad = if summary.failed > 0 { "bad" } else { "" };
+    figure("failed", &count(summary.failed), "", bad);
+    *page += "</dl>\n";
+    // The very lines of pgbench, for those who look for them.
+    let lines: Vec<_> = content::closing_lines(document).iter().map(|line| escaped(line)).collect();
+    *page += &format!(
+        "<details class=\"closing\"><summary>As pgbench prints it</summary><pre>{}</pre></details>\n</header>\n",
+        lines.join("\n")
+    );
+}
+
+/// What there is to say of the run.
+fn write_findings(page: &mut String, document: &Document) {
+    *page += "<section id=\"findings\"><h2>Findings</h2>\n";
+    if document.findings.is_empty() {
+        *page += "<p class=\"note\">None.</p>\n";
+    } else {
+        *page += "<ul class=\"findings\">\n";
+    }
+    for finding in &document.findings {
+        let severity = finding.severity.as_str();
+        *page += &format!(
+            "<li class=\"{severity}\"><p><span class=\"badge\">{severity}</span> {}</p>",
+            escaped(&shortened(&finding.finding, CELL))
+        );
+        if !finding.advice.is_empty() {
+            *page += &format!("<p class=\"advice\">{}</p>", escaped(&shortened(&finding.advice, CELL)));
+        }
+        if !finding.figures.is_empty() {
+            let figures = finding.figures.iter().map(|(name, value)| {
+                format!(
+                    "<span>{} <b>{}</b></span>",
+                    escaped(name),
+                    escaped(&shortened(&content::figure(value), CELL))
+                )
+            });
+            *page += &format!("<p class=\"figures\">{}</p>", figures.collect::<Vec<_>>().join(" "));
+        }
+        *page += "</li>\n";
+    }
+    *page += if document.findings.is_empty() { "</section>\n" } else { "</ul></section>\n" };
+}
+
+/// The plots.
+fn write_figures(page: &mut String, figures: &[Figure], document: &Document) {
+    if document.samples.is_empty() {
+        *page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
+    }
+    if figures.is_empty() {
+        return;
+    }
+    *page += "<div class=\"plots\">\n";
+    for figure in figures {
+        *page += &format!("<figure id=\"{}\"><h2>{}</h2>\n", figure.id, figure.title);
+        if !figure.legend.is_empty() {
+            *page += "<ul class=\"legend\">";
+            for (ink, name) in &figure.legend {
+                *page +=
+                    &format!("<li><i style=\"background:var(--{})\"></i>{}</li>", ink.name, escaped(name));
+            }
+            *page += "</ul>\n";
+        }
+        *page += &figure.svg;
+        *page += &format!("<figcaption>{}</figcaption></figure>\n", figure.caption);
+    }
+    *page += "</div>\n";
+}
+
+/// A section of facts or of a table.
+fn write_section(page: &mut String, section: &Section, document: &Document) {
+    *page += &format!("<section id=\"{}\"><h2>{}</h2>\n", section.id, section.title);
+    if let Some(note) = &section.note {
+        *page += &format!("<p class=\"note\">{}</p>\n", escaped(note));
+    }
+    match &section.body {
+        Body::Facts(facts) => {
+            *page += "<dl class=\"facts\">\n";
+            for (name, value) in facts {
+                // No line ends between a number and its percent sign.
+                let value = value.replace(" %", "\u{a0}%");
+                *page +=
+                    &format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(&shortened(&value, CELL)));
+            }
+            *page += "</dl>\n";
+        }
+        Body::Table(table) => {
+            let mut plans = Plans {
+                statements: if section.id == "statements" { &document.statements } else { &[] },
+                left: PLANS,
+            };
+            write_table(page, table, &mut plans);
+        }
+    }
+    *page += "</section>\n";
+}
+
+/// The plans under the rows of statements, until there are too many.
+struct Plans<'a> {
+    statements: &'a [Statement],
+    /// How many characters may still be shown.
+    left: usize,
+}
+
+impl Plans<'_> {
+    /// The plan of a row.
+    fn of(&mut self, row: usize) -> Option<String> {
+        let plan = self.statements.get(row)?.plan.as_ref()?;
+        let plan = shortened(plan, PLAN.min(self.left));
+        self.left = self.left.saturating_sub(plan.len());
+        Some(plan)
+    }
+}
+
+/// A table that scrolls where the page is too narrow for it.
+fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
+    // What is read comes first: a telephone shows no more of a table.
+    let (mut order, numbers): (Vec<usize>, Vec<usize>) =
+        (0..table.columns.len()).partition(|column| table.columns[*column].1 == Kind::Code);
+    order.extend(numbers);
+    let class = |kind: Kind| if kind == Kind::Number { " class=\"number\"" } else { "" };
+    *page += "<div class=\"scroll\"><table><thead><tr>";
+    for (name, kind) in order.iter().map(|column| table.columns[*column]) {
+        *page += &format!("<th{}>{}</th>", class(kind), escaped(name));
+    }
+    *page += "</tr></thead><tbody>\n";
+    for (index, row) in table.rows.iter().enumerate() {
+        *page += "<tr>";
+        for (cell, kind) in order.iter().map(|column| (&row[*column], table.columns[*column].1)) {
+            let text = if cell == MISSING { "–".to_owned() } else { escaped(&shortened(cell, CELL)) };
+            let text = if kind == Kind::Code { format!("<code>{text}</code>") } else { text };
+            *page += &format!("<td{}>{text}</td>", class(kind));
+        }
+        *page += "</tr>\n";
+        if let Some(plan) = plans.of(index) {
+            *page += &format!(
+                "<tr class=\"plan\"><td colspan=\"{}\"><details open><summary>Plan</summary><pre>{}</pre></details></td></tr>\n",
+                table.columns.len(),
+                escaped(&plan)
+            );
+        }
+    }
+    *page += "</tbody></table></div>\n";
+}

@@ -1,0 +1,160 @@
+//! Latencies: percentiles over time, and the distribution of the whole.
+
+use plotters::prelude::*;
+
+use super::Figure;
+use super::axis::{Axis, percentile_position};
+use super::frame::{Chart, Drawn, Panel, svg};
+use super::marks::Marks;
+use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
+use super::times::Times;
+use crate::report::Document;
+use crate::report::number::{count, finite, short_ms};
+use crate::report::thin::Envelope;
+
+/// Percentiles of each interval on a logarithmic axis; `None` without any.
+pub fn over_time(document: &Document) -> Option<Figure> {
+    let samples = &document.samples;
+    let times = Times::of(samples)?;
+    let series = [
+        (GREEN, "p50", &samples.latency_p50_ms),
+        (BLUE, "p95", &samples.latency_p95_ms),
+        (ORANGE, "p99", &samples.latency_p99_ms),
+        (PINK, "max", &samples.latency_max_ms),
+    ];
+    let lines: Vec<(Ink, &str, Vec<Option<Envelope>>)> = series
+        .into_iter()
+        .map(|(ink, name, values)| {
+            let thinned = logarithms(values, &times);
+            (ink, name, if name == "max" { with_highest_as_line(thinned) } else { thinned })
+        })
+        .filter(|(_, _, thinned)| thinned.iter().any(Option::is_some))
+        .collect();
+    let columns = || lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten());
+    let low = columns().map(|envelope| envelope.low).reduce(f64::min)?;
+    let high = columns().map(|envelope| envelope.high).reduce(f64::max)?;
+    let marks = Marks::of(&document.events, &times.axis);
+    let y = Axis::of_latencies(10f64.powf(low), 10f64.powf(high));
+    let draw = |chart: &mut Chart| {
+        marks.draw(chart)?;
+        // The greatest first: bands lie over each other, and the median is to be seen.
+        lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))
+    };
+    let svg = svg(
+        "Percentiles of the latency over time",
+        &times.axis,
+        false,
+        &[Panel { title: None, y, draw: &draw }],
+    )?;
+    let mut legend: Vec<_> = lines.iter().rev().map(|(ink, name, _)| (*ink, (*name).to_owned())).collect();
+    legend.extend(marks.legend());
+    let caption = format!(
+        "Of the transactions that ended in each interval, on a logarithmic axis.{}",
+        times.note("the range, as a band, and the mean, for max the highest, as a line,")
+    );
+    Some(Figure { id: "plot-latency", title: "Latency over time", caption, legend, svg })
+}
+
+/// The highest of each column in the place of the mean: a mean of maxima would hide the slowest transaction.
+fn with_highest_as_line(thinned: Vec<Option<Envelope>>) -> Vec<Option<Envelope>> {
+    let highest = |envelope: Envelope| Envelope { mean: envelope.high, ..envelope };
+    thinned.into_iter().map(|envelope| envelope.map(highest)).collect()
+}
+
+/// The envelopes of a series' logarithms. What is not above 0 has none.
+fn logarithms(series: &[Option<f64>], times: &Times) -> Vec<Option<Envelope>> {
+    let positive: Vec<_> = series.iter().map(|value| value.filter(|value| *value > 0.0)).collect();
+    let logarithm = |envelope: Envelope| Envelope {
+        low: envelope.low.log10(),
+        high: envelope.high.log10(),
+        mean: envelope.mean.log10(),
+    };
+    times.thinned(&positive).into_iter().map(|envelope| envelope.map(logarithm)).collect()
+}
+
+/// A line, with a band of its range where columns are thinned; both are broken where there is no value.
+fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
+    let line = ink.color().stroke_width(3);
+    let mut column = 0;
+    for run in thinned.chunk_by(|one, next| one.is_some() == next.is_some()) {
+        let first = column;
+        column += run.len();
+        let points =
+            || run.iter().flatten().zip(first..).map(|(envelope, column)| (times.middle(column), *envelope));
+        let means: Vec<_> = points().map(|(x, envelope)| (x, envelope.mean)).collect();
+        match means[..] {
+            [] => continue,
+            // A single interval has a length, but no line.
+            [(_, mean)] => {
+                let (begin, end) = times.spans[first];
+                chart.draw_series([PathElement::new(vec![(begin, mean), (end, mean)], line)])?;
+            }
+            _ => {
+                if times.per_column > 1 {
+                    let upper = points().map(|(x, envelope)| (x, envelope.high));
+                    let lower = points().map(|(x, envelope)| (x, envelope.low));
+                    let mut outline: Vec<_> = upper.collect();
+                    outline.extend(lower.collect::<Vec<_>>().into_iter().rev());
+                    chart.draw_series([Polygon::new(outline, ink.color().mix(0.25).filled())])?;
+                }
+                chart.draw_series([PathElement::new(means, line)])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All latencies, by the share of transactions that are not slower; `None` without any.
+pub fn distribution(document: &Document) -> Option<Figure> {
+    let buckets = || document.latencies.iter().filter(|bucket| bucket.count > 0 && bucket.high_ms > 0.0);
+    let total = buckets().map(|bucket| bucket.count).fold(0, u64::saturating_add);
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut before = 0u64;
+    for bucket in buckets().filter(|bucket| bucket.high_ms.is_finite()) {
+        before = before.saturating_add(bucket.count);
+        // Of n + 1 and not of n: the slowest is not slower than all that may come.
+        let position = percentile_position(before as f64 / (total as f64 + 1.0));
+        points.push((position, bucket.high_ms.log10()));
+    }
+    let (first, last) = (*points.first()?, *points.last()?);
+    points.insert(0, (0.0, first.1));
+    let x = Axis::of_percentiles(total);
+    let y = Axis::of_latencies(10f64.powf(first.1), 10f64.powf(last.1));
+    let summary = &document.summary;
+    let marked = [
+        ("p50", 0.5, summary.latency_p50_ms),
+        ("p95", 0.95, summary.latency_p95_ms),
+        ("p99", 0.99, summary.latency_p99_ms),
+        ("p99.9", 0.999, summary.latency_p999_ms),
+    ];
+    let marked: Vec<(&str, f64, f64)> = marked
+        .into_iter()
+        .filter_map(|(name, p, value)| {
+            Some((name, percentile_position(p), finite(value).filter(|ms| *ms > 0.0)?))
+        })
+        .collect();
+    let draw = |chart: &mut Chart| {
+        let mut area = points.clone();
+        let floor = chart.y_range().start;
+        area.extend([(last.0, floor), (0.0, floor)]);
+        chart.draw_series([Polygon::new(area, BLUE.color().mix(0.12).filled())])?;
+        chart.draw_series([PathElement::new(points.clone(), BLUE.color().stroke_width(5))])?;
+        let dot = RED.color().filled();
+        chart.draw_series(
+            marked.iter().map(|(_, position, ms)| Circle::new((*position, ms.log10()), 8, dot)),
+        )?;
+        Ok(())
+    };
+    let label = format!("Distribution of {} latencies", count(total));
+    let svg = svg(&label, &x, true, &[Panel { title: None, y, draw: &draw }])?;
+    let values = marked.iter().map(|(name, _, ms)| {
+        let (value, unit) = short_ms(Some(*ms));
+        format!("{name} {value} {unit}")
+    });
+    let legend = values.map(|value| (RED, value)).collect();
+    let caption = format!(
+        "Share of the {} transactions that were not slower: each step to the right is a tenth of those left.",
+        count(total)
+    );
+    Some(Figure { id: "plot-distribution", title: "Latency distribution", caption, legend, svg })
+}

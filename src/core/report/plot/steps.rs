@@ -1,0 +1,30 @@
+//! Areas over time as steps: what is known of an interval holds for all of it, and not for its end.
+
+use plotters::prelude::*;
+
+use super::frame::{Chart, Drawn};
+use super::times::Times;
+
+/// Fills what is between two series of a plot's columns, with gaps where the upper one has no value. One shape for
+/// as many columns as possible: between shapes side by side there would be fine stripes.
+pub fn draw(
+    chart: &mut Chart,
+    times: &Times,
+    lower: &[f64],
+    upper: &[Option<f64>],
+    style: ShapeStyle,
+) -> Drawn {
+    let mut first = 0;
+    for run in upper.chunk_by(|one, next| one.is_some() == next.is_some()) {
+        let columns = || run.iter().flatten().zip(lower[first..].iter().zip(&times.spans[first..]));
+        let above = columns().flat_map(|(upper, (_, (begin, end)))| [(*begin, *upper), (*end, *upper)]);
+        let below = columns().flat_map(|(_, (lower, (begin, end)))| [(*begin, *lower), (*end, *lower)]);
+        let mut outline: Vec<(f64, f64)> = above.collect();
+        outline.extend(below.collect::<Vec<_>>().into_iter().rev());
+        if !outline.is_empty() {
+            chart.draw_series([Polygon::new(outline, style)])?;
+        }
+        first += run.len();
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Throughput over time: a point for each interval, as a soak is usually shown. Lines would join what is not joined.
+
+use plotters::prelude::*;
+
+use super::Figure;
+use super::axis::Axis;
+use super::frame::{Chart, Panel, svg};
+use super::marks::Marks;
+use super::palette::BLUE;
+use super::times::Times;
+use crate::report::Document;
+use crate::report::number::tps;
+
+/// The plot; `None` without any interval.
+pub fn figure(document: &Document) -> Option<Figure> {
+    let samples = &document.samples;
+    let times = Times::of(samples)?;
+    let thinned = times.thinned(&samples.tps);
+    let low = thinned.iter().flatten().map(|envelope| envelope.low).reduce(f64::min)?;
+    let high = thinned.iter().flatten().map(|envelope| envelope.high).reduce(f64::max)?;
+    let marks = Marks::of(&document.events, &times.axis);
+    // The lane of vacuums is above all points.
+    let y = Axis::from_zero(high * 1.08, 6);
+    let columns =
+        || thinned.iter().zip(0..times.spans.len()).filter_map(|(envelope, i)| Some(((*envelope)?, i)));
+    // Few points can be larger.
+    let radius = if thinned.len() <= 120 { 7 } else { 4 };
+    let draw = |chart: &mut Chart| {
+        marks.draw(chart)?;
+        if times.per_column > 1 {
+            let range = BLUE.color().mix(0.35).stroke_width(2);
+            chart.draw_series(columns().map(|(envelope, column)| {
+                let x = times.middle(column);
+                PathElement::new(vec![(x, envelope.low), (x, envelope.high)], range)
+            }))?;
+        }
+        let point = BLUE.color().filled();
+        chart
+            .draw_series(columns().map(|(envelope, column)| {
+                Circle::new((times.middle(column), envelope.mean), radius, point)
+            }))?;
+        Ok(())
+    };
+    let label = format!("Throughput over time, from {} to {} tps", tps(Some(low)), tps(Some(high)));
+    let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
+    let mut legend =
+        vec![(BLUE, if times.per_column > 1 { "mean and range" } else { "interval" }.to_owned())];
+    legend.extend(marks.legend());
+    let caption = format!(
+        "Transactions per second of each interval.{}",
+        times.note("the range, as a line, and the mean, as a point,")
+    );
+    Some(Figure { id: "plot-tps", title: "Throughput, tps", caption, legend, svg })
+}

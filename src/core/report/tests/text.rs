@@ -1,0 +1,78 @@
+//! The report for a terminal.
+
+use super::documents;
+use super::example::believable;
+use super::hostile::HOSTILE;
+use crate::report::hygiene::width;
+use crate::report::{Format, render};
+
+#[test]
+fn no_line_is_too_wide_and_none_holds_controls() {
+    for (name, document) in documents() {
+        let text = render(&document, Format::Text);
+        for line in text.lines() {
+            assert!(width(line) <= 100, "{name}: {} columns in {line:?}", width(line));
+            assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{name}: {line:?}");
+        }
+        assert!(text.ends_with('\n'));
+        assert!(!text.contains(HOSTILE));
+    }
+}
+
+#[test]
+fn the_closing_notice_is_its_begin() {
+    let mut document = believable(90);
+    document.run.rate = Some(12_000.0);
+    document.run.latency_limit = Some(50.0);
+    let summary = &mut document.summary;
+    (summary.transactions, summary.failed, summary.skipped, summary.late) = (90_000, 10_000, 25_000, 900);
+    (summary.lag_avg_ms, summary.lag_max_ms, summary.backlog) = (Some(1.25), Some(340.5), Some(77));
+    (summary.latency_avg_ms, summary.latency_p95_ms) = (Some(1.5), None);
+    (summary.tps, summary.tps_min, summary.tps_max) = (Some(1_000.04), Some(900.0), Some(1_100.0));
+    (summary.latency_p99_ms, summary.latency_max_ms) = (Some(7.0), Some(2_000.5));
+    let text = render(&document, Format::Text);
+    let begin = "run 42: tpcb-like with 16 clients, 90 s, seed 5489213\n\
+                 number of transactions actually processed: 90000\n\
+                 number of failed transactions: 10000 (10.000%)\n\
+                 latency average = 1.500 ms, stddev = 1.731 ms\n\
+                 latency p95 = - ms, p99 = 7.000 ms, max = 2000.500 ms\n\
+                 tps = 1000.0 (samples: min 900.0, max 1100.0, stddev 1184.2)\n\
+                 rate limit: 12000 tps, schedule lag: avg 1.250 ms, max 340.500 ms\n\
+                 fell behind: 77 transactions were due and not started at the end\n\
+                 number of transactions above the 50 ms latency limit: 900/90000 (1.000%), skipped: 25000 (20.000%)\n";
+    assert!(text.starts_with(begin), "{}", text.lines().take(12).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_failure_is_told() {
+    let mut document = believable(0);
+    document.run.status = "failed".to_owned();
+    document.run.error =
+        Some(serde_json::json!({"message": "no client came up", "detail": "too many sessions"}));
+    for format in [Format::Text, Format::Markdown, Format::Html] {
+        assert!(
+            render(&document, format).contains("failed: no client came up (too many sessions)"),
+            "{format:?}"
+        );
+    }
+}
+
+#[test]
+fn numbers_too_wide_for_a_table_are_listed() {
+    let mut document = believable(90);
+    for script in 0..2 {
+        document.scripts.push(crate::report::document::Script {
+            script,
+            workload: "wide".to_owned(),
+            transactions: u64::MAX,
+            failed: u64::MAX,
+            retried: u64::MAX,
+            late: u64::MAX,
+            ..Default::default()
+        });
+    }
+    let text = render(&document, Format::Text);
+    // No digit of a number is ever cut off.
+    assert_eq!(text.matches("18,446,744,073,709,551,615").count(), 8);
+    assert!(text.contains("    workload: wide\n"));
+}

@@ -1,0 +1,78 @@
+//! A table in plain text: numbers to the right, texts to the left, cut where the line is too short for them.
+
+use super::{WIDTH, hanging};
+use crate::report::content::{Kind, Table};
+use crate::report::hygiene::{cut, one_line, width};
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// A text is not cut to less than this.
+const NARROWEST: usize = 12;
+/// Blanks before the first column.
+const INDENT: usize = 2;
+
+/// The lines of a table. One whose numbers alone are too wide has a line for each cell, as psql's expanded display.
+pub fn lines(table: &Table) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
+    let natural: Vec<usize> = (0..table.columns.len())
+        .map(|column| {
+            let cells = rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+            cells.max(width(table.columns[column].0))
+        })
+        .collect();
+    match fitted(table, &natural) {
+        Some(widths) => {
+            let header: Vec<String> = table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+            std::iter::once(&header).chain(&rows).map(|row| line(table, row, &widths)).collect()
+        }
+        None => rows.iter().enumerate().flat_map(|(index, row)| expanded(table, index, row)).collect(),
+    }
+}
+
+/// The columns' widths, texts shortened as far as needed; `None` when that is not far enough.
+fn fitted(table: &Table, natural: &[usize]) -> Option<Vec<usize>> {
+    let room = WIDTH.checked_sub(INDENT + GAP * natural.len().saturating_sub(1))?;
+    let mut widths = natural.to_vec();
+    while widths.iter().sum::<usize>() > room {
+        // The widest text gives way, down to the next widest one.
+        let texts = || (0..widths.len()).filter(|column| table.columns[*column].1 != Kind::Number);
+        let widest = texts().max_by_key(|column| widths[*column])?;
+        let next = texts().filter(|column| *column != widest).map(|column| widths[column]).max().unwrap_or(0);
+        let excess = widths.iter().sum::<usize>() - room;
+        let least = NARROWEST.max(width(table.columns[widest].0));
+        if widths[widest] <= least {
+            return None;
+        }
+        let wanted = widths[widest].saturating_sub(excess).max(next.min(widths[widest] - 1));
+        widths[widest] = wanted.max(least);
+    }
+    Some(widths)
+}
+
+/// A row on one line.
+fn line(table: &Table, row: &[String], widths: &[usize]) -> String {
+    let mut line = " ".repeat(INDENT);
+    for (column, cell) in row.iter().enumerate() {
+        if column > 0 {
+            line.push_str(&" ".repeat(GAP));
+        }
+        let cell = cut(cell, widths[column]);
+        let blanks = " ".repeat(widths[column] - width(&cell));
+        match table.columns[column].1 {
+            Kind::Number => line.extend([blanks, cell]),
+            Kind::Text | Kind::Code => line.extend([cell, blanks]),
+        }
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// A row with a line for each cell.
+fn expanded(table: &Table, index: usize, row: &[String]) -> Vec<String> {
+    let mut lines = vec![format!("  {}.", index + 1)];
+    for ((name, _), cell) in table.columns.iter().zip(row) {
+        lines.extend(hanging(&format!("    {name}: "), &cut(cell, 3 * WIDTH)));
+    }
+    lines
+}
