@@ -53,6 +53,9 @@ WITH promised (relation, columns) AS (VALUES
     ('samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
     ('warmup_samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
     ('latencies', 'run_id, node, script, low_ms, high_ms, count'),
+    ('statements', 'run_id, script, line, statement, count, failed, retried, latency_avg_ms, latency_p95_ms, plan, node'),
+    ('waits', 'run_id, node, wait_event_type, wait_event, share'),
+    ('relations', 'run_id, relation, bytes_before, bytes_after, live, dead, inserted, updated, hot_updated, deleted, mod_since_analyze, seq_scan, idx_scan, vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze'),
     ('errors', 'run_id, sqlstate, message, count, first_at, node'),
     ('summary', 'run_id, workload, clients, driver, results, status, started_at, secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms'),
     ('progress', 'run_id, phase, elapsed, remaining, tps, latency_avg_ms, transactions, clients')

@@ -8,7 +8,8 @@ mod jsonb;
 mod load_progress;
 mod preview;
 mod progress;
-pub mod results;
+pub mod reports;
+mod results;
 pub mod runs;
 pub mod workloads;
 

@@ -6,6 +6,7 @@
 //! qualified, and the search_path is pg_catalog.
 
 mod definitions;
+mod document;
 mod horizon;
 mod in_use;
 mod loads;
@@ -24,6 +25,7 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 use crate::error::{from_caught, internal};
 
 pub use definitions::*;
+pub use document::{document, headline};
 pub use horizon::*;
 pub use in_use::check_unused;
 pub use loads::*;

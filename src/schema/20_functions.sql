@@ -113,6 +113,17 @@ CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
 COMMENT ON FUNCTION bench.percentile IS
 'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. NULL when the run has no histogram.';
 
+CREATE FUNCTION bench.findings(run_id bigint)
+    RETURNS TABLE (severity text, topic text, finding text, figures jsonb, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'findings_wrapper';
+COMMENT ON FUNCTION bench.findings IS
+'What there is to say of a run, the gravest first: dips and what coincides with them, a warm-up that was not over, drift, processors and quotas, vacuums, plans. severity is critical (the figures are not what they seem), warning (something kept them from being better or steadier) or notice; advice is what to try. No rows for a clean run.';
+
+CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'report_wrapper';
+COMMENT ON FUNCTION bench.report IS
+'A report of a run: text (100 columns), markdown, json (schema_version says which schema; fields are added, not changed) or html (one file with plots that needs no network and no script): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+
 REVOKE ALL ON FUNCTION
     bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start
     FROM PUBLIC;

@@ -1,0 +1,56 @@
+//! bench.findings and bench.report.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::findings::Finding;
+use bench_core::report::{Document, Format, render};
+use pgrx::prelude::*;
+
+use super::required;
+use crate::catalog;
+use crate::error::OrRaise;
+
+/// A run with all that was measured of it and what there is to say of it.
+fn document(run_id: Option<i64>) -> Result<Document, UserError> {
+    let mut document = catalog::document(required("run_id", run_id)?)?;
+    document.findings = bench_core::findings::findings(&document);
+    Ok(document)
+}
+
+/// What there is to say of a run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn findings(
+    run_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(severity, String),
+        name!(topic, String),
+        name!(finding, String),
+        name!(figures, pgrx::JsonB),
+        name!(advice, String),
+    ),
+> {
+    let found = document(run_id).or_raise().findings;
+    TableIterator::new(found.into_iter().map(|Finding { severity, topic, finding, figures, advice }| {
+        (severity.as_str().to_owned(), topic, finding, pgrx::JsonB(figures.into()), advice)
+    }))
+}
+
+/// A report of a run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn report(run_id: Option<i64>, format: Option<String>) -> String {
+    (|| {
+        let format = required("format", format)?;
+        let format = Format::parse(&format).ok_or_else(|| {
+            let known: Vec<String> = Format::NAMES.iter().map(|name| format!("'{name}'")).collect();
+            UserError::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("unrecognized value for format: \"{format}\""),
+            )
+            .hint(format!("Available values: {}.", known.join(", ")))
+        })?;
+        Ok(render(&document(run_id)?, format))
+    })()
+    .or_raise()
+}

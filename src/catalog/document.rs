@@ -1,0 +1,102 @@
+//! Everything that is known of a run, read back for findings and reports.
+
+use std::collections::BTreeMap;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::report::Document;
+use bench_core::report::document::{SCHEMA_VERSION, Samples};
+use pgrx::JsonB;
+
+use super::{as_owner, fetch, read, run_handle};
+use crate::error::internal;
+
+/// How the run was asked for, and the figures of the whole.
+const HEADLINE: &str = "\
+SELECT pg_catalog.jsonb_build_object( \
+    'run', (SELECT pg_catalog.to_jsonb(r) FROM bench.runs r WHERE r.run_id = $1), \
+    'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1))";
+
+/// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON
+/// keeps its own.
+const DETAILS: &str = "\
+SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
+    'environment', (SELECT r.environment FROM bench.runs r WHERE r.run_id = $1), \
+    'latencies', (SELECT pg_catalog.jsonb_agg(l ORDER BY low_ms) FROM ( \
+        SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
+    'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM bench.scripts x WHERE x.run_id = $1), \
+    'statements', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script, x.command) FROM bench.statements x WHERE x.run_id = $1), \
+    'waits', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.share DESC, x.wait_event) FROM bench.waits x WHERE x.run_id = $1), \
+    'events', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.event) FROM bench.events x WHERE x.run_id = $1), \
+    'relations', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.kind DESC, x.relation) FROM bench.relations x WHERE x.run_id = $1), \
+    'errors', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.count DESC, x.sqlstate) FROM bench.errors x WHERE x.run_id = $1), \
+    'audit', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.counter) FROM bench.audits x WHERE x.run_id = $1)))";
+
+/// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
+const ENOUGH_FOR_P999: u64 = 10_000;
+
+/// Everything that is known of a run, without findings.
+///
+/// # Errors
+/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+pub fn document(run_id: i64) -> Result<Document, UserError> {
+    let role = run_handle(run_id)?.role;
+    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for run {run_id}"),
+        )
+        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
+    }
+    as_owner(|| {
+        let Document { run, summary, .. } = parsed(HEADLINE, run_id)?;
+        let mut document = Document { run, summary, ..parsed(DETAILS, run_id)? };
+        if document.summary.transactions < ENOUGH_FOR_P999 {
+            document.summary.latency_p999_ms = None;
+        }
+        Ok(Document {
+            schema_version: SCHEMA_VERSION,
+            samples: samples("bench.samples", run_id)?,
+            warmup_samples: samples("bench.warmup_samples", run_id)?,
+            ..document
+        })
+    })
+}
+
+/// How a run was asked for and the figures of the whole, and nothing else.
+pub fn headline(run_id: i64) -> Result<Document, UserError> {
+    as_owner(|| parsed(HEADLINE, run_id))
+}
+
+fn parsed(sql: &str, run_id: i64) -> Result<Document, UserError> {
+    let json = fetch::<JsonB>(sql, &[run_id.into()])?.map(|json| json.0).unwrap_or_default();
+    serde_json::from_value(json).map_err(|e| internal(e.to_string()))
+}
+
+/// The intervals of a run. Column by column: there may be tens of thousands.
+fn samples(table: &str, run_id: i64) -> Result<Samples, UserError> {
+    let columns: Vec<String> = Samples::COLUMNS
+        .iter()
+        .map(|name| format!("pg_catalog.array_agg({name}::pg_catalog.float8 ORDER BY elapsed)"))
+        .collect();
+    let sql = format!(
+        "SELECT {}, pg_catalog.json_agg(waits ORDER BY elapsed)::pg_catalog.text FROM {table} WHERE run_id = $1",
+        columns.join(", ")
+    );
+    let mut samples = Samples::default();
+    let waits = read(|client| {
+        let row = client.select(&sql, Some(1), &[run_id.into()])?.first();
+        for (place, column) in (1..).zip(samples.columns_mut()) {
+            *column = row.get(place)?.unwrap_or_default();
+        }
+        row.get::<String>(Samples::COLUMNS.len() + 1)
+    })?;
+    let waits: Vec<Option<BTreeMap<String, f64>>> =
+        serde_json::from_str(waits.as_deref().unwrap_or("[]")).map_err(|e| internal(e.to_string()))?;
+    let count = waits.len();
+    for (interval, shares) in waits.into_iter().enumerate() {
+        for (event, share) in shares.into_iter().flatten() {
+            samples.waits.entry(event).or_insert_with(|| vec![0.0; count])[interval] = share;
+        }
+    }
+    Ok(samples)
+}
