@@ -18,7 +18,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test bench bench-load fuzz check clean core-test oracle-test rust-version
+.PHONY: help setup build install demo test bench bench-load bench-observation fuzz check clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test      every test; SUITE=core|regress|pgtap|faults|differential and FILE=name choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
+	@echo 'make bench-observation  what observation costs; WORKLOAD, CLIENTS, PAIRS and ROWS choose'
 	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
 	@echo 'make check     formatting and lints'
 	@echo 'make clean     remove what was built'
@@ -97,6 +98,9 @@ bench:
 
 bench-load:
 	@benches/load
+
+bench-observation:
+	@benches/observation
 
 # What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
 RUNS ?= 1000000
