@@ -409,7 +409,7 @@ impl Session {
             if of.needs_snapshot {
                 raw::PopActiveSnapshot();
             }
-            let rows = self.run_to_the_end(portal, of.params);
+            let rows = self.run_to_the_end(portal, of.params, counters);
             counters.rows.add(rows);
             if !of.touches_no_table {
                 counters.index_scans_unknown.store(1, Relaxed);
@@ -421,7 +421,12 @@ impl Session {
     ///
     /// # Safety
     /// Inside a trap and a transaction, with a portal that has been defined.
-    unsafe fn run_to_the_end(&self, portal: pg_sys::Portal, params: pg_sys::ParamListInfo) -> u64 {
+    unsafe fn run_to_the_end(
+        &self,
+        portal: pg_sys::Portal,
+        params: pg_sys::ParamListInfo,
+        counters: &CommandCounters,
+    ) -> u64 {
         // SAFETY: by the caller; exec_simple_query and exec_execute_message.
         unsafe {
             raw::PortalStart(portal, params, 0, std::ptr::null_mut());
@@ -435,6 +440,12 @@ impl Session {
             raw::PortalRun(portal, all, true, receiver, receiver, &raw mut completion);
             if let Some(destroy) = (*receiver).rDestroy {
                 destroy(receiver);
+            }
+            // Of a query, which is what a parallel plan is of, it is there until the portal is dropped.
+            if let Some(desc) = (*portal).queryDesc.as_ref()
+                && (*desc.plannedstmt).parallelModeNeeded
+            {
+                plans::note_workers(counters, desc.planstate);
             }
             raw::PortalDrop(portal, false);
             completion.nprocessed
@@ -491,7 +502,7 @@ impl Session {
                 let portal = raw::CreatePortal(c"".as_ptr(), true, true);
                 (*portal).visible = false;
                 raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
-                let rows = self.run_to_the_end(portal, std::ptr::null_mut());
+                let rows = self.run_to_the_end(portal, std::ptr::null_mut(), counters);
                 counters.rows.add(rows);
                 if let Some(planned) = plans::only_plannable(planned).filter(|_| count == 1) {
                     raw::PushActiveSnapshot(raw::GetTransactionSnapshot());

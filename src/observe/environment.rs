@@ -1,6 +1,7 @@
 //! What a run runs on: server, machine, kernel, file system.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
 
 use bench_core::error::UserError;
@@ -8,7 +9,8 @@ use bench_core::report::document::{Environment, ServerSetting};
 use pgrx::pg_sys;
 
 use super::{machine, probes};
-use crate::catalog::{fetch, transaction};
+use crate::catalog::{fetch, fetch_all, transaction};
+use crate::error::internal;
 
 /// Kernel parameters that change what a database server can do.
 const KERNEL_PARAMETERS: [&str; 17] = [
@@ -31,14 +33,29 @@ const KERNEL_PARAMETERS: [&str; 17] = [
     "fs.aio-max-nr",
 ];
 
-/// Configuration parameters that are not at their defaults in this session, as its role may see them: JSON of
-/// [`ServerSetting`]s.
+/// Configuration parameters that are not at their defaults in this session: JSON of [`ServerSetting`]s. Those that
+/// only superusers may see, passwords in primary_conninfo among them, are left out whoever asks: reports are shown
+/// to others.
 pub fn settings_json() -> Result<String, UserError> {
-    let sql = "SELECT pg_catalog.json_agg(pg_catalog.json_build_object('name', s.name, 'setting', \
-                          pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name)::pg_catalog.text \
-               FROM pg_catalog.pg_settings s \
-               WHERE s.source NOT IN ('default', 'override') AND s.setting IS DISTINCT FROM s.boot_val";
-    Ok(transaction(|| fetch::<String>(sql, &[]))?.unwrap_or_default())
+    let sql = "SELECT s.name, pg_catalog.current_setting(s.name), s.source FROM pg_catalog.pg_settings s \
+               WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
+                 AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true) ORDER BY s.name";
+    let settings = transaction(|| {
+        fetch_all(sql, &[], |row| {
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            Ok(ServerSetting { name: text(1)?, setting: text(2)?, source: text(3)? })
+        })
+    })?;
+    let shown: Vec<ServerSetting> =
+        settings.into_iter().filter(|setting| !is_for_superusers(&setting.name)).collect();
+    serde_json::to_string(&shown).map_err(|e| internal(e.to_string()))
+}
+
+fn is_for_superusers(name: &str) -> bool {
+    let Ok(name) = CString::new(name) else { return true };
+    // SAFETY: a NUL-terminated name; one that does not exist has no flags.
+    let flags = unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) };
+    flags & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
 }
 
 /// Everything that is known before the run. `settings` is what [`settings_json`] has found in a client's session.

@@ -86,8 +86,8 @@ impl EventWatch {
         });
     }
 
-    /// Looks whether a checkpoint has begun or ended.
-    pub fn look_for_checkpoints(&mut self, now_ns: i64) -> Result<(), UserError> {
+    /// Looks whether a checkpoint has begun.
+    pub fn look_for_checkpoint(&mut self, now_ns: i64) {
         let redo = redo();
         if redo != self.redo {
             // Whatever was under way has ended: there is never more than one.
@@ -96,6 +96,10 @@ impl EventWatch {
             self.begun += 1;
             self.push_checkpoint(now_ns);
         }
+    }
+
+    /// Looks whether the checkpoint under way has ended.
+    pub fn look_for_its_end(&mut self, now_ns: i64) -> Result<(), UserError> {
         if self.checkpoint.is_some() && is_complete(self.redo)? {
             self.end_checkpoint(now_ns);
         }
@@ -251,7 +255,7 @@ struct VacuumRow {
 
 /// The redo pointer of the last checkpoint that has begun (CreateCheckPoint in xlog.c sets it at once).
 fn redo() -> u64 {
-    // SAFETY: reads a shared value under its spinlock, ten times a second.
+    // SAFETY: reads a shared value under its spinlock, a hundred times a second.
     unsafe { pg_sys::GetRedoRecPtr() }
 }
 

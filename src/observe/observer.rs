@@ -19,7 +19,7 @@ const LOOK_NS: i64 = 10_000_000;
 /// (Weyl's theorem). Looks at equal distances would always meet a workload of a steady rhythm at the same beat.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
-/// Between two looks for a checkpoint.
+/// Between two looks whether a checkpoint has ended.
 const CHECKPOINT_NS: i64 = 100_000_000;
 
 /// What was observed in an interval. What is not known is `None`.
@@ -170,9 +170,10 @@ impl<'a> Observer<'a> {
         }
         self.waits.look(now_ns);
         self.plan_look(now_ns);
+        self.events.look_for_checkpoint(now_ns);
         if now_ns >= self.next_checkpoint_look_ns {
             self.next_checkpoint_look_ns = now_ns + CHECKPOINT_NS;
-            let looked = self.events.look_for_checkpoints(now_ns);
+            let looked = self.events.look_for_its_end(now_ns);
             self.tolerate(looked);
         }
     }
@@ -230,8 +231,9 @@ impl<'a> Observer<'a> {
     /// Looks a last time for the ends of what is under way; all events.
     pub fn finish(&mut self, now_ns: i64) -> Vec<Event> {
         if self.on {
+            self.events.look_for_checkpoint(now_ns);
             let looked =
-                self.events.look_for_checkpoints(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));
+                self.events.look_for_its_end(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));
             self.tolerate(looked);
         }
         self.events.take()

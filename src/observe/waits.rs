@@ -97,8 +97,9 @@ struct Watched {
     /// Its entry in the process array, which lasts as long as the server; NULL: it has ended.
     process: *const pg_sys::PGPROC,
     pid: i32,
-    /// What it waited for when it was last looked at.
-    event: u32,
+    /// What it waited for when it was last looked at; `None` before the first look, when it may still have
+    /// stood at the gate.
+    event: Option<u32>,
     /// Its processor time at the last cut; `None` where it cannot be read.
     cpu_ns: Option<i64>,
 }
@@ -122,9 +123,7 @@ impl<'a> WaitSampler<'a> {
                 // SAFETY: searches the shared process array.
                 let process =
                     if is_over { std::ptr::null_mut() } else { unsafe { pg_sys::BackendPidGetProc(pid) } };
-                let mut client = Watched { process, pid, event: 0, cpu_ns: cpu_ns(pid) };
-                client.event = client.look().unwrap_or_default();
-                client
+                Watched { process, pid, event: None, cpu_ns: cpu_ns(pid) }
             })
             .collect();
     }
@@ -138,14 +137,14 @@ impl<'a> WaitSampler<'a> {
             }
             match client.look().filter(|_| !slot.is_over()) {
                 Some(event) => {
-                    self.times.add(client.event, gap_ns / 2);
+                    self.times.add(client.event.unwrap_or(event), gap_ns / 2);
                     self.times.add(event, gap_ns - gap_ns / 2);
-                    client.event = event;
+                    client.event = Some(event);
                 }
                 None => {
                     let ended_ns = slot.ended_ns.load(Relaxed);
                     let ended_ns = if ended_ns == 0 { now_ns } else { ended_ns.min(now_ns) };
-                    self.times.add(client.event, ended_ns - self.looked_ns);
+                    self.times.add(client.event.unwrap_or_default(), ended_ns - self.looked_ns);
                     client.process = std::ptr::null();
                 }
             }

@@ -23,6 +23,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
                 .collect();
             let counted = |of: fn(&CommandCounters) -> u64| counters.iter().map(|c| of(c)).sum::<u64>();
             let (generic, custom) = (counted(|c| c.generic_plans.get()), counted(|c| c.custom_plans.get()));
+            let changes = counted(|c| c.plan_changes.get());
             let sum = |of: fn(&CommandTimes) -> u64| of_clients.iter().map(|times| of(times)).sum::<u64>();
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
@@ -37,10 +38,10 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
                 retried: sum(|times| times.retried.get()),
                 latency_avg_ns: (count > 0).then(|| sum(CommandTimes::latency_sum_ns) as f64 / count as f64),
                 latency_p95_ns: histogram.percentile_ns(0.95),
-                plan: plan_text(segment, place, generic, custom),
+                plan: plan_text(segment, place, (generic, custom), changes),
                 generic_plans: generic,
                 custom_plans: custom,
-                plan_changes: counted(|c| c.plan_changes.get()),
+                plan_changes: changes,
                 workers_planned: counted(|c| c.workers_planned.get()),
                 workers_launched: counted(|c| c.workers_launched.get()),
             });
@@ -51,7 +52,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
 
 /// The forms of a command's plan, each under a line of its own, in the order in which they were first seen; `None`
 /// where no plan was executed.
-fn plan_text(segment: &Segment, place: usize, generic: u64, custom: u64) -> Option<String> {
+fn plan_text(segment: &Segment, place: usize, (generic, custom): (u64, u64), changes: u64) -> Option<String> {
     let kind = match (generic, custom) {
         (0, 0) => return None,
         (_, 0) => "generic plan".to_owned(),
@@ -61,13 +62,16 @@ fn plan_text(segment: &Segment, place: usize, generic: u64, custom: u64) -> Opti
     let forms = segment.plans().get(place)?.described();
     let measure_start_ns = segment.header().timeline.load().measure_start_ns;
     let changed = forms.len() > 1;
+    // Or it goes to and fro with the values.
+    let for_good = changes <= u64::from(segment.shape().clients) * forms.len().saturating_sub(1) as u64;
     let mut text = kind;
     for (index, (first_ns, form)) in forms.into_iter().enumerate() {
         let elapsed = (first_ns - measure_start_ns) as f64 / 1e9;
         text += &match (changed, index) {
             (false, _) => ":\n".to_owned(),
             (true, 0) => ":\nat first:\n".to_owned(),
-            (true, _) => format!("\nfrom {elapsed:.3} s on:\n"),
+            (true, _) if for_good => format!("\nfrom {elapsed:.3} s on:\n"),
+            (true, _) => format!("\nby turns, first at {elapsed:.3} s:\n"),
         };
         text += form.trim_end();
     }

@@ -9,6 +9,8 @@ use crate::report::Document;
 
 /// The idle share below which processors are saturated.
 const SATURATED_IDLE: f64 = 0.05;
+/// The stolen share from which on the hypervisor is to be named, not the load.
+const MOSTLY_STOLEN: f64 = 0.25;
 /// The share of clients' time spent waiting for a processor from which on that is what they mostly do.
 const STARVED: f64 = 0.5;
 /// The stolen share of all processors' time worth a word, and that which is grave.
@@ -49,9 +51,12 @@ fn wait(document: &Document, event: &str) -> Option<f64> {
 }
 
 fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    // What waits for a disk is idle as well, and what was stolen is not the load's doing.
     let idle = intervals.mean(|samples| &samples.cpu_idle);
+    let iowait = intervals.mean(|samples| &samples.cpu_iowait).unwrap_or(0.0);
+    let steal = intervals.mean(|samples| &samples.cpu_steal).unwrap_or(0.0);
     let runnable = wait(document, "Runnable");
-    let saturated = idle.filter(|idle| *idle < SATURATED_IDLE);
+    let saturated = idle.filter(|idle| idle + iowait < SATURATED_IDLE && steal < MOSTLY_STOLEN);
     let starved = runnable.filter(|runnable| *runnable > STARVED);
     let processors = document.environment.processors;
     let clients = document.run.clients;

@@ -12,8 +12,9 @@ use crate::report::Document;
 const XIDS: f64 = 2_147_483_648.0 - 3_000_000.0;
 /// The age from which on it is time to act, whatever the rate.
 const OLD_XIDS: f64 = 1e9;
-/// So few hours at the run's rate.
+/// So few hours at the run's rate, which only matter to a run that may go on for as long.
 const LEAST_HOURS: f64 = 6.0;
+const SOAK_SECS: f64 = 600.0;
 
 /// The findings on the server.
 pub fn findings(document: &Document) -> Vec<Finding> {
@@ -28,7 +29,8 @@ fn xids(document: &Document) -> Option<Finding> {
     let secs = document.summary.secs.map(|secs| secs + document.run.warmup).filter(|secs| *secs > 0.0);
     let per_sec = used.zip(secs).map(|(used, secs)| used as f64 / secs);
     let hours = per_sec.map(|per_sec| left / per_sec / 3600.0);
-    let soon = hours.filter(|hours| *hours < LEAST_HOURS);
+    let is_soak = secs.is_some_and(|secs| secs >= SOAK_SECS);
+    let soon = hours.filter(|hours| *hours < LEAST_HOURS && is_soak);
     if age < OLD_XIDS && soon.is_none() {
         return None;
     }

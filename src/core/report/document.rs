@@ -362,7 +362,8 @@ pub struct AuditLine {
 pub struct Environment {
     /// As version() tells it, compiler included.
     pub version: Option<String>,
-    /// Configuration parameters that are not at their defaults, as the run's role may see them.
+    /// Configuration parameters that are not at their defaults in a client's session, without those that only
+    /// superusers may see.
     pub server_settings: Vec<ServerSetting>,
     /// Whether pages have checksums.
     pub data_checksums: Option<bool>,

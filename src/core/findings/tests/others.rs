@@ -30,6 +30,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     }),
     ("processors", Severity::Notice, "idle for 1 %", |document| {
         document.samples.cpu_idle.fill(Some(0.01));
+        document.samples.cpu_iowait.fill(Some(0.01));
     }),
     ("processors", Severity::Notice, "waited for a processor for 70 %", |document| {
         document.waits[2].share = 0.7;
@@ -80,7 +81,8 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.environment.xid_age = Some(1_500_000_000);
     }),
     ("xids", Severity::Warning, "hours at this run's", |document| {
-        document.environment.xids_used = Some(20_000_000);
+        document.summary.secs = Some(3600.0);
+        document.environment.xids_used = Some(1_200_000_000);
     }),
     ("safety", Severity::Notice, "fsync = off", |document| {
         let off = ServerSetting { name: "fsync".into(), setting: "off".into(), source: String::new() };
@@ -146,6 +148,13 @@ const HARMLESS: &[(&str, Plant)] = &[
         document.audit.push(AuditLine { harness: Some(1), server: Some(2), ..AuditLine::default() });
     }),
     ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
+    ("waiting for a disk", |document| {
+        document.samples.cpu_idle.fill(Some(0.01));
+        document.samples.cpu_iowait.fill(Some(0.6));
+    }),
+    ("a minute at a rate that a day would not bear", |document| {
+        document.environment.xids_used = Some(20_000_000);
+    }),
 ];
 
 #[test]
