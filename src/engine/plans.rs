@@ -61,7 +61,8 @@ pub(super) unsafe fn note(book: Book, of: Execution) {
             return;
         }
         counters.plan_form.store(form, Relaxed);
-        counters.plan_changes.add(u64::from(last != 0 && last & !1 != form & !1));
+        // The step from custom to generic is none by itself.
+        counters.plan_changes.add(u64::from(last != 0 && last & 1 == form & 1));
         if let Some(place) = plans.and_then(|plans| plans.claim(form)) {
             describe(place, of);
         }

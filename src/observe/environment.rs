@@ -58,9 +58,9 @@ fn is_for_superusers(name: &str) -> bool {
     flags & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
 }
 
-/// Everything that is known before the run. `settings` is what [`settings_json`] has found in a client's session.
-pub fn read(settings: Option<String>, unserved: &[&str]) -> Result<Environment, UserError> {
-    let version = transaction(|| fetch::<String>("SELECT pg_catalog.version()", &[]))?;
+/// Everything that is known before the run; what cannot be read is left out. `settings` is what [`settings_json`] has found in a client's session.
+pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
+    let version = transaction(|| fetch::<String>("SELECT pg_catalog.version()", &[])).ok().flatten();
     let server_settings: Vec<ServerSetting> =
         settings.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
     let mut environment = Environment {
@@ -79,7 +79,7 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Result<Environment, 
         ..Environment::default()
     };
     of_linux(&mut environment);
-    Ok(environment)
+    environment
 }
 
 fn processors() -> Option<u32> {

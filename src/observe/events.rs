@@ -21,8 +21,10 @@ pub struct EventWatch {
     redo: u64,
     /// The checkpoint under way, as an index of `events`.
     checkpoint: Option<usize>,
-    /// Whether no checkpoint was under way before the run.
-    is_quiet: bool,
+    /// When a checkpoint was seen to be under way before the run, by CLOCK_MONOTONIC.
+    checkpoint_before_ns: Option<i64>,
+    /// When vacuums were last looked for, in seconds since 1970.
+    looked_epoch: f64,
     /// Checkpoints that began since the last look.
     begun: i64,
     /// Vacuums of each table so far: by hand and automatic.
@@ -43,7 +45,8 @@ impl EventWatch {
             origin_epoch: 0.0,
             redo: 0,
             checkpoint: None,
-            is_quiet: true,
+            checkpoint_before_ns: None,
+            looked_epoch: 0.0,
             begun: 0,
             vacuums: HashMap::new(),
             under_way: HashMap::new(),
@@ -53,9 +56,9 @@ impl EventWatch {
     }
 
     /// Reads what was before.
-    pub fn prepare(&mut self) -> Result<(), UserError> {
+    pub fn prepare(&mut self, now_ns: i64) -> Result<(), UserError> {
         self.redo = redo();
-        self.is_quiet = is_complete(self.redo)?;
+        self.checkpoint_before_ns = (!is_complete(self.redo)?).then_some(now_ns);
         self.vacuumed = self.vacuum_count()?.0;
         for row in self.vacuum_rows()? {
             self.vacuums.insert(row.table, row.counts);
@@ -67,14 +70,19 @@ impl EventWatch {
     pub fn begin(&mut self, now_ns: i64, origin_ns: i64, origin_epoch: f64) {
         self.origin_ns = origin_ns;
         self.origin_epoch = origin_epoch;
-        if !self.is_quiet {
+        self.looked_epoch = self.epoch(now_ns);
+        if let Some(seen_ns) = self.checkpoint_before_ns.take() {
             // Nobody knows since when.
-            self.push_checkpoint(now_ns);
+            self.push_checkpoint(seen_ns);
         }
     }
 
     fn elapsed(&self, now_ns: i64) -> f64 {
         (now_ns - self.origin_ns) as f64 / NS_PER_SEC
+    }
+
+    fn epoch(&self, now_ns: i64) -> f64 {
+        self.origin_epoch + self.elapsed(now_ns)
     }
 
     fn push_checkpoint(&mut self, now_ns: i64) {
@@ -138,13 +146,13 @@ impl EventWatch {
             return Ok(());
         }
         let (vacuumed, running) = self.vacuum_count()?;
-        if vacuumed == self.vacuumed && running == 0 && self.under_way.is_empty() {
-            return Ok(());
+        if vacuumed != self.vacuumed || running > 0 || !self.under_way.is_empty() {
+            self.vacuumed = vacuumed;
+            for row in self.vacuum_rows()? {
+                self.follow(&row, now_ns);
+            }
         }
-        self.vacuumed = vacuumed;
-        for row in self.vacuum_rows()? {
-            self.follow(&row, now_ns);
-        }
+        self.looked_epoch = self.epoch(now_ns);
         Ok(())
     }
 
@@ -165,6 +173,8 @@ impl EventWatch {
         }
         match (row.running_since, self.under_way.get(&row.table)) {
             (Some((epoch, is_auto)), None) => {
+                // Its command may have vacuumed other tables before this one.
+                let epoch = epoch.max(self.looked_epoch);
                 let index = self.push_vacuum(row, is_auto, epoch - self.origin_epoch);
                 self.under_way.insert(row.table, index);
             }

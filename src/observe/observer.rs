@@ -121,9 +121,9 @@ impl<'a> Observer<'a> {
     }
 
     /// Reads what takes its time, before the run begins.
-    pub fn prepare(&mut self) {
+    pub fn prepare(&mut self, now_ns: i64) {
         if self.mode != Observation::Off {
-            let prepared = self.events.prepare();
+            let prepared = self.events.prepare(now_ns);
             self.tolerate(prepared);
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Observer<'a> {
     }
 
     /// A run does not fail because it cannot be observed.
-    fn tolerate<T>(&mut self, result: Result<T, UserError>) -> Option<T> {
+    pub fn tolerate<T>(&mut self, result: Result<T, UserError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {

@@ -107,7 +107,7 @@ COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the tim
 COMMENT ON COLUMN bench.statements.plan IS 'The plan as executed, in EXPLAIN''s form under a line that says whether it was generic or custom; one that changed has each of its forms, with when it was first seen. NULL for what has none: meta commands, utilities, several statements at once, as rules make them';
 COMMENT ON COLUMN bench.statements.generic_plans IS 'Executions by a generic plan, in all phases';
 COMMENT ON COLUMN bench.statements.custom_plans IS 'Executions by a plan made for the values at hand, in all phases';
-COMMENT ON COLUMN bench.statements.plan_changes IS 'How often a client had a plan of another form than the time before';
+COMMENT ON COLUMN bench.statements.plan_changes IS 'How often a client had a plan of another form than the time before, the step from custom to generic apart';
 COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers that its plans asked for, in all phases';
 COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers that it got';
 

@@ -31,7 +31,7 @@ pub struct CommandCounters {
     pub generic_plans: Counter,
     /// Executions by a plan made for the values at hand.
     pub custom_plans: Counter,
-    /// How often the plan was another one than the time before, apart from generic and custom.
+    /// How often the plan was another one than the time before, of the same kind: generic, or custom.
     pub plan_changes: Counter,
     /// Parallel workers that plans asked for.
     pub workers_planned: Counter,
@@ -42,6 +42,9 @@ pub struct CommandCounters {
     /// The form of the last plan, its lowest bit set where it was generic; 0: none yet.
     pub plan_form: AtomicU64,
 }
+
+/// Bytes that are kept of a plan's text.
+pub const PLAN_BYTES: usize = 3584;
 
 /// How many forms of one command's plan are kept.
 const PLAN_FORMS: usize = 6;
@@ -60,7 +63,7 @@ pub struct PlanForm {
     /// When it was first seen, by CLOCK_MONOTONIC.
     pub first_ns: AtomicI64,
     /// As EXPLAIN shows it, without costs.
-    pub text: Text<3584>,
+    pub text: Text<PLAN_BYTES>,
 }
 
 impl CommandPlans {
@@ -80,7 +83,11 @@ impl CommandPlans {
     pub fn described(&self) -> Vec<(i64, String)> {
         let mut forms: Vec<(u64, i64, String)> = Vec::new();
         for place in &self.forms {
-            let Some(text) = place.text.get() else { continue };
+            let Some(mut text) = place.text.get() else { continue };
+            // Cut, but for what a character may need.
+            if text.len() > PLAN_BYTES - 4 {
+                text.push('…');
+            }
             let (form, first_ns) = (place.form.load(Relaxed), place.first_ns.load(Relaxed));
             match forms.iter_mut().find(|(other, ..)| other & !1 == form & !1) {
                 None => forms.push((form, first_ns, text)),

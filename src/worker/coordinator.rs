@@ -175,11 +175,12 @@ impl<'a> Run<'a> {
         }
         self.query_ids = counters::query_ids(self.segment);
         self.before = counters::read(self.spec, &self.query_ids)?;
-        self.relations = relations::read(&self.tables())?;
-        self.sampler.observer.prepare();
+        let read = relations::read(&self.tables());
+        self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(relations::none);
+        self.sampler.observer.prepare(now_ns());
         let header = self.segment.header();
         let unserved = unserved::names(header.unserved.load(Relaxed));
-        let environment = environment::read(header.settings.get(), &unserved)?;
+        let environment = environment::read(header.settings.get(), &unserved);
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         recorder::running(self.run_id, &environment)
     }

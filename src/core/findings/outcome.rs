@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::intervals::Intervals;
-use super::text::{counted, figure, first_few, grouped, milliseconds, percent};
+use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{Finding, Severity, finding};
 use crate::report::Document;
 use crate::stats::robust::median;
@@ -67,7 +67,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     };
     let how_many = match at_work {
         Some(at_work) if at_work < asked => {
-            format!(": {} of the {} asked for in the middle interval", figure(at_work), grouped(asked))
+            format!(": {} of the {} asked for in the middle interval", grouped(at_work), grouped(asked))
         }
         _ => String::new(),
     };

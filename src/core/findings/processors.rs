@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::intervals::Intervals;
-use super::text::{figure, grouped, percent};
+use super::text::{counted, figure, percent};
 use super::{Finding, Severity, finding};
 use crate::report::Document;
 
@@ -60,8 +60,9 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let starved = runnable.filter(|runnable| *runnable > STARVED);
     let processors = document.environment.processors;
     let clients = document.run.clients;
-    let on_how_many = processors
-        .map_or(String::new(), |processors| format!(" ({clients} clients, {processors} processors)"));
+    let on_how_many = processors.map_or(String::new(), |processors| {
+        format!(" ({}, {})", counted(clients.into(), "client"), counted(processors.into(), "processor"))
+    });
     let what = match (saturated, starved) {
         (None, None) => return None,
         (Some(idle), None) => {
@@ -128,6 +129,10 @@ fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
 fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let environment = &document.environment;
     let processors = f64::from(environment.processors?);
+    // Parallel workers are not clients, and nothing tells how long they ran.
+    if document.statements.iter().any(|statement| statement.workers_launched > 0) {
+        return None;
+    }
     let user = intervals.mean(|samples| &samples.cpu_user)?;
     let system = intervals.mean(|samples| &samples.cpu_system)?;
     let clients = intervals.mean(|samples| &samples.clients)?;
@@ -147,9 +152,9 @@ fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
         Severity::Warning,
         "others",
         format!(
-            "Something other than the clients took {} of the {} processors: {} were busy, and the clients used {}.",
+            "Something other than the clients took {} of {}: {} were busy, and the clients used {}.",
             figure(others),
-            grouped(processors),
+            counted(processors as u64, "processor"),
             figure(busy),
             figure(own)
         ),

@@ -170,7 +170,7 @@ fn plans(document: &Document) -> Option<Finding> {
     }
     let described: Vec<String> = changed
         .iter()
-        .map(|statement| format!("{} of {}", counted(statement.plan_changes, "time"), place(statement)))
+        .map(|statement| format!("{} that of {}", counted(statement.plan_changes, "time"), place(statement)))
         .collect();
     Some(finding(
         Severity::Notice,
@@ -187,7 +187,7 @@ fn plans(document: &Document) -> Option<Finding> {
                 .collect::<Vec<_>>(),
         }),
         "Compare the plans in bench.statements. ANALYZE the tables before the run, so that statistics do not change \
-         in it.",
+         in it; where plans go to and fro with the values, plan_cache_mode decides whether they do.",
     ))
 }
 

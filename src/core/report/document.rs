@@ -264,7 +264,7 @@ pub struct Statement {
     pub generic_plans: u64,
     /// Executions by a plan made for the parameters' values, in all phases.
     pub custom_plans: u64,
-    /// How often a client had another plan than the time before, apart from generic and custom.
+    /// How often a client had a plan of another form than the time before, the step from custom to generic apart.
     pub plan_changes: u64,
     /// Parallel workers that its plans asked for, in all phases.
     pub workers_planned: u64,

@@ -16,7 +16,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("clients", Severity::Critical, "Clients were lost", |document| {
         document.run.status = "incomplete".into()
     }),
-    ("clients", Severity::Critical, "3.0 of the 4 asked for", |document| {
+    ("clients", Severity::Critical, ": 3 of the 4 asked for", |document| {
         document.samples.clients.fill(Some(3.0));
     }),
     ("failed", Severity::Warning, "9.1 %", |document| {
@@ -42,9 +42,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.environment.quota_processors = Some(1.5);
         document.samples.throttled_secs.fill(Some(0.05));
     }),
-    ("others", Severity::Warning, "of the 2 processors", |document| {
-        document.samples.cpu_user.fill(Some(0.7))
-    }),
+    ("others", Severity::Warning, "of 2 processors", |document| document.samples.cpu_user.fill(Some(0.7))),
     ("stall", Severity::Warning, "A transaction took 1.5 s", |document| {
         document.summary.latency_max_ms = Some(1500.0);
     }),
@@ -71,7 +69,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.relations.push(Relation { seq_scan: Some(10), seq_tup_read: Some(50_000), ..table() });
         document.statements.push(planned("  ->  Parallel Seq Scan on accounts a"));
     }),
-    ("plan", Severity::Notice, "3 times of command 1 of script 0", |document| {
+    ("plan", Severity::Notice, "3 times that of command 1 of script 0", |document| {
         document.statements.push(Statement { plan_changes: 3, ..planned("Index Scan") });
     }),
     ("workers", Severity::Warning, "4 parallel workers of 10 planned", |document| {
@@ -148,6 +146,10 @@ const HARMLESS: &[(&str, Plant)] = &[
         document.audit.push(AuditLine { harness: Some(1), server: Some(2), ..AuditLine::default() });
     }),
     ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
+    ("parallel workers", |document| {
+        document.samples.cpu_user.fill(Some(0.7));
+        document.statements.push(Statement { workers_planned: 9, workers_launched: 9, ..planned("Gather") });
+    }),
     ("waiting for a disk", |document| {
         document.samples.cpu_idle.fill(Some(0.01));
         document.samples.cpu_iowait.fill(Some(0.6));
