@@ -24,15 +24,17 @@ pub fn database_age() -> Result<Option<i64>, UserError> {
     fetch::<i64>(sql, &[])
 }
 
-/// Whoever has the oldest horizon that is before a transaction id.
+/// Whoever has the oldest horizon that is before a transaction id. A vacuum's is nobody's hindrance (PROC_IN_VACUUM
+/// in ComputeXidHorizons, procarray.c).
 pub fn horizon_holder(transaction_id: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
         fetch::<String>(
             "SELECT holder FROM ( \
-                 SELECT 'the session with pid ' || pid AS holder, held AS xmin FROM pg_catalog.pg_stat_activity \
+                 SELECT 'the session with pid ' || pid AS holder, held AS xmin FROM pg_catalog.pg_stat_activity a \
                  CROSS JOIN pg_catalog.unnest(ARRAY[backend_xmin, backend_xid]) AS h (held) \
                  WHERE held IS NOT NULL AND (datname = pg_catalog.current_database() OR datname IS NULL) \
                    AND pid <> pg_catalog.pg_backend_pid() \
+                   AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid) \
                  UNION ALL \
                  SELECT 'prepared transaction ' || pg_catalog.quote_literal(gid), transaction FROM pg_catalog.pg_prepared_xacts \
                  WHERE database = pg_catalog.current_database() \

@@ -518,26 +518,40 @@ fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
     .map(drop)
 }
 
+/// Columns of a relation's reading that only ever grow.
+const COUNTED: [&str; 11] = [
+    "inserted",
+    "updated",
+    "hot_updated",
+    "deleted",
+    "seq_scan",
+    "seq_tup_read",
+    "idx_scan",
+    "vacuums",
+    "autovacuums",
+    "analyzes",
+    "autoanalyzes",
+];
+
 /// The difference of two readings. One of the relations may have been dropped, or made, meanwhile.
 fn relation_lines(
     run_id: i64,
     (before, after): (&serde_json::Value, &serde_json::Value),
 ) -> Result<(), UserError> {
     let of = |reading: &serde_json::Value| pgrx::JsonB(reading.clone());
-    run(
+    // A reset of the statistics leaves fewer than there were before: then nobody knows.
+    let since = |name: &&str| format!("CASE WHEN a.{name} >= b.{name} THEN a.{name} - b.{name} END");
+    let sql = format!(
         "INSERT INTO bench.relation_log (run_id, relation, kind, bytes_before, bytes_after, live_before, live, dead_before, dead, \
-             inserted, updated, hot_updated, deleted, mod_since_analyze, seq_scan, seq_tup_read, idx_scan, \
-             vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze) \
+             mod_since_analyze, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze, {}) \
          SELECT $1, coalesce(a.relation, b.relation), coalesce(a.kind, b.kind), b.bytes, a.bytes, b.live, a.live, b.dead, a.dead, \
-             a.inserted - b.inserted, a.updated - b.updated, a.hot_updated - b.hot_updated, a.deleted - b.deleted, \
-             a.mod_since_analyze, a.seq_scan - b.seq_scan, a.seq_tup_read - b.seq_tup_read, a.idx_scan - b.idx_scan, \
-             a.vacuums - b.vacuums, a.autovacuums - b.autovacuums, a.analyzes - b.analyzes, a.autoanalyzes - b.autoanalyzes, \
-             a.last_vacuum, a.last_autovacuum, a.last_analyze, a.last_autoanalyze \
+             a.mod_since_analyze, a.last_vacuum, a.last_autovacuum, a.last_analyze, a.last_autoanalyze, {} \
          FROM pg_catalog.jsonb_populate_recordset(NULL::bench.relation_reading, $2) b \
          FULL JOIN pg_catalog.jsonb_populate_recordset(NULL::bench.relation_reading, $3) a USING (oid)",
-        &[run_id.into(), of(before).into(), of(after).into()],
-    )
-    .map(drop)
+        COUNTED.join(", "),
+        COUNTED.iter().map(since).collect::<Vec<_>>().join(", "),
+    );
+    run(&sql, &[run_id.into(), of(before).into(), of(after).into()]).map(drop)
 }
 
 fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {

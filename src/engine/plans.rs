@@ -112,7 +112,8 @@ unsafe extern "C-unwind" fn count_workers(
     }
 }
 
-/// Writes down how EXPLAIN shows a plan.
+/// Writes down how EXPLAIN shows a plan. As there, functions in the conditions of partitions that are left out before
+/// execution are called for it.
 ///
 /// # Safety
 /// As for [`note`].

@@ -74,6 +74,10 @@ impl EventWatch {
         if let Some(seen_ns) = self.checkpoint_before_ns.take() {
             // Nobody knows since when.
             self.push_checkpoint(seen_ns);
+            // It has been counted already.
+            if let Some(event) = self.events.last_mut() {
+                event.detail = Some("begun before the run".to_owned());
+            }
         }
     }
 

@@ -132,8 +132,8 @@ COMMENT ON COLUMN bench.events.node IS '0: the only one';
 COMMENT ON COLUMN bench.events.event IS 'Its number, from 1';
 COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum or autovacuum';
 COMMENT ON COLUMN bench.events.relation IS 'The table that was vacuumed';
-COMMENT ON COLUMN bench.events.detail IS 'Of a checkpoint: timed or requested, where that is known';
-COMMENT ON COLUMN bench.events.started IS 'Seconds since measuring began; negative before. Of a vacuum shorter than an interval its end';
+COMMENT ON COLUMN bench.events.detail IS 'Of a checkpoint: timed or requested, where that is known, or begun before the run';
+COMMENT ON COLUMN bench.events.started IS 'Seconds since measuring began; negative before. Of a vacuum shorter than an interval its end; of a checkpoint begun before the run when that was seen';
 COMMENT ON COLUMN bench.events.ended IS 'The same; NULL when it went on longer than the run';
 
 CREATE VIEW bench.relations WITH (security_barrier) AS

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bench_core::schedule::Schedule;
 use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, Variables, parse};
-use bench_core::spec::{Extent, RunSpec};
+use bench_core::spec::{Extent, Observation, RunSpec};
 use pgrx::pg_sys;
 
 use super::pause::{Alarm, as_idle};
@@ -154,8 +154,8 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
     }
     let counters = post.segment.commands(post.index);
     let alarm = Alarm::new(post.segment.header());
-    let mut state =
-        State::new(session, symbols, variables, seeds.functions, counters, post.segment.plans(), alarm);
+    let plans = if spec.observation == Observation::Off { &[] } else { post.segment.plans() };
+    let mut state = State::new(session, symbols, variables, seeds.functions, counters, plans, alarm);
     let mut programs = Vec::with_capacity(scripts.len());
     let mut first_command = 0;
     for (index, (script, own)) in scripts.into_iter().zip(own).enumerate() {

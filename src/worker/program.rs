@@ -47,6 +47,7 @@ pub struct State<'a> {
     pub random: Prng,
     /// One for each command of the run.
     pub counters: &'a [CommandCounters],
+    /// The same; empty where nobody asks for plans.
     plans: &'a [CommandPlans],
     /// The commands of this try so far, each with the nanoseconds it took.
     pub laps: Vec<(usize, u64)>,
@@ -80,7 +81,7 @@ impl<'a> State<'a> {
     /// Where it is written what becomes of a command of the run.
     #[inline]
     fn book(&self, place: usize) -> Book<'a> {
-        Book { counters: &self.counters[place], plans: Some(&self.plans[place]) }
+        Book { counters: &self.counters[place], plans: self.plans.get(place) }
     }
 }
 

@@ -138,7 +138,9 @@ impl<'a> Sampler<'a> {
             observed,
         };
         for client in 0..self.segment.shape().clients {
-            let mut active = !self.segment.slot(client).is_over();
+            let slot = self.segment.slot(client);
+            // One that ended with the interval's last transaction was at work in it.
+            let mut active = !slot.is_over() || slot.ended_ns.load(Relaxed) >= end_ns;
             let cell = self.segment.cell(client, interval);
             if cell.holds(interval) {
                 active = true;

@@ -12,6 +12,8 @@ use crate::stats::histogram::percentile_of;
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.
 const STALL_MS: f64 = 1000.0;
 const STALL_TO_P99: f64 = 10.0;
+/// The least that somebody has waited where throughput is said to have stood still.
+const LEAST_STALL_MS: f64 = 250.0;
 /// The 99.9th percentile is a tail from so many milliseconds and so many medians on.
 const TAIL_MS: f64 = 100.0;
 const TAIL_TO_P50: f64 = 30.0;
@@ -46,7 +48,11 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
     let p99 = summary.latency_p99_ms?;
     let longest = summary.latency_max_ms?;
     let outlier = longest > STALL_MS && longest >= p99 * STALL_TO_P99;
-    let stalled = stalled_secs >= 0.5 && longest >= p99 * STALL_TO_P99;
+    // Somebody has to have waited for about as long as an interval, else it was slow but did not stand still.
+    let an_interval_ms = intervals.typical_secs() * 1000.0;
+    let stalled = stalled_secs >= 0.5
+        && longest >= p99 * STALL_TO_P99
+        && longest >= (an_interval_ms / 2.0).max(LEAST_STALL_MS);
     if !outlier && !stalled {
         return None;
     }

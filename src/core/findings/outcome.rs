@@ -61,7 +61,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
         return None;
     }
     let what = match run.status.as_str() {
-        "crashed" => "The run ended with its coordinator's crash".to_owned(),
+        "crashed" => "The server, or the run's coordinator, went down during the run".to_owned(),
         "incomplete" => "Clients were lost during the run".to_owned(),
         _ => "Not all clients were at work".to_owned(),
     };

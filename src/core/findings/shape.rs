@@ -10,6 +10,7 @@ use super::intervals::Intervals;
 use super::text::{grouped, percent, seconds};
 use super::{Finding, Severity, finding};
 use crate::report::Document;
+use crate::report::document::Event;
 use crate::stats::{steady, trend};
 
 /// The least change worth a word, as a share of the steady throughput.
@@ -59,6 +60,9 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
         return None;
     }
     let steady_after = intervals.ends[cut - 1];
+    if change > 0.0 && something_began(document, intervals, detected, cut) {
+        return None;
+    }
     let warmup = (document.run.warmup + steady_after).ceil();
     Some(finding(
         Severity::Warning,
@@ -81,6 +85,16 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
         }),
         format!("Run again with warmup => {warmup:.0}, so that only the steady state is measured."),
     ))
+}
+
+/// Whether a dip or a checkpoint began where the first level ends: then it ended that level, and there was no
+/// warm-up.
+fn something_began(document: &Document, intervals: &Intervals, detected: &Detected, cut: usize) -> bool {
+    let at = intervals.ends[cut - 1];
+    let near = intervals.typical_secs().max(0.5) * 2.0;
+    let checkpoint = |event: &Event| event.kind == "checkpoint" && (event.started - at).abs() <= near;
+    document.events.iter().any(checkpoint)
+        || detected.dips.iter().any(|dip| dip.intervals.start.abs_diff(cut) <= 2)
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -46,7 +46,7 @@ fn horizon(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "horizon",
         format!(
-            "The {} row versions that died could not be removed during the run: {} held back the xmin horizon.",
+            "Of the {} row versions that died many could not be removed during the run: {} held back the xmin horizon.",
             grouped(dead),
             who.join(" and ")
         ),

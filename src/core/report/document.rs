@@ -290,7 +290,7 @@ pub struct Event {
     pub kind: String,
     /// The table that was vacuumed.
     pub relation: Option<String>,
-    /// Of a checkpoint: `timed` or `requested`, where that is known.
+    /// Of a checkpoint: `timed` or `requested`, where that is known, or `begun before the run`.
     pub detail: Option<String>,
     /// Seconds since measuring began; negative before.
     pub started: f64,

@@ -7,6 +7,9 @@ use crate::stats::rotation::Coincidence;
 
 use super::detect::Dip;
 
+/// As PostgreSQL counts it (pg_size_pretty).
+const MEGABYTE: f64 = 1_048_576.0;
+
 /// A kind of cause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
@@ -76,8 +79,8 @@ impl Kind {
             ),
             Kind::TempFiles => format!(
                 "temporary files of {} MB per second were written instead of {} MB",
-                figure(inside / 1e6),
-                figure(outside / 1e6)
+                figure(inside / MEGABYTE),
+                figure(outside / MEGABYTE)
             ),
             Kind::Wait(event) if event == "CPU" => {
                 format!("clients were running on a processor for {shares}")

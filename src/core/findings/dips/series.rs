@@ -22,6 +22,10 @@ pub struct Cause {
     pub candidate: Candidate,
 }
 
+/// Full-page images per transaction that are worth a word. It is little, for where they are reported late the second
+/// before the dip, with all of its transactions, is counted in.
+const LEAST_IMAGES: f64 = 0.03;
+
 /// Everything that may coincide with dips of this run.
 pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -34,7 +38,7 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
         document.events.iter().filter(|event| event.kind == "checkpoint").collect();
     let vacuums: Vec<&Event> = document.events.iter().filter(|event| is_vacuum(event)).collect();
     if !checkpoints.is_empty() && !is_off(document, "full_page_writes") {
-        add(Kind::FullPageImages, images_per_transaction(intervals), 0.1, 2.0);
+        add(Kind::FullPageImages, images_per_transaction(intervals), LEAST_IMAGES, 2.0);
     }
     if !checkpoints.is_empty() && disks_waited_for(document, intervals).is_some() {
         add(Kind::CheckpointWrites, Some(under_way(&checkpoints, intervals)), 0.4, 1.5);

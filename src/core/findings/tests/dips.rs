@@ -336,3 +336,23 @@ fn a_wait_that_rises_everywhere_is_chance() {
     lower(&mut document, 56..60, 0.6);
     assert_eq!(the_dip(&document).1, None);
 }
+
+#[test]
+fn what_a_checkpoint_ends_was_no_warmup() {
+    let mut document = quiet(3, 120, 0.5, WHITE);
+    let scaled = |tps: &mut Option<f64>| *tps = tps.map(|tps| tps * 0.6);
+    document.samples.tps[24..].iter_mut().for_each(scaled);
+    assert_eq!(topics(&document), ["warmup"]);
+    document.events.push(event("checkpoint", 12.2, 30.0));
+    assert!(!topics(&document).contains(&"warmup".to_owned()));
+}
+
+#[test]
+fn what_is_slow_has_not_stood_still() {
+    let mut document = quiet(4, 60, 1.0, WHITE);
+    lower(&mut document, 20..23, 0.93);
+    document.summary.latency_max_ms = Some(70.0);
+    assert!(!topics(&document).contains(&"stall".to_owned()));
+    document.summary.latency_max_ms = Some(900.0);
+    assert!(topics(&document).contains(&"stall".to_owned()));
+}

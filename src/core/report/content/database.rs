@@ -8,6 +8,24 @@ use crate::report::number::{self, MISSING, signed};
 /// How many events are listed: a soak of a day has thousands of vacuums, and all of them are in the plots.
 const EVENTS: usize = 40;
 
+/// How many relations are listed: a table may have thousands of partitions.
+const RELATIONS: usize = 60;
+
+fn listed(document: &Document) -> &[Relation] {
+    &document.relations[..document.relations.len().min(RELATIONS)]
+}
+
+/// What is said under a table of relations.
+fn note(document: &Document, text: &str) -> String {
+    match document.relations.len().saturating_sub(RELATIONS) {
+        0 => text.to_owned(),
+        more => format!(
+            "{text} The first {RELATIONS}; {} more are in bench.relations and in the JSON.",
+            number::count(more as u64)
+        ),
+    }
+}
+
 /// Sizes and rows before and after.
 pub fn sizes(document: &Document) -> Section {
     let mut table = Table::new(&[
@@ -20,7 +38,7 @@ pub fn sizes(document: &Document) -> Section {
         ("rows after", Kind::Number),
     ]);
     let size = |bytes: Option<i64>| number::bytes(bytes.map(|bytes| bytes as f64));
-    for relation in &document.relations {
+    for relation in listed(document) {
         table.rows.push(vec![
             relation.relation.clone(),
             relation.kind.clone(),
@@ -32,7 +50,7 @@ pub fn sizes(document: &Document) -> Section {
         ]);
     }
     Section::of_table("relations", "Relations", table.without_idle(&["rows before", "rows after"]))
-        .with_note(Some("Live rows, by the server's estimate.".to_owned()))
+        .with_note(Some(note(document, "Live rows, by the server's estimate.")))
 }
 
 /// By how much a relation grew.
@@ -59,7 +77,7 @@ pub fn changes(document: &Document) -> Section {
         ("rows by seq", Kind::Number),
         ("idx scans", Kind::Number),
     ]);
-    for relation in &document.relations {
+    for relation in listed(document) {
         let hot = match (relation.hot_updated, relation.updated) {
             (Some(hot), Some(updated)) if updated > 0 => number::percent(Some(hot as f64 / updated as f64)),
             _ => MISSING.to_owned(),
@@ -76,7 +94,7 @@ pub fn changes(document: &Document) -> Section {
         ]);
     }
     Section::of_table("changes", "Changes", of_figures(table))
-        .with_note(Some("Rows and scans of the run, all phases; HOT is of the updates.".to_owned()))
+        .with_note(Some(note(document, "Rows and scans of the run, all phases; HOT is of the updates.")))
 }
 
 /// Dead rows and what was done about them.
@@ -91,7 +109,7 @@ pub fn upkeep(document: &Document) -> Section {
         ("analyzes", Kind::Number),
         ("autoanalyzes", Kind::Number),
     ]);
-    for relation in &document.relations {
+    for relation in listed(document) {
         table.rows.push(vec![
             relation.relation.clone(),
             signed(relation.dead_before),
@@ -103,9 +121,8 @@ pub fn upkeep(document: &Document) -> Section {
             signed(relation.autoanalyzes),
         ]);
     }
-    Section::of_table("upkeep", "Vacuum and analyze", of_figures(table)).with_note(Some(
-        "Dead rows, and rows changed since the last analyze, by the server's estimate.".to_owned(),
-    ))
+    let text = "Dead rows, and rows changed since the last analyze, by the server's estimate.";
+    Section::of_table("upkeep", "Vacuum and analyze", of_figures(table)).with_note(Some(note(document, text)))
 }
 
 /// A table of names and figures without the columns that say nothing, and without any row when none does.

@@ -30,7 +30,8 @@ pub fn latency(document: &Document) -> Section {
 /// Shares of the clients' time.
 pub fn waits(document: &Document) -> Section {
     let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);
-    let named = document.waits.len().min(WAITS);
+    // One that would be left over is named as well.
+    let named = if document.waits.len() == WAITS + 1 { WAITS + 1 } else { document.waits.len().min(WAITS) };
     let (first, others) = document.waits.split_at(named);
     for wait in first {
         let name = wait_name(&wait.wait_event_type, &wait.wait_event);
