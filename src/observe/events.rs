@@ -1,6 +1,6 @@
 //! What goes on in the server for a while: checkpoints and vacuums of the run's tables, with their begin and end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bench_core::error::UserError;
 use bench_core::report::document::Event;
@@ -23,6 +23,8 @@ pub struct EventWatch {
     checkpoint: Option<usize>,
     /// When a checkpoint was seen to be under way before the run, by CLOCK_MONOTONIC.
     checkpoint_before_ns: Option<i64>,
+    /// Tables that were being vacuumed before the run.
+    vacuumed_before: HashSet<pg_sys::Oid>,
     /// When vacuums were last looked for, in seconds since 1970.
     looked_epoch: f64,
     /// Checkpoints that began since the last look.
@@ -46,6 +48,7 @@ impl EventWatch {
             redo: 0,
             checkpoint: None,
             checkpoint_before_ns: None,
+            vacuumed_before: HashSet::new(),
             looked_epoch: 0.0,
             begun: 0,
             vacuums: HashMap::new(),
@@ -62,6 +65,9 @@ impl EventWatch {
         self.vacuumed = self.vacuum_count()?.0;
         for row in self.vacuum_rows()? {
             self.vacuums.insert(row.table, row.counts);
+            if row.running_since.is_some() {
+                self.vacuumed_before.insert(row.table);
+            }
         }
         Ok(())
     }
@@ -178,7 +184,11 @@ impl EventWatch {
         match (row.running_since, self.under_way.get(&row.table)) {
             (Some((epoch, is_auto)), None) => {
                 // Its command may have vacuumed other tables before this one.
-                let epoch = epoch.max(self.looked_epoch);
+                let epoch = if self.vacuumed_before.remove(&row.table) {
+                    epoch
+                } else {
+                    epoch.max(self.looked_epoch)
+                };
                 let index = self.push_vacuum(row, is_auto, epoch - self.origin_epoch);
                 self.under_way.insert(row.table, index);
             }

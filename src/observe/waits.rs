@@ -144,7 +144,10 @@ impl<'a> WaitSampler<'a> {
                 None => {
                     let ended_ns = slot.ended_ns.load(Relaxed);
                     let ended_ns = if ended_ns == 0 { now_ns } else { ended_ns.min(now_ns) };
-                    self.times.add(client.event.unwrap_or_default(), ended_ns - self.looked_ns);
+                    // Of one that was never looked at nothing is known.
+                    if let Some(event) = client.event {
+                        self.times.add(event, ended_ns - self.looked_ns);
+                    }
                     client.process = std::ptr::null();
                 }
             }
@@ -155,6 +158,9 @@ impl<'a> WaitSampler<'a> {
     /// What was sampled since the last cut.
     pub fn cut(&mut self) -> WaitTimes {
         for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
+            if client.event.is_none() {
+                continue;
+            }
             let Some(before_ns) = client.cpu_ns else {
                 self.times.cpu_unknown |= !client.process.is_null();
                 continue;

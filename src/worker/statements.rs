@@ -70,6 +70,7 @@ fn plan_text(segment: &Segment, place: usize, (generic, custom): (u64, u64), cha
         text += &match (changed, index) {
             (false, _) => ":\n".to_owned(),
             (true, 0) => ":\nat first:\n".to_owned(),
+            (true, _) if for_good && elapsed < 0.0 => "\nthen, before measuring began:\n".to_owned(),
             (true, _) if for_good => format!("\nfrom {elapsed:.3} s on:\n"),
             (true, _) => format!("\nby turns, first at {elapsed:.3} s:\n"),
         };

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::dips::is_vacuum;
 use super::text::{counted, first_few, grouped, seconds, shortened};
 use super::{Finding, Severity, finding};
 use crate::report::Document;
@@ -46,7 +47,7 @@ fn horizon(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "horizon",
         format!(
-            "Of the {} row versions that died many could not be removed during the run: {} held back the xmin horizon.",
+            "{} rows were updated or deleted, and what died of them could not all be removed: {} held back the xmin horizon.",
             grouped(dead),
             who.join(" and ")
         ),
@@ -59,8 +60,7 @@ fn horizon(document: &Document) -> Option<Finding> {
 fn vacuumed(document: &Document) -> Option<Finding> {
     let end = document.summary.secs.unwrap_or(f64::INFINITY);
     let meanwhile = |event: &&Event| {
-        let vacuum = event.kind == "vacuum" || event.kind == "autovacuum";
-        vacuum && event.started < end && event.ended.is_none_or(|ended| ended > 0.0)
+        is_vacuum(event) && event.started < end && event.ended.is_none_or(|ended| ended > 0.0)
     };
     let events: Vec<&Event> = document.events.iter().filter(meanwhile).collect();
     let described: Vec<String> = events

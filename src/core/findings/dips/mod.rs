@@ -19,6 +19,7 @@ use crate::report::Document;
 use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
 use causes::Kind;
+pub use causes::is_vacuum;
 pub use detect::{Detected, Dip, STALL_DEPTH, detect};
 pub use series::is_off;
 use series::{Cause, causes, has_witness, rise};
