@@ -121,3 +121,4 @@ SELECT format, strpos(bench.report(:broken, format), 'nosuchtable') > 0 AS says_
 SET pgbench_ext.observation = off;
 SELECT bench.run('pk_update', secs => 0.3, sample_interval => 0.1) AS unseen \gset
 SELECT format, length(bench.report(:unseen, format)) > 500 AS unobserved FROM unnest('{text,markdown,json,html}'::text[]) AS format;
+SELECT bench.drop_workload(name) FROM bench.workloads WHERE name LIKE 'report\_%';

@@ -61,8 +61,9 @@ pub(super) unsafe fn note(book: Book, of: Execution) {
             return;
         }
         counters.plan_form.store(form, Relaxed);
-        // The step from custom to generic is none by itself.
-        counters.plan_changes.add(u64::from(last != 0 && last & 1 == form & 1));
+        // The step from custom to generic is none by itself, what comes after it is.
+        let is_that_step = last & 1 == 0 && is_generic;
+        counters.plan_changes.add(u64::from(last != 0 && last & !1 != form & !1 && !is_that_step));
         if let Some(place) = plans.and_then(|plans| plans.claim(form)) {
             describe(place, of);
         }

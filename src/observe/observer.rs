@@ -12,8 +12,13 @@ use super::server::{self, ServerCounters};
 use super::waits::{self, WaitSampler, WaitTimes};
 use crate::shm::Segment;
 
-/// In each stretch of this length there is one look at what the clients wait for.
+/// In each stretch of this length there is one look at what the clients wait for: a hundred in a second.
 const LOOK_NS: i64 = 10_000_000;
+
+/// Of few clients each look tells little, and costs little: then there are more of them, up to four hundred in a
+/// second, so that their states seen in a second are as many as those of this number of clients.
+const MANY_CLIENTS: i64 = 16;
+const LEAST_LOOK_NS: i64 = 2_500_000;
 
 /// Where in its stretch each look is: multiples of the golden ratio, without their whole parts, are spread evenly
 /// (Weyl's theorem). Looks at equal distances would always meet a workload of a steady rhythm at the same beat.
@@ -91,6 +96,8 @@ pub struct Observer<'a> {
     machine: Machine,
     server: ServerCounters,
     next_look_ns: i64,
+    /// The stretch's length.
+    look_ns: i64,
     /// The stretch that the next look is in: when it began, and how far in it is the look, of 1.
     stretch_ns: i64,
     place: f64,
@@ -112,6 +119,7 @@ impl<'a> Observer<'a> {
             machine: Machine::default(),
             server: ServerCounters::default(),
             next_look_ns: i64::MAX,
+            look_ns: (LOOK_NS * i64::from(spec.options.clients) / MANY_CLIENTS).clamp(LEAST_LOOK_NS, LOOK_NS),
             stretch_ns: 0,
             place: 0.0,
             next_checkpoint_look_ns: i64::MAX,
@@ -152,10 +160,10 @@ impl<'a> Observer<'a> {
 
     /// The next look is in the next stretch that lies ahead, however late this one was.
     fn plan_look(&mut self, now_ns: i64) {
-        let passed = ((now_ns - self.stretch_ns) / LOOK_NS).max(0);
-        self.stretch_ns += LOOK_NS * (passed + 1);
+        let passed = ((now_ns - self.stretch_ns) / self.look_ns).max(0);
+        self.stretch_ns += self.look_ns * (passed + 1);
         self.place = (self.place + GOLDEN_RATIO).fract();
-        self.next_look_ns = self.stretch_ns + (self.place * LOOK_NS as f64) as i64;
+        self.next_look_ns = self.stretch_ns + (self.place * self.look_ns as f64) as i64;
     }
 
     /// When [`Observer::look`] has something to do next.

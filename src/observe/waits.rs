@@ -19,6 +19,9 @@ const CPU: &str = "CPU";
 /// Key of the time in which it waited for one.
 const RUNNABLE: &str = "Runnable";
 
+/// Number of the time of clients that ended before they were looked at; no wait event has it.
+const UNOBSERVED: u32 = u32::MAX;
+
 /// Clients' time by what they waited for, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct WaitTimes {
@@ -73,6 +76,9 @@ pub fn split(key: &str) -> (&str, &str) {
 
 /// A wait event as pg_stat_activity shows it.
 fn name(event: u32) -> String {
+    if event == UNOBSERVED {
+        return "Unobserved".to_owned();
+    }
     // SAFETY: both functions know every number, and return constants or palloc'd texts.
     unsafe {
         let text = |pointer: *const std::ffi::c_char| {
@@ -144,10 +150,7 @@ impl<'a> WaitSampler<'a> {
                 None => {
                     let ended_ns = slot.ended_ns.load(Relaxed);
                     let ended_ns = if ended_ns == 0 { now_ns } else { ended_ns.min(now_ns) };
-                    // Of one that was never looked at nothing is known.
-                    if let Some(event) = client.event {
-                        self.times.add(event, ended_ns - self.looked_ns);
-                    }
+                    self.times.add(client.event.unwrap_or(UNOBSERVED), ended_ns - self.looked_ns);
                     client.process = std::ptr::null();
                 }
             }
@@ -158,9 +161,6 @@ impl<'a> WaitSampler<'a> {
     /// What was sampled since the last cut.
     pub fn cut(&mut self) -> WaitTimes {
         for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
-            if client.event.is_none() {
-                continue;
-            }
             let Some(before_ns) = client.cpu_ns else {
                 self.times.cpu_unknown |= !client.process.is_null();
                 continue;

@@ -31,7 +31,7 @@ pub struct CommandCounters {
     pub generic_plans: Counter,
     /// Executions by a plan made for the values at hand.
     pub custom_plans: Counter,
-    /// How often the plan was another one than the time before, of the same kind: generic, or custom.
+    /// How often the plan was of another form than the time before, the step from custom to generic apart.
     pub plan_changes: Counter,
     /// Parallel workers that plans asked for.
     pub workers_planned: Counter,

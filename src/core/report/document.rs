@@ -72,7 +72,7 @@ pub struct Run {
     /// Seconds.
     pub sample_interval: f64,
     pub status: String,
-    /// As PostgreSQL writes a timestamptz in ISO style.
+    /// ISO 8601, as PostgreSQL writes a timestamptz into JSON.
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
     pub role: String,
