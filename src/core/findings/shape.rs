@@ -42,7 +42,7 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
     for dip in &detected.dips {
         tps[dip.intervals.clone()].copy_from_slice(&detected.expected[dip.intervals.clone()]);
     }
-    let cut = steady::truncation(&tps);
+    let cut = begin_of_level(&tps, steady::truncation(&tps));
     if cut == 0 || cut as f64 > tps.len() as f64 * LATEST_END {
         return None;
     }
@@ -85,6 +85,29 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
         }),
         format!("Run again with warmup => {warmup:.0}, so that only the steady state is measured."),
     ))
+}
+
+/// Where the level of what follows `cut` begins. The truncation point cuts off some more where what is left happens
+/// to be more even; two levels are best parted where their squares are least, and a slow rise ends when three values
+/// in a row are, on average, at the level.
+fn begin_of_level(tps: &[f64], cut: usize) -> usize {
+    let level = mean(&tps[cut..]);
+    // The less the squares about two means, the greater what the means explain: sums alone are needed.
+    let total: f64 = tps.iter().map(|value| value - level).sum();
+    let (mut sum, mut best, mut begin) = (0.0, f64::NEG_INFINITY, 0);
+    for (index, value) in tps[..cut].iter().enumerate() {
+        sum += value - level;
+        let (before, after) = ((index + 1) as f64, (tps.len() - index - 1) as f64);
+        let explained = sum * sum / before + (total - sum) * (total - sum) / after;
+        if explained > best {
+            (best, begin) = (explained, index + 1);
+        }
+    }
+    let off = |at: usize| (mean(&tps[at..(at + 3).min(tps.len())]) / level - 1.0).abs() > LEAST_CHANGE;
+    while begin < cut && off(begin) {
+        begin += 1;
+    }
+    begin
 }
 
 /// Whether a dip or a checkpoint began where the first level ends: then it ended that level, and there was no

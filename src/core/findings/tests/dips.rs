@@ -338,6 +338,18 @@ fn a_wait_that_rises_everywhere_is_chance() {
 }
 
 #[test]
+fn a_warmup_ends_where_the_steady_level_begins() {
+    for seed in 0..30 {
+        let mut document = quiet(seed, 40, 0.5, WHITE);
+        lower(&mut document, 0..8, 0.66);
+        let found = findings(&document);
+        let told: Vec<_> =
+            found.iter().map(|f| (f.topic.as_str(), f.figures["steady_after_secs"].as_f64())).collect();
+        assert_eq!(told, [("warmup", Some(4.0))], "{seed}");
+    }
+}
+
+#[test]
 fn what_a_checkpoint_ends_was_no_warmup() {
     let mut document = quiet(3, 120, 0.5, WHITE);
     let scaled = |tps: &mut Option<f64>| *tps = tps.map(|tps| tps * 0.6);
