@@ -48,10 +48,8 @@ fn write_findings(text: &mut String, document: &Document) {
         if !finding.advice.is_empty() {
             *text += &format!(" *{}*", escaped(&shortened(&finding.advice, CELL)));
         }
-        let figures: Vec<_> = finding
-            .figures
-            .iter()
-            .map(|(name, value)| escaped(&shortened(&format!("{name} {}", content::figure(value)), CELL)))
+        let figures: Vec<_> = content::figures(finding)
+            .map(|(name, value)| escaped(&shortened(&format!("{name} {value}"), CELL)))
             .collect();
         if !figures.is_empty() {
             *text += &format!(" ({})", figures.join(", "));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::Document;
 use super::number::{self, MISSING};
+use crate::findings::Finding;
 
 /// A part of a report under a title of its own.
 #[derive(Clone, Debug)]
@@ -124,12 +125,18 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// A figure of a finding: four digits say enough of a number that is not whole.
-pub fn figure(value: &Value) -> String {
-    match value.as_f64() {
+/// Figures of a finding, of which four digits say enough where they are not whole. Lists are for programs: the
+/// sentence tells what is in them.
+pub fn figures(finding: &Finding) -> impl Iterator<Item = (&String, String)> {
+    let shown = |value: &Value| match value.as_f64() {
         Some(number) if !value.is_i64() && !value.is_u64() => number::significant(number),
         _ => plain(value),
-    }
+    };
+    let single = finding
+        .figures
+        .iter()
+        .filter(|(_, value)| !value.is_array() && !value.is_object() && !value.is_null());
+    single.map(move |(name, value)| (name, shown(value)))
 }
 
 /// Names and values in one line; `None` of none.

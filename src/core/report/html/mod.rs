@@ -81,15 +81,13 @@ fn write_findings(page: &mut String, document: &Document) {
         if !finding.advice.is_empty() {
             *page += &format!("<p class=\"advice\">{}</p>", escaped(&shortened(&finding.advice, CELL)));
         }
-        if !finding.figures.is_empty() {
-            let figures = finding.figures.iter().map(|(name, value)| {
-                format!(
-                    "<span>{} <b>{}</b></span>",
-                    escaped(name),
-                    escaped(&shortened(&content::figure(value), CELL))
-                )
-            });
-            *page += &format!("<p class=\"figures\">{}</p>", figures.collect::<Vec<_>>().join(" "));
+        let figures: Vec<_> = content::figures(finding)
+            .map(|(name, value)| {
+                format!("<span>{} <b>{}</b></span>", escaped(name), escaped(&shortened(&value, CELL)))
+            })
+            .collect();
+        if !figures.is_empty() {
+            *page += &format!("<p class=\"figures\">{}</p>", figures.join(" "));
         }
         *page += "</li>\n";
     }
