@@ -2,6 +2,7 @@
 \pset fieldsep '\n'
 SET client_min_messages = error;
 SELECT no_plan();
+SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
 
 \o /dev/null
 SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
@@ -384,5 +385,5 @@ RESET pgbench_ext.observation;
 SELECT is(current_setting('pgbench_ext.observation'), 'on', 'on is what it is otherwise');
 
 -- nothing of all this made the audit wrong
-SELECT is_empty($$SELECT run_id, counter, harness, server, reason FROM bench.audits WHERE ok = false$$, 'the audits find nothing');
+SELECT is_empty('SELECT run_id, counter, harness, server, reason FROM bench.audits WHERE ok = false AND run_id > ' || :first, 'the audits find nothing');
 SELECT * FROM finish();
