@@ -58,4 +58,7 @@ BEGIN
         EXECUTE format('DELETE FROM bench.%I WHERE run_id = (SELECT max(last_value) FROM bench.run_id_seq)', relation);
     END LOOP;
 END $$;
+\o /dev/null
+SELECT bench.unload('pk');
+\o
 SELECT * FROM finish();
