@@ -121,9 +121,11 @@ fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -
     }
 }
 
+/// Sets a configuration parameter until the transaction, or the settings' nest level, ends.
+///
 /// # Safety
-/// Inside a settings nest level.
-unsafe fn set_local(name: &CStr, value: &CStr) {
+/// Inside one of them.
+pub unsafe fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: by the caller; NUL-terminated strings.
     unsafe {
         pg_sys::set_config_option(

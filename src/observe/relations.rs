@@ -1,12 +1,10 @@
 //! The run's tables and their indexes: sizes and the server's statistics of them.
 
-use std::ffi::CStr;
-
 use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 
-use crate::catalog::{fetch, transaction};
+use crate::catalog::{fetch, set_local, transaction};
 
 /// A reading of nothing.
 pub fn none() -> Value {
@@ -24,7 +22,8 @@ pub fn read(tables: &[pg_sys::Oid]) -> Result<Value, UserError> {
 
 fn read_with(tables: &[pg_sys::Oid], sizes: bool) -> Result<Value, UserError> {
     let found = transaction(|| {
-        set_local(c"lock_timeout", c"50ms");
+        // SAFETY: inside a transaction.
+        unsafe { set_local(c"lock_timeout", c"50ms") };
         // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
         unsafe { pg_sys::pgstat_clear_snapshot() };
         fetch::<JsonB>(READ, &[tables.to_vec().into(), sizes.into()])
@@ -56,19 +55,3 @@ SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(r)) FROM ( \
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, pg_catalog.pg_stat_get_numscans(i.indexrelid), \
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     FROM pg_catalog.pg_index i WHERE i.indrelid = ANY ($1)) AS r";
-
-fn set_local(name: &CStr, value: &CStr) {
-    // SAFETY: inside a transaction, which undoes it; NUL-terminated strings.
-    unsafe {
-        pg_sys::set_config_option(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_LOCAL,
-            true,
-            0,
-            false,
-        );
-    }
-}
