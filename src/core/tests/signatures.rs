@@ -85,7 +85,7 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
-        "Jsonb" => "jsonb",
+        "Jsonb" | "pgrx::JsonB" => "jsonb",
         "" => "void",
         other => panic!("no SQL type is known for {other}"),
     }
