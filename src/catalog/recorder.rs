@@ -7,13 +7,13 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::document::{Environment, Event};
+use bench_core::report::document::{Environment, Event, Statement};
 use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, Spi, pg_sys};
 
-use super::totals::ms;
+pub use super::totals::ms;
 pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
 use crate::observe::waits::split;
@@ -38,27 +38,6 @@ impl Status {
             Self::Failed => "failed",
         }
     }
-}
-
-/// A line of bench.statements.
-pub struct StatementLine {
-    pub script: usize,
-    /// Its place in the script, from 1.
-    pub command: u32,
-    pub line: u32,
-    pub text: String,
-    pub count: u64,
-    pub failed: u64,
-    pub retried: u64,
-    pub latency_avg_ns: Option<f64>,
-    pub latency_p95_ns: Option<f64>,
-    /// As executed, see `bench_core::report::document::Statement`.
-    pub plan: Option<String>,
-    pub generic_plans: u64,
-    pub custom_plans: u64,
-    pub plan_changes: u64,
-    pub workers_planned: u64,
-    pub workers_launched: u64,
 }
 
 impl Sample {
@@ -289,7 +268,7 @@ pub struct Closing<'a> {
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
-    pub statements: &'a [StatementLine],
+    pub statements: &'a [Statement],
     pub errors: &'a [ErrorLine],
     pub audit: &'a [AuditLine],
     /// Shares of the clients' measured time, by wait event.
@@ -345,7 +324,7 @@ fn finish_once(run_id: i64, closing: &Closing) -> Result<(), UserError> {
                  lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
                  lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
                  backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
-                 environment = environment || pg_catalog.jsonb_strip_nulls($15) \
+                 environment = environment || $15 \
              WHERE run_id = $1",
             &[
                 run_id.into(),
@@ -447,22 +426,22 @@ fn script_line(
     .map(drop)
 }
 
-fn statement_line(run_id: i64, line: &StatementLine) -> Result<(), UserError> {
+fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
              latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
              workers_launched) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             run_id.into(),
-            (line.script as i32).into(),
+            line.script.cast_signed().into(),
             line.command.cast_signed().into(),
             line.line.cast_signed().into(),
-            line.text.as_str().into(),
+            line.statement.as_str().into(),
             line.count.cast_signed().into(),
             line.failed.cast_signed().into(),
             line.retried.cast_signed().into(),
-            line.latency_avg_ns.map(ms).into(),
-            line.latency_p95_ns.map(ms).into(),
+            line.latency_avg_ms.into(),
+            line.latency_p95_ms.into(),
             line.plan.as_deref().into(),
             line.generic_plans.cast_signed().into(),
             line.custom_plans.cast_signed().into(),

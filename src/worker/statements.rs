@@ -1,14 +1,15 @@
 //! What the clients counted of each command, for bench.statements.
 
+use bench_core::report::document::Statement;
 use bench_core::script::{Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
 
-use crate::catalog::recorder::StatementLine;
+use crate::catalog::recorder::ms;
 use crate::shm::{CommandCounters, CommandTimes, Segment};
 
 /// A line for each command of each script, in their order.
-pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
+pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
     let mut symbols = Symbols::new();
     let mut lines = Vec::new();
     for (index, script) in spec.scripts.iter().enumerate() {
@@ -28,16 +29,17 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<StatementLine> {
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
             of_clients.iter().for_each(|times| times.add_to(&mut histogram));
-            lines.push(StatementLine {
-                script: index,
+            lines.push(Statement {
+                script: index as u32,
                 command: at,
                 line: command.line,
-                text: command.source,
+                statement: command.source,
                 count,
                 failed: sum(|times| times.failed.get()),
                 retried: sum(|times| times.retried.get()),
-                latency_avg_ns: (count > 0).then(|| sum(CommandTimes::latency_sum_ns) as f64 / count as f64),
-                latency_p95_ns: histogram.percentile_ns(0.95),
+                latency_avg_ms: (count > 0)
+                    .then(|| ms(sum(CommandTimes::latency_sum_ns) as f64 / count as f64)),
+                latency_p95_ms: histogram.percentile_ns(0.95).map(ms),
                 plan: plan_text(segment, place, (generic, custom), changes),
                 generic_plans: generic,
                 custom_plans: custom,
