@@ -1,11 +1,17 @@
-//! What a run's latencies are summarised in, and what its series are judged by.
+//! What a run's latencies are summarised in, what its series are judged by, and what is said of several runs.
 
+pub mod change_points;
+pub mod compare;
+pub mod estimate;
 pub mod histogram;
 pub mod moments;
+mod resample;
 pub mod robust;
 pub mod rotation;
+pub mod scalability;
 pub mod steady;
 pub mod trend;
 
+pub use estimate::Estimate;
 pub use histogram::Histogram;
 pub use moments::Moments;

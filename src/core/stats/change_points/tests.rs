@@ -1,0 +1,159 @@
+use proptest::prelude::*;
+use rand::RngExt;
+use statrs::distribution::Normal;
+
+use super::*;
+
+/// Runs about levels, in lognormal noise of a relative standard deviation.
+struct Runs {
+    random: Pcg64,
+    noise: Normal,
+}
+
+impl Runs {
+    fn new(seed: u64, noise: f64) -> Self {
+        Self { random: Pcg64::seed_from_u64(seed), noise: Normal::new(0.0, noise).unwrap() }
+    }
+
+    fn about(&mut self, levels: &[f64]) -> Vec<f64> {
+        levels.iter().map(|level| level * self.noise.inverse_cdf(self.random.random()).exp()).collect()
+    }
+}
+
+/// Stretches of (length, level).
+fn levels(stretches: &[(usize, f64)]) -> Vec<f64> {
+    stretches.iter().flat_map(|(length, level)| vec![*level; *length]).collect()
+}
+
+fn near(found: &[ChangePoint], index: usize) -> bool {
+    found.iter().any(|change| change.index.abs_diff(index) <= 2)
+}
+
+#[test]
+fn a_clean_step_is_where_it_is() {
+    let found = change_points(&levels(&[(6, 100.0), (5, 110.0)]));
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].index, found[0].before, found[0].after), (6, 100.0, 110.0));
+    let change = found[0].change.unwrap();
+    assert!((change.value - 0.1).abs() < 1e-12 && change.high - change.low < 1e-12, "{change:?}");
+    assert!(found[0].p >= 0.005 && found[0].p <= SIGNIFICANCE);
+}
+
+#[test]
+fn what_cannot_change_does_not() {
+    for length in 0..6 {
+        assert_eq!(change_points(&levels(&[(length / 2, 1.0), (length - length / 2, 9.0)])), []);
+    }
+    assert_eq!(change_points(&[7.0; 50]), []);
+    assert_eq!(change_points(&[levels(&[(9, 1.0), (9, 2.0)]), vec![f64::NAN]].concat()), []);
+}
+
+#[test]
+fn values_that_are_not_positive_have_no_ratio() {
+    let found = change_points(&levels(&[(9, 0.0), (9, 5.0)]));
+    assert_eq!((found.len(), found[0].index, found[0].change), (1, 9, None));
+}
+
+#[test]
+fn a_series_without_change_seldom_has_one() {
+    const SERIES: usize = 1000;
+    // Three standard errors of a rate of 5 % of 1000 above it.
+    const MOST: f64 = SIGNIFICANCE + 0.021;
+    for (seed, noise) in [(1, 0.03), (2, 0.5)] {
+        let mut runs = Runs::new(seed, noise);
+        let any = (0..SERIES).filter(|_| !change_points(&runs.about(&[1000.0; 30])).is_empty()).count();
+        let rate = any as f64 / SERIES as f64;
+        assert!(rate <= MOST, "{rate} at {noise}");
+        // It is a test, and not one that never speaks.
+        assert!(rate >= 0.02, "{rate} at {noise}");
+    }
+}
+
+#[test]
+fn a_step_of_five_percent_is_found_and_measured() {
+    const SERIES: usize = 400;
+    let mut runs = Runs::new(3, 0.02);
+    let (mut found, mut alone, mut held) = (0, 0, 0);
+    for _ in 0..SERIES {
+        let changes = change_points(&runs.about(&levels(&[(20, 1000.0), (20, 950.0)])));
+        found += usize::from(near(&changes, 20));
+        if let [change] = changes.as_slice() {
+            let interval = change.change.unwrap();
+            assert!(interval.low <= interval.value && interval.value <= interval.high);
+            alone += 1;
+            held += usize::from(interval.low <= -0.05 && -0.05 <= interval.high);
+        }
+    }
+    assert!(found as f64 >= 0.95 * SERIES as f64, "found in {found}");
+    // 95 %, less three standard errors of a rate of 400.
+    assert!(held as f64 >= 0.917 * f64::from(alone), "{held} of {alone}");
+}
+
+#[test]
+fn two_steps_are_found_both_even_where_the_level_returns() {
+    const SERIES: usize = 50;
+    for (seed, last) in [(4, 1120.0), (5, 1000.0)] {
+        let mut runs = Runs::new(seed, 0.02);
+        let both = (0..SERIES)
+            .filter(|_| {
+                let changes = change_points(&runs.about(&levels(&[(15, 1000.0), (15, 1060.0), (30, last)])));
+                near(&changes, 15) && near(&changes, 30)
+            })
+            .count();
+        assert!(both >= 45, "{both} of {SERIES} with {last}");
+    }
+}
+
+/// There is no level, and what is found are steps of its direction: more than one, which a single change never is.
+#[test]
+fn a_drift_is_found_as_steps() {
+    let drift: Vec<f64> = (0..40).map(|run| 1000.0 * (1.0 - 0.005 * f64::from(run))).collect();
+    let mut runs = Runs::new(6, 0.02);
+    for _ in 0..20 {
+        let changes = change_points(&runs.about(&drift));
+        assert!(
+            changes.len() >= 2 && changes.iter().all(|change| change.after < change.before),
+            "{changes:?}"
+        );
+    }
+}
+
+/// The definition, pair by pair.
+fn statistic(before: &[f64], after: &[f64]) -> f64 {
+    let mean_distance = |one: &[f64], other: &[f64], pairs: f64| {
+        one.iter().flat_map(|from| other.iter().map(move |to| (from - to).abs())).sum::<f64>() / pairs
+    };
+    let (m, n) = (before.len() as f64, after.len() as f64);
+    let energy = 2.0 * mean_distance(before, after, m * n)
+        - mean_distance(before, before, m * (m - 1.0))
+        - mean_distance(after, after, n * (n - 1.0));
+    m * n / (m + n) * energy
+}
+
+proptest! {
+    #[test]
+    fn the_split_is_the_best_of_all(values in prop::collection::vec(-100.0..100.0f64, 0..20)) {
+        let all = (6..=values.len()).flat_map(|end| (3..=end - 3).map(move |index| (index, end)));
+        let best = all.map(|(index, end)| statistic(&values[..index], &values[index..end])).reduce(f64::max);
+        let found = energy::split(&values);
+        prop_assert_eq!(found.is_some(), best.is_some());
+        if let (Some(found), Some(best)) = (found, best) {
+            prop_assert!((found.statistic - best).abs() < 1e-9, "{:?} {}", found, best);
+            let its_own = (found.index + 3..=values.len())
+                .map(|end| statistic(&values[..found.index], &values[found.index..end]))
+                .fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!((found.statistic - its_own).abs() < 1e-9);
+        }
+    }
+
+    /// Whatever the values, changes are in order and apart; a unit does not matter.
+    #[test]
+    fn changes_are_in_order(values in prop::collection::vec(prop_oneof![1.0..2.0f64, 5.0..6.0f64], 0..30)) {
+        let found = change_points(&values);
+        let ends: Vec<usize> =
+            [vec![0], found.iter().map(|change| change.index).collect(), vec![values.len()]].concat();
+        prop_assert!(found.is_empty() || ends.windows(2).all(|ends| ends[1] >= ends[0] + 3));
+        let doubled: Vec<f64> = values.iter().map(|value| value * 2.0).collect();
+        prop_assert_eq!(change_points(&doubled).iter().map(|change| change.index).collect::<Vec<_>>(), &ends[1..ends.len() - 1]);
+    }
+}

@@ -1,0 +1,76 @@
+//! How well the parameters, and what follows from them, are known.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::least_squares::{Law, Solution};
+use crate::stats::Estimate;
+
+/// Of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// The errors of a solution's parameters, linearised at the solution, where a run's TPS is shaken in proportion to
+/// its level: with X the curve at the points, J its Jacobian and C = (JᵀJ)⁻¹, the covariance of the parameters is
+/// s² C Jᵀ X² J C (the sandwich of e.g. Seber & Wild 1989, "Nonlinear Regression", ch. 2). The usual s² C would hold
+/// where every TPS is shaken alike; simulated as here, its intervals of the peak's TPS hold the truth in 80 to 92 %.
+/// These do in 93 to 97 %, and in more where the shaking is alike after all, or where σ is at its bound.
+pub struct Errors {
+    covariance: [[f64; 3]; 3],
+    /// Student's t of the residuals' degrees of freedom.
+    quantile: f64,
+}
+
+impl Errors {
+    /// Those of a solution for points (clients, TPS); `None` where too few points are left to judge by.
+    pub fn of(solution: &Solution, points: &[(f64, f64)]) -> Option<Self> {
+        let law = &solution.law;
+        let unscaled = sandwich(solution, points);
+        // Of the residuals, of which each is divided by the curve's root: by the curve itself, those of the first
+        // rungs would count most, where least squares leave the curve loose, and by nothing, only those of the top.
+        // A residual's expected square is that of its own error, less what the curve follows of it, and of others'.
+        let (mut found, mut expected) = (0.0, 0.0);
+        for (clients, tps) in points {
+            let (level, gradient) = (law.tps(*clients), law.gradient(*clients));
+            let leverage = product(&gradient, &apply(&solution.inverse, &gradient));
+            found += (tps - level).powi(2) / level;
+            expected +=
+                level * (1.0 - 2.0 * leverage) + product(&gradient, &apply(&unscaled, &gradient)) / level;
+        }
+        let variance = found / expected;
+        let quantile =
+            StudentsT::new(0.0, 1.0, points.len() as f64 - 3.0).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
+        (expected > 0.0 && variance.is_finite())
+            .then(|| Self { covariance: unscaled.map(|row| row.map(|entry| entry * variance)), quantile })
+    }
+
+    /// A figure that is not negative, whose derivatives by λ, σ and κ are given, with its interval: the delta method.
+    pub fn estimate(&self, value: f64, derivatives: [f64; 3]) -> Estimate {
+        let variance = product(&derivatives, &apply(&self.covariance, &derivatives));
+        let margin = self.quantile * variance.max(0.0).sqrt();
+        Estimate { value, low: (value - margin).max(0.0), high: value + margin }
+    }
+}
+
+/// C Jᵀ X² J C.
+fn sandwich(solution: &Solution, points: &[(f64, f64)]) -> [[f64; 3]; 3] {
+    let mut sum = [[0.0; 3]; 3];
+    for (clients, _) in points {
+        let moved = shaken(&solution.law, &solution.inverse, *clients);
+        for (row, by) in sum.iter_mut().zip(moved) {
+            row.iter_mut().zip(moved).for_each(|(entry, other)| *entry += by * other);
+        }
+    }
+    sum
+}
+
+/// By how much the parameters move where a point is off by its whole TPS.
+fn shaken(law: &Law, inverse: &[[f64; 3]; 3], clients: f64) -> [f64; 3] {
+    apply(inverse, &law.gradient(clients)).map(|moved| moved * law.tps(clients))
+}
+
+fn apply(matrix: &[[f64; 3]; 3], vector: &[f64; 3]) -> [f64; 3] {
+    matrix.map(|row| product(&row, vector))
+}
+
+fn product(one: &[f64; 3], other: &[f64; 3]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
