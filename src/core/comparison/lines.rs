@@ -1,0 +1,157 @@
+//! What is said of each metric.
+
+use super::Line;
+use crate::report::Document;
+use crate::report::document::Summary;
+use crate::stats::compare::{self, Better, MOST_MORE_RUNS, Terms, Verdict};
+
+/// How the runs were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Design {
+    Groups,
+    Pairs,
+}
+
+struct Metric {
+    name: &'static str,
+    of: fn(&Summary) -> Option<f64>,
+}
+
+const TPS: Metric = Metric { name: "tps", of: |summary| summary.tps };
+
+const LATENCIES: [Metric; 4] = [
+    Metric { name: "latency_avg_ms", of: |summary| summary.latency_avg_ms },
+    Metric { name: "latency_p50_ms", of: |summary| summary.latency_p50_ms },
+    Metric { name: "latency_p95_ms", of: |summary| summary.latency_p95_ms },
+    Metric { name: "latency_p99_ms", of: |summary| summary.latency_p99_ms },
+];
+
+/// The chance of an interval that does not hold: of that of TPS, and of any of those of latency.
+const ALPHA: f64 = 0.05;
+
+/// A line for each metric, TPS first.
+pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, design: Design) -> Vec<Line> {
+    let sides = Sides { baseline, candidate, design };
+    let for_tps = Terms { margin, confidence: 1.0 - ALPHA, better: Better::Higher };
+    // Bonferroni: of k metrics each has α / k, and together they have at most α.
+    let for_latency =
+        Terms { margin, confidence: 1.0 - ALPHA / LATENCIES.len() as f64, better: Better::Lower };
+    let mut tps = sides.line(&TPS, for_tps);
+    if sides.all_kept_their_rate() {
+        tps.advice = Some(
+            "All runs were held to a rate and reached it, so TPS shows that rate and not what the server can do. \
+             Compare the latencies."
+                .to_owned(),
+        );
+    }
+    let mut lines = vec![tps];
+    lines.extend(LATENCIES.iter().map(|metric| sides.line(metric, for_latency)));
+    lines
+}
+
+struct Sides<'a> {
+    baseline: &'a [&'a Document],
+    candidate: &'a [&'a Document],
+    design: Design,
+}
+
+impl Sides<'_> {
+    fn runs(&self) -> impl Iterator<Item = &Document> {
+        self.baseline.iter().chain(self.candidate).copied()
+    }
+
+    fn line(&self, metric: &Metric, terms: Terms) -> Line {
+        let of = |document: &Document| (metric.of)(&document.summary).filter(|value| value.is_finite());
+        let values =
+            |side: &[&Document]| side.iter().map(|document| of(document)).collect::<Option<Vec<f64>>>();
+        let (Some(baseline), Some(candidate)) = (values(self.baseline), values(self.candidate)) else {
+            return Line {
+                metric: metric.name,
+                baseline: None,
+                candidate: None,
+                ratio: None,
+                ratio_low: None,
+                ratio_high: None,
+                verdict: Verdict::Inconclusive.as_str(),
+                advice: Some(format!("{} no {}.", self.have(|run| of(run).is_none()), metric.name)),
+            };
+        };
+        let compared = match self.design {
+            Design::Groups => compare::groups(&baseline, &candidate, terms),
+            Design::Pairs => {
+                let pairs: Vec<_> = baseline.iter().copied().zip(candidate.iter().copied()).collect();
+                compare::pairs(&pairs, terms)
+            }
+        };
+        Line {
+            metric: metric.name,
+            baseline: Some(compared.baseline),
+            candidate: Some(compared.candidate),
+            ratio: compared.ratio.map(|ratio| ratio.value),
+            ratio_low: compared.ratio.map(|ratio| ratio.low),
+            ratio_high: compared.ratio.map(|ratio| ratio.high),
+            verdict: compared.verdict.as_str(),
+            advice: (compared.verdict == Verdict::Inconclusive).then(|| match compared.ratio {
+                Some(_) => self.how_many_more(compared.more_runs),
+                None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), metric),
+            }),
+        }
+    }
+
+    /// "Run 7 has", "Runs 7, 8 have": those of which something is so.
+    fn have(&self, is_so: impl Fn(&Document) -> bool) -> String {
+        let ids: Vec<String> =
+            self.runs().filter(|run| is_so(run)).map(|document| document.run.run_id.to_string()).collect();
+        match ids.as_slice() {
+            [one] => format!("Run {one} has"),
+            several => format!("Runs {} have", several.join(", ")),
+        }
+    }
+
+    fn why_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &Metric) -> String {
+        if self.runs().any(&has_no_ratio) {
+            return format!(
+                "{} a {} that is not above 0, of which there is no ratio.",
+                self.have(has_no_ratio),
+                metric.name
+            );
+        }
+        let one = match self.design {
+            Design::Pairs => "One pair has no spread: make at least 2 pairs",
+            Design::Groups if self.baseline.len() == 1 && self.candidate.len() == 1 => {
+                "One run a side has no spread: make at least 2 a side"
+            }
+            Design::Groups if self.baseline.len() == 1 => {
+                "One baseline run has no spread: make at least 2 a side"
+            }
+            Design::Groups => "One candidate run has no spread: make at least 2 a side",
+        };
+        format!("{one}, better 5 or more.")
+    }
+
+    fn how_many_more(&self, more_runs: Option<u32>) -> String {
+        let (one, several) = match self.design {
+            Design::Groups => ("run a side", "runs a side"),
+            Design::Pairs => ("pair", "pairs"),
+        };
+        match more_runs {
+            Some(1) => format!("About 1 more {one} would tell, at this effect and spread."),
+            Some(more) => format!("About {more} more {several} would tell, at this effect and spread."),
+            None => format!(
+                "Not even {MOST_MORE_RUNS} more {several} would tell, at this effect and spread. \
+                 Try longer runs, or a wider margin."
+            ),
+        }
+    }
+
+    /// Whether every run had a rate to keep and kept it. Arrivals are a Poisson process: their number strays from
+    /// its mean by the mean's root, and hardly by more than three of them.
+    fn all_kept_their_rate(&self) -> bool {
+        self.runs().all(|document| {
+            let (Some(rate), Some(tps)) = (document.run.rate, document.summary.tps) else { return false };
+            let stray = document.summary.secs.map_or(0.0, |secs| 3.0 * (rate / secs).sqrt());
+            // What is under way at the end is counted in the next interval, of which there is none.
+            (tps - rate).abs() <= stray.max(0.01 * rate)
+        })
+    }
+}

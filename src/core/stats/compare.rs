@@ -1,0 +1,154 @@
+//! Whether one group of runs differs from another.
+//!
+//! A run gives one value. The samples within it are correlated, so that their number says nothing of how well its
+//! mean is known: the run is the unit, and the spread is that between runs. Ratios are estimated by differences of
+//! logarithms, which makes them the same whichever side is called the baseline.
+
+mod effect;
+
+use super::estimate::Estimate;
+use effect::Effect;
+
+/// More runs than this are nobody's next step: there is no advice beyond.
+pub const MOST_MORE_RUNS: u32 = 1000;
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// As throughput.
+    Higher,
+    /// As latency.
+    Lower,
+}
+
+/// What is said of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Faster,
+    Slower,
+    /// The whole interval lies within the margin.
+    Same,
+    Inconclusive,
+}
+
+impl Verdict {
+    /// The word users read.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// How to judge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Ratios between 1 - margin and 1 + margin are the same for the user's purpose.
+    pub margin: f64,
+    /// Of the interval, as a fraction: 0.95, or more where several metrics are looked at.
+    pub confidence: f64,
+    pub better: Better,
+}
+
+impl Terms {
+    /// What an interval of the ratio says. One within the margin is the same even where it excludes 1: the
+    /// difference is real, and too small to matter.
+    fn verdict(&self, ratio: &Estimate) -> Verdict {
+        let (above, below) = match self.better {
+            Better::Higher => (Verdict::Faster, Verdict::Slower),
+            Better::Lower => (Verdict::Slower, Verdict::Faster),
+        };
+        if ratio.low >= 1.0 - self.margin && ratio.high <= 1.0 + self.margin {
+            Verdict::Same
+        } else if ratio.low > 1.0 {
+            above
+        } else if ratio.high < 1.0 {
+            below
+        } else {
+            Verdict::Inconclusive
+        }
+    }
+}
+
+/// A comparison's result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Mean of the baseline's runs.
+    pub baseline: f64,
+    pub candidate: f64,
+    /// Candidate / baseline, the geometric means' ratio, with its interval at the terms' confidence; `None` where
+    /// there is no interval to be had: one run on a side, or a value that is not positive.
+    pub ratio: Option<Estimate>,
+    pub verdict: Verdict,
+    /// What to do about a verdict that is inconclusive: how many more runs a side (or pairs) would tell, should
+    /// effect and spread stay what they are. `None` where there is no interval, and where even
+    /// [`MOST_MORE_RUNS`] would not.
+    pub more_runs: Option<u32>,
+}
+
+/// Compares two groups of runs, each with one value per run. The interval is Welch's below ten runs on a side, from
+/// there on that of the studentised bootstrap.
+pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> Comparison {
+    let logarithms = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
+    let samples = vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)];
+    judge(mean(baseline), mean(candidate), Effect::new(samples), terms)
+}
+
+/// Compares runs that were made in pairs, (baseline, candidate), side by side: what is common to both of a pair has
+/// no part in the interval. That is Student's below ten pairs, from there on that of the studentised bootstrap.
+pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> Comparison {
+    let (baseline, candidate): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let ratios = pairs.iter().map(|(baseline, candidate)| candidate.ln() - baseline.ln()).collect();
+    judge(mean(&baseline), mean(&candidate), Effect::new(vec![ratios]), terms)
+}
+
+fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> Comparison {
+    let Some(effect) = effect else {
+        return Comparison {
+            baseline,
+            candidate,
+            ratio: None,
+            verdict: Verdict::Inconclusive,
+            more_runs: None,
+        };
+    };
+    let ratio = ratio(effect.value(), effect.margin(terms.confidence));
+    let verdict = terms.verdict(&ratio);
+    let more_runs = if verdict == Verdict::Inconclusive { more_runs(&effect, terms) } else { None };
+    Comparison { baseline, candidate, ratio: Some(ratio), verdict, more_runs }
+}
+
+/// The fewest runs more a side that make Student's interval narrow enough for a verdict.
+fn more_runs(effect: &Effect, terms: Terms) -> Option<u32> {
+    let tells = |more: u32| {
+        let margin = effect.student_margin(more as usize, terms.confidence);
+        terms.verdict(&ratio(effect.value(), margin)) != Verdict::Inconclusive
+    };
+    if !tells(MOST_MORE_RUNS) {
+        return None;
+    }
+    // The interval narrows with every run, so that what tells once tells ever after.
+    let (mut too_few, mut enough) = (0, MOST_MORE_RUNS);
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        if tells(middle) { enough = middle } else { too_few = middle }
+    }
+    Some(enough)
+}
+
+/// The ratio of a difference of logarithms.
+fn ratio(effect: f64, margin: f64) -> Estimate {
+    Estimate { value: effect.exp(), low: (effect - margin).exp(), high: (effect + margin).exp() }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[cfg(test)]
+mod simulations;
+#[cfg(test)]
+mod tests;
