@@ -14,15 +14,9 @@ const CELL: usize = 2_000;
 /// Writes the report.
 pub fn render(document: &Document) -> String {
     let run = &document.run;
-    let mut text = format!(
-        "# Run {}: {}\n\n{}\n\n",
-        run.run_id,
-        escaped(&run.workload),
-        escaped(&content::subtitle(document))
-    );
-    if let Some(outcome) = content::outcome(run) {
-        text += &format!("**Status** {}\n\n", escaped(&shortened(&outcome, CELL)));
-    }
+    let outcome = content::outcome(&run.status, run.error.as_ref());
+    let subject = format!("Run {}", run.run_id);
+    let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
     // As pgbench prints them, so that they can be searched for.
     let lines: Vec<_> = content::closing_lines(document).iter().map(|line| one_line(line)).collect();
     text += &fenced(&lines.join("\n"));
@@ -32,6 +26,15 @@ pub fn render(document: &Document) -> String {
         if section.id == "statements" {
             write_plans(&mut text, document);
         }
+    }
+    text
+}
+
+/// The title, a line under it, and how it ended where that is not as it should.
+pub fn head(subject: &str, workload: &str, subtitle: &str, outcome: Option<&str>) -> String {
+    let mut text = format!("# {subject}: {}\n\n{}\n\n", escaped(workload), escaped(subtitle));
+    if let Some(outcome) = outcome {
+        text += &format!("**Status** {}\n\n", escaped(&shortened(outcome, CELL)));
     }
     text
 }
@@ -59,7 +62,7 @@ fn write_findings(text: &mut String, document: &Document) {
 }
 
 /// A section under its title.
-fn write_section(text: &mut String, section: &Section) {
+pub fn write_section(text: &mut String, section: &Section) {
     *text += &format!("\n## {}\n\n", section.title);
     match &section.body {
         Body::Facts(facts) => {
@@ -68,7 +71,7 @@ fn write_section(text: &mut String, section: &Section) {
                 *text += &format!("| {} | {} |\n", escaped(name), escaped(&shortened(value, CELL)));
             }
         }
-        Body::Table(table) => write_table(text, table),
+        Body::Table(table) | Body::Wide { whole: table, .. } => write_table(text, table),
     }
     if let Some(note) = &section.note {
         *text += &format!("\n{}\n", escaped(note));
@@ -77,7 +80,7 @@ fn write_section(text: &mut String, section: &Section) {
 
 /// A table; its columns are aligned as they are in the text.
 fn write_table(text: &mut String, table: &Table) {
-    let names = table.columns.iter().map(|(name, _)| format!(" {name} |"));
+    let names = table.columns.iter().map(|(name, _)| format!(" {} |", escaped(&shortened(name, CELL))));
     let rules =
         table.columns.iter().map(|(_, kind)| if *kind == Kind::Number { " ---: |" } else { " --- |" });
     *text += &format!("|{}\n|{}\n", names.collect::<String>(), rules.collect::<String>());

@@ -11,6 +11,7 @@ mod hygiene;
 mod markdown;
 mod number;
 mod plot;
+pub mod sweep;
 mod text;
 mod thin;
 

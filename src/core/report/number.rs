@@ -10,6 +10,17 @@ pub fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
+/// The sum of the values that can be shown; `None` where there is none.
+pub fn sum(values: &[Option<f64>]) -> Option<f64> {
+    values.iter().filter_map(|value| finite(*value)).reduce(|sum, value| sum + value)
+}
+
+/// Their mean.
+pub fn mean(values: &[Option<f64>]) -> Option<f64> {
+    let count = values.iter().filter(|value| finite(**value).is_some()).count();
+    sum(values).map(|sum| sum / count as f64)
+}
+
 /// Groups the digits before the point by thousands.
 fn grouped(number: &str) -> String {
     let (sign, unsigned) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));

@@ -1,16 +1,12 @@
 //! What `docs/report-json.md` says of the JSON report is written by hand; here it is held against the document
 //! that the report is made of: each object has its section, and each section's table names the object's keys.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+mod json_keys;
 
 use bench_core::findings::{Finding, Severity};
 use bench_core::report::document::*;
-use serde_json::{Map, Value};
-
-/// Keys by the path of their object, as `environment.server_settings[]`; that of the document is empty.
-type Keys = BTreeMap<String, BTreeSet<String>>;
+use json_keys::{Keys, collect, differences, keys_in};
+use serde_json::Map;
 
 /// A document with an element in every list. Its fields are all named, so that a new one is not forgotten here.
 fn filled() -> Document {
@@ -45,80 +41,14 @@ fn filled() -> Document {
     }
 }
 
-/// Adds the keys of an object and of those within it. Objects without keys are those whose keys are data.
-fn collect(path: &str, value: &Value, found: &mut Keys) {
-    match value {
-        Value::Object(fields) if !fields.is_empty() => {
-            found.insert(path.to_owned(), fields.keys().cloned().collect());
-            for (key, field) in fields {
-                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                collect(&inner, field, found);
-            }
-        }
-        Value::Array(elements) => {
-            let first = elements.first().unwrap_or_else(|| panic!("{path} needs an element in this test"));
-            collect(&format!("{path}[]"), first, found);
-        }
-        _ => {}
-    }
-}
-
 fn keys_of(document: &Document) -> Keys {
     let mut found = Keys::new();
     collect("", &serde_json::to_value(document).expect("JSON"), &mut found);
     found
 }
 
-/// What stands between backticks.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
-}
-
-/// The keys in the first columns of a text's tables, by the objects that the heading above names; one that names
-/// none is about the whole.
-fn keys_in(text: &str) -> Keys {
-    let mut found = Keys::new();
-    let mut objects = vec![String::new()];
-    let mut in_code = false;
-    for line in text.lines() {
-        in_code ^= line.starts_with("```");
-        if in_code {
-            continue;
-        }
-        if line.starts_with('#') {
-            objects = quoted(line).map(str::to_owned).collect();
-            if objects.is_empty() {
-                objects.push(String::new());
-            }
-        } else if let Some(row) = line.strip_prefix('|') {
-            for key in quoted(row.split('|').next().unwrap_or_default()) {
-                for object in &objects {
-                    let is_new = found.entry(object.clone()).or_default().insert(key.to_owned());
-                    assert!(is_new, "`{key}` is told twice of `{object}`");
-                }
-            }
-        }
-    }
-    found
-}
-
-/// What is in one of the two and not in the other, as sentences.
-fn differences(document: &Keys, text: &Keys) -> Vec<String> {
-    let none = BTreeSet::new();
-    let paths: BTreeSet<&String> = document.keys().chain(text.keys()).collect();
-    let mut found = Vec::new();
-    for path in paths {
-        let theirs = document.get(path).unwrap_or(&none);
-        let told = text.get(path).unwrap_or(&none);
-        found.extend(theirs.difference(told).map(|key| format!("`{key}` of `{path}` is not documented")));
-        found.extend(told.difference(theirs).map(|key| format!("`{key}` of `{path}` does not exist")));
-    }
-    found
-}
-
 fn documentation() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-json.md");
-    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    json_keys::documentation("report-json.md")
 }
 
 #[test]

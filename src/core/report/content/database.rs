@@ -127,8 +127,8 @@ pub fn upkeep(document: &Document) -> Section {
 
 /// A table of names and figures without the columns that say nothing, and without any row when none does.
 fn of_figures(table: Table) -> Table {
-    let figures: Vec<&str> = table.columns.iter().skip(1).map(|(name, _)| *name).collect();
-    let table = table.without_idle(&figures);
+    let figures: Vec<String> = table.columns.iter().skip(1).map(|(name, _)| name.clone()).collect();
+    let table = table.without_idle(&figures.iter().map(String::as_str).collect::<Vec<_>>());
     let rows = if table.columns.len() > 1 { table.rows } else { Vec::new() };
     Table { rows, ..table }
 }

@@ -1,5 +1,7 @@
 //! What a run was and how it ended, and the lines that pgbench closes with.
 
+use serde_json::Value;
+
 use super::{Section, given, pairs, plain};
 use crate::report::Document;
 use crate::report::document::Run;
@@ -110,15 +112,15 @@ pub fn subtitle(document: &Document) -> String {
     parts.join(" · ")
 }
 
-/// How the run ended, where that is not as it should: its status and its error.
-pub fn outcome(run: &Run) -> Option<String> {
-    if run.status == "completed" || (run.status.is_empty() && run.error.is_none()) {
+/// How a run or a sweep ended, where that is not as it should: its status and its error.
+pub fn outcome(status: &str, error: Option<&Value>) -> Option<String> {
+    if status == "completed" || (status.is_empty() && error.is_none()) {
         return None;
     }
-    let Some(error) = &run.error else { return Some(run.status.clone()) };
+    let Some(error) = error else { return Some(status.to_owned()) };
     let field = |name: &str| error.get(name).filter(|value| !value.is_null()).map(plain);
     let message = field("message").unwrap_or_else(|| plain(error));
-    let mut text = format!("{}: {message}", run.status);
+    let mut text = format!("{status}: {message}");
     if let Some(detail) = field("detail") {
         text += &format!(" ({detail})");
     }

@@ -2,19 +2,8 @@
 
 use super::{Kind, Section, Table};
 use crate::report::Document;
-use crate::report::document::{Samples, Series};
-use crate::report::number::{self, bytes, finite};
-
-/// The sum of a series; `None` where it has no value at all.
-fn sum(series: &Series) -> Option<f64> {
-    series.iter().filter_map(|value| finite(*value)).reduce(|sum, value| sum + value)
-}
-
-/// Its mean.
-fn mean(series: &Series) -> Option<f64> {
-    let count = series.iter().filter(|value| finite(**value).is_some()).count();
-    sum(series).map(|sum| sum / count as f64)
-}
+use crate::report::document::{Environment, Samples, Series};
+use crate::report::number::{self, bytes, finite, mean, sum};
 
 /// Figures in one line, each with its name; `None` where there is none.
 fn listed(figures: &[(Option<String>, &str)]) -> Option<String> {
@@ -122,8 +111,7 @@ fn buffers_read(samples: &Samples) -> Option<String> {
 }
 
 /// What the run ran on.
-pub fn environment(document: &Document) -> Section {
-    let environment = &document.environment;
+pub fn environment(environment: &Environment) -> Section {
     let size = |value: Option<u64>| value.map(|value| bytes(Some(value as f64)));
     let listed = |map: &std::collections::BTreeMap<String, String>| {
         let pairs: Vec<_> = map.iter().map(|(name, value)| format!("{name} = {value}")).collect();
@@ -174,9 +162,9 @@ pub fn environment(document: &Document) -> Section {
 }
 
 /// The server's configuration.
-pub fn settings(document: &Document) -> Section {
+pub fn settings(environment: &Environment) -> Section {
     let mut table = Table::new(&[("parameter", Kind::Text), ("setting", Kind::Text), ("source", Kind::Text)]);
-    for setting in &document.environment.server_settings {
+    for setting in &environment.server_settings {
         table.rows.push(vec![setting.name.clone(), setting.setting.clone(), setting.source.clone()]);
     }
     Section::of_table("settings", "Configuration that is not at its defaults", table)

@@ -6,6 +6,7 @@ mod machine;
 mod transactions;
 
 pub use headline::{closing_lines, outcome, subtitle};
+pub use machine::{environment, settings};
 
 use serde_json::{Map, Value};
 
@@ -30,6 +31,11 @@ pub enum Body {
     /// Names with their values.
     Facts(Vec<(String, String)>),
     Table(Table),
+    /// A table that may be too wide for a line of text, and the same in parts, each under its name.
+    Wide {
+        whole: Table,
+        parts: Vec<(String, Table)>,
+    },
 }
 
 /// What a column holds, for its alignment and its script.
@@ -44,27 +50,40 @@ pub enum Kind {
 /// Rows under named columns. Cells are as their users wrote them: each format escapes them in its own way.
 #[derive(Clone, Debug)]
 pub struct Table {
-    pub columns: Vec<(&'static str, Kind)>,
+    pub columns: Vec<(String, Kind)>,
     /// Each as long as `columns`.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table without rows.
-    fn new(columns: &[(&'static str, Kind)]) -> Table {
-        Table { columns: columns.to_vec(), rows: Vec::new() }
+    pub fn new(columns: &[(&str, Kind)]) -> Table {
+        let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        Table { columns, rows: Vec::new() }
     }
 
     /// Leaves out those of the named columns that say nothing in any row.
-    fn without_idle(mut self, names: &[&str]) -> Table {
+    pub fn without_idle(mut self, names: &[&str]) -> Table {
         for column in (0..self.columns.len()).rev() {
             let says_nothing = |row: &Vec<String>| row[column] == MISSING || row[column] == "0";
-            if names.contains(&self.columns[column].0) && self.rows.iter().all(says_nothing) {
-                self.columns.remove(column);
-                self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            if names.contains(&self.columns[column].0.as_str()) && self.rows.iter().all(says_nothing) {
+                self.remove(column);
             }
         }
         self
+    }
+
+    /// Leaves out a column.
+    pub fn without(mut self, name: &str) -> Table {
+        if let Some(column) = self.columns.iter().position(|(column, _)| column == name) {
+            self.remove(column);
+        }
+        self
+    }
+
+    fn remove(&mut self, column: usize) {
+        self.columns.remove(column);
+        self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
     }
 }
 
@@ -84,35 +103,35 @@ pub fn sections(document: &Document) -> Vec<Section> {
         transactions::errors(document),
         transactions::audit(document),
         headline::run(document),
-        machine::environment(document),
-        machine::settings(document),
+        environment(&document.environment),
+        settings(&document.environment),
     ];
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }
 
 impl Section {
     /// A section of facts; those that are not known are left out.
-    fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
+    pub fn of_facts(id: &'static str, title: &'static str, facts: Vec<(&str, Option<String>)>) -> Section {
         let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let known = known.filter(|(_, value)| !value.is_empty()).collect();
         Section { id, title, note: None, body: Body::Facts(known) }
     }
 
     /// A section of a table.
-    fn of_table(id: &'static str, title: &'static str, table: Table) -> Section {
+    pub fn of_table(id: &'static str, title: &'static str, table: Table) -> Section {
         Section { id, title, note: None, body: Body::Table(table) }
     }
 
     /// The same with a note.
-    fn with_note(self, note: Option<String>) -> Section {
+    pub fn with_note(self, note: Option<String>) -> Section {
         Section { note, ..self }
     }
 
     /// Whether there is nothing in it.
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Facts(facts) => facts.is_empty(),
-            Body::Table(table) => table.rows.is_empty(),
+            Body::Table(table) | Body::Wide { whole: table, .. } => table.rows.is_empty(),
         }
     }
 }
@@ -146,6 +165,6 @@ pub fn pairs(map: &Map<String, Value>) -> Option<String> {
 }
 
 /// A text, unless there is none.
-fn given(text: &str) -> Option<String> {
+pub fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -2,7 +2,7 @@
 //! on a telephone and on a desk, by day and by night, and on paper.
 
 mod escape;
-mod page;
+pub mod page;
 
 use super::Document;
 use super::content::{self, Body, Kind, Section, Table};
@@ -21,28 +21,35 @@ const PLANS: usize = 400_000;
 /// Writes the report.
 pub fn render(document: &Document) -> String {
     let mut page = String::new();
-    page::open(&mut page, document);
+    let run = &document.run;
+    let head = page::Head {
+        subject: format!("Run {}", run.run_id),
+        workload: &run.workload,
+        status: &run.status,
+        subtitle: content::subtitle(document),
+        outcome: content::outcome(&run.status, run.error.as_ref()),
+    };
+    page::open(&mut page, &head);
     write_headline(&mut page, document);
     write_findings(&mut page, document);
-    write_figures(&mut page, &plot::figures(document), document);
+    if document.samples.is_empty() {
+        page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
+    }
+    write_plots(&mut page, &plot::figures(document));
     page += "<div class=\"sections\">\n";
     for section in content::sections(document) {
-        write_section(&mut page, &section, document);
+        let statements = if section.id == "statements" { &document.statements[..] } else { &[] };
+        write_section(&mut page, &section, &mut Plans { statements, left: PLANS });
     }
     page += "</div>\n";
-    page::close(&mut page, document);
+    page::close(&mut page, &run.extension_version, document.schema_version);
     page
 }
 
 /// The figures that one looks for first.
 fn write_headline(page: &mut String, document: &Document) {
     let summary = &document.summary;
-    let mut figure = |name: &str, value: &str, unit: &str, class: &str| {
-        let (value, unit) = if value == MISSING { ("–".to_owned(), "") } else { (escaped(value), unit) };
-        *page += &format!(
-            "<div class=\"figure {class}\"><dt>{name}</dt><dd>{value}<span class=\"unit\"> {unit}</span></dd></div>\n"
-        );
-    };
+    let mut figure = |name, value: &str, unit, class| write_figure(page, name, value, unit, class);
     figure("throughput", &number::tps(summary.tps), "tps", "tps");
     for (name, value) in [
         ("latency average", summary.latency_avg_ms),
@@ -61,6 +68,14 @@ fn write_headline(page: &mut String, document: &Document) {
     *page += &format!(
         "<details class=\"closing\"><summary>As pgbench prints it</summary><pre>{}</pre></details>\n</header>\n",
         lines.join("\n")
+    );
+}
+
+/// A figure of the headline.
+pub fn write_figure(page: &mut String, name: &str, value: &str, unit: &str, class: &str) {
+    let (value, unit) = if value == MISSING { ("–".to_owned(), "") } else { (escaped(value), unit) };
+    *page += &format!(
+        "<div class=\"figure {class}\"><dt>{name}</dt><dd>{value}<span class=\"unit\"> {unit}</span></dd></div>\n"
     );
 }
 
@@ -95,10 +110,7 @@ fn write_findings(page: &mut String, document: &Document) {
 }
 
 /// The plots.
-fn write_figures(page: &mut String, figures: &[Figure], document: &Document) {
-    if document.samples.is_empty() {
-        *page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
-    }
+pub fn write_plots(page: &mut String, figures: &[Figure]) {
     if figures.is_empty() {
         return;
     }
@@ -120,7 +132,7 @@ fn write_figures(page: &mut String, figures: &[Figure], document: &Document) {
 }
 
 /// A section of facts or of a table.
-fn write_section(page: &mut String, section: &Section, document: &Document) {
+pub fn write_section(page: &mut String, section: &Section, plans: &mut Plans) {
     *page += &format!("<section id=\"{}\"><h2>{}</h2>\n", section.id, section.title);
     if let Some(note) = &section.note {
         *page += &format!("<p class=\"note\">{}</p>\n", escaped(note));
@@ -136,19 +148,14 @@ fn write_section(page: &mut String, section: &Section, document: &Document) {
             }
             *page += "</dl>\n";
         }
-        Body::Table(table) => {
-            let mut plans = Plans {
-                statements: if section.id == "statements" { &document.statements } else { &[] },
-                left: PLANS,
-            };
-            write_table(page, table, &mut plans);
-        }
+        Body::Table(table) | Body::Wide { whole: table, .. } => write_table(page, table, plans),
     }
     *page += "</section>\n";
 }
 
 /// The plans under the rows of statements, until there are too many.
-struct Plans<'a> {
+#[derive(Default)]
+pub struct Plans<'a> {
     statements: &'a [Statement],
     /// How many characters may still be shown.
     left: usize,
@@ -172,8 +179,8 @@ fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
     order.extend(numbers);
     let class = |kind: Kind| if kind == Kind::Number { " class=\"number\"" } else { "" };
     *page += "<div class=\"scroll\"><table><thead><tr>";
-    for (name, kind) in order.iter().map(|column| table.columns[*column]) {
-        *page += &format!("<th{}>{}</th>", class(kind), escaped(name));
+    for (name, kind) in order.iter().map(|column| &table.columns[*column]) {
+        *page += &format!("<th{}>{}</th>", class(*kind), escaped(&shortened(name, CELL)));
     }
     *page += "</tr></thead><tbody>\n";
     for (index, row) in table.rows.iter().enumerate() {

@@ -1,8 +1,6 @@
 //! What is around the report: head, style sheet, title and foot.
 
 use super::escape::escaped;
-use crate::report::Document;
-use crate::report::content::{outcome, subtitle};
 use crate::report::hygiene::{one_line, shortened};
 use crate::report::plot::palette;
 
@@ -15,11 +13,22 @@ const NAME: usize = 120;
 /// How long the reason of a failure may be.
 const OUTCOME: usize = 2_000;
 
+/// What is said above the figures.
+pub struct Head<'a> {
+    /// As `Run 42`.
+    pub subject: String,
+    pub workload: &'a str,
+    pub status: &'a str,
+    pub subtitle: String,
+    /// How it ended, where that is not as it should.
+    pub outcome: Option<String>,
+}
+
 /// Writes everything up to the headline's figures, whose list it opens.
-pub fn open(page: &mut String, document: &Document) {
-    let run = &document.run;
-    let name = shortened(&one_line(&run.workload), NAME);
-    let title = escaped(&format!("Run {}: {name}", run.run_id));
+pub fn open(page: &mut String, head: &Head) {
+    let subject = &head.subject;
+    let name = shortened(&one_line(head.workload), NAME);
+    let title = escaped(&format!("{subject}: {name}"));
     *page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
               <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
               <meta name=\"color-scheme\" content=\"light dark\">\n";
@@ -28,31 +37,29 @@ pub fn open(page: &mut String, document: &Document) {
         palette::style_sheet()
     );
     // One word of known ones; what is not one of these has no class of its own.
-    let class = if run.status == "completed" { "good" } else { "bad" };
-    let status = match &*run.status {
+    let class = if head.status == "completed" { "good" } else { "bad" };
+    let status = match head.status {
         "" => String::new(),
         status => format!(" <span class=\"status {class}\">{}</span>", escaped(status)),
     };
     *page += &format!(
-        "<header>\n<p class=\"run\">Run {}{status}</p>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n",
-        run.run_id,
+        "<header>\n<p class=\"run\">{subject}{status}</p>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n",
         escaped(&name),
-        escaped(&subtitle(document))
+        escaped(&head.subtitle)
     );
-    if let Some(outcome) = outcome(run) {
-        *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(&outcome, OUTCOME)));
+    if let Some(outcome) = &head.outcome {
+        *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(outcome, OUTCOME)));
     }
     *page += "<dl class=\"headline\">\n";
 }
 
 /// Writes everything after the report.
-pub fn close(page: &mut String, document: &Document) {
-    let version = match &*document.run.extension_version {
+pub fn close(page: &mut String, extension_version: &str, schema_version: u32) {
+    let version = match extension_version {
         "" => String::new(),
         version => format!(" {}", escaped(version)),
     };
     *page += &format!(
-        "</main>\n<footer>pgbench_ext{version}, schema version {}</footer>\n</body>\n</html>\n",
-        document.schema_version
+        "</main>\n<footer>pgbench_ext{version}, schema version {schema_version}</footer>\n</body>\n</html>\n"
     );
 }

@@ -87,21 +87,42 @@ impl Axis {
         }
         ticks.retain(|(position, _)| *position <= high);
         // Of a great many transactions there are more percentiles than room for their names.
-        let half = |label: &str| high * DIGIT * label.len() as f64 / 2.0;
-        let mut free_from = 0.0;
-        for (position, label) in ticks.iter_mut().skip(1) {
-            if *position - half(label) < free_from || *position + half(label) > high * (1.0 + BEYOND) {
-                label.clear();
-            } else {
-                free_from = *position + half(label) + high * DIGIT;
-            }
-        }
-        let is_first_apart =
-            ticks.get(1).is_none_or(|(position, label)| half("0%") + high * DIGIT < *position - half(label));
-        if !is_first_apart {
-            ticks[0].1.clear();
-        }
+        keep_apart(&mut ticks, high);
         Axis { low: 0.0, high, ticks }
+    }
+
+    /// Numbers of clients from 0 to the greatest of the rungs, which are ascending, with a tick at each.
+    pub fn of_clients(rungs: &[u32]) -> Axis {
+        let high = rungs.last().copied().unwrap_or(0).max(1).into();
+        let mut ticks = vec![(0.0, "0".to_owned())];
+        ticks.extend(rungs.iter().filter(|rung| **rung > 0).map(|rung| (f64::from(*rung), rung.to_string())));
+        keep_apart(&mut ticks, high);
+        Axis { low: 0.0, high, ticks }
+    }
+
+    /// So many things side by side at 1, 2, 3 …, each with its number.
+    pub fn of_numbered(count: usize) -> Axis {
+        let ticks = (1..=count).map(|number| (number as f64, number.to_string())).collect();
+        Axis { low: 0.5, high: count.max(1) as f64 + 0.5, ticks }
+    }
+}
+
+/// Takes the names from ticks of an axis from 0 to `high` that have no room beside those before them.
+fn keep_apart(ticks: &mut [(f64, String)], high: f64) {
+    let half = |label: &str| high * DIGIT * label.len() as f64 / 2.0;
+    let mut free_from = 0.0;
+    for (position, label) in ticks.iter_mut().skip(1) {
+        if *position - half(label) < free_from || *position + half(label) > high * (1.0 + BEYOND) {
+            label.clear();
+        } else {
+            free_from = *position + half(label) + high * DIGIT;
+        }
+    }
+    let is_first_apart = ticks
+        .get(1)
+        .is_none_or(|(position, label)| half(&ticks[0].1) + high * DIGIT < *position - half(label));
+    if !is_first_apart {
+        ticks[0].1.clear();
     }
 }
 
@@ -184,6 +205,10 @@ mod tests {
         assert_eq!(labels(&Axis::of_latencies(3.0, 4.0)), ["2 ms", "5 ms"]);
         assert_eq!(labels(&Axis::of_percentiles(20_000)), ["0%", "50%", "90%", "99%", "99.9%", "99.99%"]);
         assert_eq!(labels(&Axis::of_percentiles(1)), ["0%", "50%"]);
+        let rungs = [16, 32, 64, 72, 86, 96, 128, 192, 256];
+        let named = ["0", "16", "32", "64", "", "86", "", "128", "192", "256"];
+        assert_eq!(labels(&Axis::of_clients(&rungs)), named, "as many as there is room for");
+        assert_eq!(labels(&Axis::of_numbered(2)), ["1", "2"]);
     }
 
     proptest! {
@@ -195,6 +220,8 @@ mod tests {
                 Axis::of_time(value.min(1e7)),
                 Axis::of_latencies(value, value * 10f64.powf(ratio)),
                 Axis::of_percentiles(count),
+                Axis::of_clients(&[count as u32 / 2, u32::MAX - 1]),
+                Axis::of_numbered((count % 9) as usize + 1),
             ];
             for axis in axes {
                 prop_assert!(axis.low < axis.high, "{axis:?}");

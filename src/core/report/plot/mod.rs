@@ -4,8 +4,8 @@
 //! All plots have one size and the same margins, so that the time axes of a page line up. Lengths are in half
 //! pixels of a plot of 640 × 300: plotters knows whole numbers only.
 
-mod axis;
-mod frame;
+pub mod axis;
+pub mod frame;
 mod latency;
 mod marks;
 pub mod palette;

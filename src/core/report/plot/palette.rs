@@ -52,6 +52,9 @@ inks! {
 /// The colours of wait events, the one with the greatest share first; CPU and Runnable have their own.
 pub const WAITS: [Ink; 8] = [INDIGO, SKY, ROSE, TEAL, WINE, SAND, MAGENTA, BLUE];
 
+/// The colours of curves of which there may be several: the darker ones first.
+pub const CURVES: [Ink; 8] = [BLUE, RED, GREEN, INDIGO, ORANGE, WINE, SKY, MAGENTA];
+
 /// Red, green and blue of a number.
 const fn rgb(value: u32) -> (u8, u8, u8) {
     ((value >> 16) as u8, (value >> 8) as u8, value as u8)

@@ -12,7 +12,7 @@ const VOID: [&str; 1] = ["meta"];
 
 /// The start tags of a page, each as its name and its attributes, after a check that all of them are closed in
 /// their order and that text holds no bare `<`.
-fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
+pub fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
     let mut open: Vec<String> = Vec::new();
     let mut tags = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a doctype");
@@ -49,44 +49,48 @@ fn attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a s
     attributes.iter().find(|(attribute, _)| attribute == name).map(|(_, value)| value.as_str())
 }
 
+/// Whether a page is well-formed and needs nothing but itself.
+pub fn check_page(name: &str, page: &str) {
+    for (tag, attributes) in tags(page) {
+        assert!(!["script", "link", "img", "iframe", "object", "base", "image", "use", "a"].contains(&&*tag));
+        for (attribute, value) in attributes {
+            let is_known = ["charset", "name", "content", "lang", "class", "id", "style", "colspan"]
+                .into_iter()
+                .chain([
+                    "xmlns",
+                    "viewBox",
+                    "role",
+                    "aria-label",
+                    "fill",
+                    "stroke",
+                    "stroke-width",
+                    "opacity",
+                ])
+                .chain(["x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height", "points", "dy"])
+                .chain(["text-anchor", "font-family", "font-size"])
+                .any(|known| known == attribute);
+            assert!(is_known, "{name}: {attribute}=\"{value}\" in <{tag}>");
+            assert!(attribute == "xmlns" || !value.contains("://"), "{name}: {attribute}=\"{value}\"");
+        }
+    }
+    let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;
+    assert!(!style.contains("url(") && !style.contains("@import"));
+}
+
 #[test]
 fn pages_are_well_formed_and_load_nothing() {
     for (name, document) in documents() {
-        let page = render(&document, Format::Html);
-        for (tag, attributes) in tags(&page) {
-            assert!(
-                !["script", "link", "img", "iframe", "object", "base", "image", "use", "a"].contains(&&*tag)
-            );
-            for (attribute, value) in attributes {
-                let is_known = ["charset", "name", "content", "lang", "class", "id", "style", "colspan"]
-                    .into_iter()
-                    .chain([
-                        "xmlns",
-                        "viewBox",
-                        "role",
-                        "aria-label",
-                        "fill",
-                        "stroke",
-                        "stroke-width",
-                        "opacity",
-                    ])
-                    .chain([
-                        "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height", "points", "dy",
-                    ])
-                    .chain(["text-anchor", "font-family", "font-size"])
-                    .any(|known| known == attribute);
-                assert!(is_known, "{name}: {attribute}=\"{value}\" in <{tag}>");
-                assert!(attribute == "xmlns" || !value.contains("://"), "{name}: {attribute}=\"{value}\"");
-            }
-        }
-        let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;
-        assert!(!style.contains("url(") && !style.contains("@import"));
+        check_page(name, &render(&document, Format::Html));
     }
 }
 
 #[test]
 fn input_stays_text() {
-    let page = render(&hostile(), Format::Html);
+    check_input(&render(&hostile(), Format::Html));
+}
+
+/// Whether hostile input is but text.
+pub fn check_input(page: &str) {
     assert!(!page.contains(HOSTILE));
     assert!(!page.contains("<script") && !page.contains("</td>--") && page.matches("</style>").count() == 1);
     assert!(page.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;|&#39;&amp;amp;`*_[x]"));
@@ -94,10 +98,14 @@ fn input_stays_text() {
     assert!(!page.contains('\u{202e}'));
 }
 
-/// The ids of the plots of a page.
+/// The ids of the plots of a run's page.
 fn plots(document: &Document) -> Vec<String> {
-    let page = render(document, Format::Html);
-    let figures = tags(&page).into_iter().filter(|(tag, _)| tag == "figure");
+    plot_ids(&render(document, Format::Html))
+}
+
+/// The ids of the plots of a page.
+pub fn plot_ids(page: &str) -> Vec<String> {
+    let figures = tags(page).into_iter().filter(|(tag, _)| tag == "figure");
     figures.filter_map(|(_, attributes)| attribute(&attributes, "id").map(str::to_owned)).collect()
 }
 
@@ -127,36 +135,40 @@ fn what_is_known_is_plotted() {
     assert_eq!(plots(&document), Vec::<String>::new());
 }
 
-#[test]
-fn plots_have_names_and_known_colors_and_stay_in_their_frames() {
-    for document in [believable(90), hostile()] {
-        let page = render(&document, Format::Html);
-        let inside = |value: &str, most: i32| {
-            let value: i32 = value.parse().unwrap();
-            assert!((0..=most).contains(&value), "{value} is not within {most}");
-        };
-        for (tag, attributes) in tags(&page) {
-            let of = |name| attribute(&attributes, name);
-            if tag == "svg" {
-                assert_eq!(of("role"), Some("img"));
-                assert!(of("aria-label").is_some_and(|label| !label.is_empty()));
-                assert!(of("viewBox").is_some() && of("width").is_none());
-            }
-            for color in ["fill", "stroke"].into_iter().filter_map(of).filter(|color| *color != "none") {
-                assert!(page.contains(&format!("svg [fill=\"{color}\"]{{")), "{color} in <{tag}>");
-            }
-            for (x, y) in [("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")] {
-                if let (Some(x), Some(y)) = (of(x), of(y)) {
-                    inside(x, 1_280);
-                    inside(y, 600);
-                }
-            }
-            for point in of("points").unwrap_or_default().split_whitespace() {
-                let (x, y) = point.split_once(',').unwrap();
+/// Whether plots have names and known colours and stay in their frames.
+pub fn check_plots(page: &str) {
+    let inside = |value: &str, most: i32| {
+        let value: i32 = value.parse().unwrap();
+        assert!((0..=most).contains(&value), "{value} is not within {most}");
+    };
+    for (tag, attributes) in tags(page) {
+        let of = |name| attribute(&attributes, name);
+        if tag == "svg" {
+            assert_eq!(of("role"), Some("img"));
+            assert!(of("aria-label").is_some_and(|label| !label.is_empty()));
+            assert!(of("viewBox").is_some() && of("width").is_none());
+        }
+        for color in ["fill", "stroke"].into_iter().filter_map(of).filter(|color| *color != "none") {
+            assert!(page.contains(&format!("svg [fill=\"{color}\"]{{")), "{color} in <{tag}>");
+        }
+        for (x, y) in [("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")] {
+            if let (Some(x), Some(y)) = (of(x), of(y)) {
                 inside(x, 1_280);
                 inside(y, 600);
             }
         }
+        for point in of("points").unwrap_or_default().split_whitespace() {
+            let (x, y) = point.split_once(',').unwrap();
+            inside(x, 1_280);
+            inside(y, 600);
+        }
+    }
+}
+
+#[test]
+fn plots_have_names_and_known_colors_and_stay_in_their_frames() {
+    for document in [believable(90), hostile()] {
+        check_plots(&render(&document, Format::Html));
     }
 }
 

@@ -1,11 +1,11 @@
 //! Tests of whole reports, on documents as they come from the server and on hostile ones.
 
-mod example;
+pub mod example;
 mod files;
-mod hostile;
-mod html;
-mod markdown;
-mod text;
+pub mod hostile;
+pub mod html;
+pub mod markdown;
+pub mod text;
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use super::{Format, render};
 use example::{believable, of_one_sample};
 use hostile::{HOSTILE, hostile};
 
-const ALL: [Format; 4] = [Format::Text, Format::Markdown, Format::Json, Format::Html];
+pub const ALL: [Format; 4] = [Format::Text, Format::Markdown, Format::Json, Format::Html];
 
 /// All kinds of documents that reports are tested with.
 fn documents() -> [(&'static str, Document); 4] {
@@ -27,7 +27,7 @@ fn documents() -> [(&'static str, Document); 4] {
 }
 
 /// Whether a report shows a number that is none.
-fn shows_no_number(report: &str) -> bool {
+pub fn shows_no_number(report: &str) -> bool {
     let mut words = report.split(|c: char| !c.is_alphanumeric());
     words.any(|word| matches!(word, "NaN" | "inf" | "Infinity" | "infinity"))
 }

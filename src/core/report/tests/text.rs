@@ -6,16 +6,20 @@ use super::hostile::HOSTILE;
 use crate::report::hygiene::width;
 use crate::report::{Format, render};
 
+/// Whether a text is harmless and no line of it is too wide.
+pub fn check_lines(name: &str, text: &str) {
+    for line in text.lines() {
+        assert!(width(line) <= 100, "{name}: {} columns in {line:?}", width(line));
+        assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{name}: {line:?}");
+    }
+    assert!(text.ends_with('\n'));
+    assert!(!text.contains(HOSTILE));
+}
+
 #[test]
 fn no_line_is_too_wide_and_none_holds_controls() {
     for (name, document) in documents() {
-        let text = render(&document, Format::Text);
-        for line in text.lines() {
-            assert!(width(line) <= 100, "{name}: {} columns in {line:?}", width(line));
-            assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{name}: {line:?}");
-        }
-        assert!(text.ends_with('\n'));
-        assert!(!text.contains(HOSTILE));
+        check_lines(name, &render(&document, Format::Text));
     }
 }
 

@@ -16,7 +16,8 @@ pub fn render(document: &Document) -> String {
     for line in content::closing_lines(document) {
         lines.extend(hanging("", &line));
     }
-    if let Some(outcome) = content::outcome(&document.run) {
+    let run = &document.run;
+    if let Some(outcome) = content::outcome(&run.status, run.error.as_ref()) {
         lines.extend(hanging("status: ", &outcome));
     }
     if let Some(sparkline) = sparkline::of_tps(&document.samples) {
@@ -26,21 +27,36 @@ pub fn render(document: &Document) -> String {
     for section in &content::sections(document) {
         write_section(&mut lines, section);
     }
+    joined(&lines)
+}
+
+/// Lines as a text.
+pub fn joined(lines: &[String]) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text
 }
 
 /// A section under its title, after an empty line.
-fn write_section(lines: &mut Vec<String>, section: &Section) {
+pub fn write_section(lines: &mut Vec<String>, section: &Section) {
     write_title(lines, section.title);
     match &section.body {
         Body::Facts(facts) => {
             for (name, value) in facts {
-                lines.extend(hanging(&format!("  {name}: "), value));
+                lines.extend(hanging(&format!("  {}: ", one_line(name)), value));
             }
         }
         Body::Table(table) => lines.extend(table::lines(table)),
+        Body::Wide { whole, .. } if table::fits(whole) => lines.extend(table::lines(whole)),
+        Body::Wide { parts, .. } => {
+            for (index, (name, part)) in parts.iter().enumerate() {
+                if index > 0 {
+                    lines.push(String::new());
+                }
+                lines.extend(hanging("  ", name));
+                lines.extend(table::lines(part));
+            }
+        }
     }
     if let Some(note) = &section.note {
         lines.extend(wrapped(note, WIDTH - 2).into_iter().map(|line| format!("  {line}")));
@@ -73,7 +89,7 @@ fn write_title(lines: &mut Vec<String>, title: &str) {
 const LINES: usize = 12;
 
 /// A value after its name, in as many lines as it needs, the further ones indented.
-fn hanging(name: &str, value: &str) -> Vec<String> {
+pub fn hanging(name: &str, value: &str) -> Vec<String> {
     let indent = name.len() - name.trim_start().len() + 2;
     let value = one_line(&clean(value));
     // The first line has the name in it, which is wrapped with the value: its own blanks are put back.

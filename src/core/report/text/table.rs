@@ -13,21 +13,32 @@ const INDENT: usize = 2;
 
 /// The lines of a table. One whose numbers alone are too wide has a line for each cell, as psql's expanded display.
 pub fn lines(table: &Table) -> Vec<String> {
-    let rows: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
-    let natural: Vec<usize> = (0..table.columns.len())
-        .map(|column| {
-            let cells = rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-            cells.max(width(table.columns[column].0))
-        })
-        .collect();
-    match fitted(table, &natural) {
-        Some(widths) => {
-            let header: Vec<String> = table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-            std::iter::once(&header).chain(&rows).map(|row| line(table, row, &widths)).collect()
+    let rows = cells(table);
+    match fitted(table, &natural_widths(&rows)) {
+        Some(widths) => rows.iter().map(|row| line(table, row, &widths)).collect(),
+        None => {
+            rows[1..].iter().enumerate().flat_map(|(index, row)| expanded(&rows[0], index, row)).collect()
         }
-        None => rows.iter().enumerate().flat_map(|(index, row)| expanded(table, index, row)).collect(),
     }
+}
+
+/// Whether a table has room for all of its texts.
+pub fn fits(table: &Table) -> bool {
+    let widths = natural_widths(&cells(table));
+    INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= WIDTH
+}
+
+/// The names of the columns and the rows under them, each cell on a line.
+fn cells(table: &Table) -> Vec<Vec<String>> {
+    let names = table.columns.iter().map(|(name, _)| one_line(name)).collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect());
+    std::iter::once(names).chain(rows).collect()
+}
+
+/// How wide each column would like to be.
+fn natural_widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    (0..rows[0].len()).map(widest).collect()
 }
 
 /// The columns' widths, texts shortened as far as needed; `None` when that is not far enough.
@@ -40,7 +51,7 @@ fn fitted(table: &Table, natural: &[usize]) -> Option<Vec<usize>> {
         let widest = texts().max_by_key(|column| widths[*column])?;
         let next = texts().filter(|column| *column != widest).map(|column| widths[column]).max().unwrap_or(0);
         let excess = widths.iter().sum::<usize>() - room;
-        let least = NARROWEST.max(width(table.columns[widest].0));
+        let least = NARROWEST.max(width(&table.columns[widest].0));
         if widths[widest] <= least {
             return None;
         }
@@ -68,10 +79,10 @@ fn line(table: &Table, row: &[String], widths: &[usize]) -> String {
     line
 }
 
-/// A row with a line for each cell.
-fn expanded(table: &Table, index: usize, row: &[String]) -> Vec<String> {
+/// A row with a line for each cell, after the name of its column.
+fn expanded(names: &[String], index: usize, row: &[String]) -> Vec<String> {
     let mut lines = vec![format!("  {}.", index + 1)];
-    for ((name, _), cell) in table.columns.iter().zip(row) {
+    for (name, cell) in names.iter().zip(row) {
         lines.extend(hanging(&format!("    {name}: "), &cut(cell, 3 * WIDTH)));
     }
     lines

@@ -1,0 +1,77 @@
+//! What a sweep was and how far it came.
+
+use super::super::document::{Sweep, SweepDocument};
+use super::super::results::{is_completed, rungs, variants};
+use super::{Report, counted};
+use crate::report::content::{self, given};
+use crate::report::hygiene::shortened;
+use crate::report::number::duration;
+
+/// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
+const OUTCOME: usize = 500;
+
+/// As `Sweep 7`.
+pub fn subject(sweep: &Sweep) -> String {
+    format!("Sweep {}", sweep.sweep_id)
+}
+
+/// How many runs of what length it is.
+fn extent(document: &SweepDocument) -> String {
+    let sweep = &document.sweep;
+    let mut factors = vec![counted(rungs(document).len(), "rung")];
+    if !sweep.variants.iter().all(|variant| variant.name.is_empty()) {
+        factors.push(counted(variants(document).len(), "variant"));
+    }
+    factors.push(counted(sweep.rounds as usize, "round"));
+    format!("{}, {} each", factors.join(" × "), duration(sweep.secs))
+}
+
+/// How many of the runs completed.
+fn completed(document: &SweepDocument) -> String {
+    let completed = document.runs.iter().filter(|run| is_completed(run)).count();
+    format!("{completed} of {} completed", counted(document.runs.len(), "run"))
+}
+
+/// When it was.
+fn time(sweep: &Sweep) -> Option<String> {
+    match (&sweep.started_at, &sweep.finished_at) {
+        (Some(started), Some(finished)) => Some(format!("{started} to {finished}")),
+        (Some(started), None) => Some(format!("since {started}")),
+        (None, _) => None,
+    }
+}
+
+/// The server.
+fn server(sweep: &Sweep) -> Option<String> {
+    given(&sweep.server_version).map(|version| format!("PostgreSQL {version}"))
+}
+
+/// How the sweep ended, where that is not as it should, and how to go on.
+pub fn outcome(sweep: &Sweep) -> Option<String> {
+    let outcome = shortened(&content::outcome(&sweep.status, sweep.error.as_ref())?, OUTCOME);
+    let is_over = !matches!(sweep.status.as_str(), "" | "starting" | "running");
+    let advice = format!(". SELECT bench.resume_sweep({}) continues it.", sweep.sweep_id);
+    let outcome = if is_over { outcome.trim_end_matches('.').to_owned() + &advice } else { outcome };
+    Some(outcome)
+}
+
+/// The sweep in one line, without its workload.
+pub fn subtitle(document: &SweepDocument) -> String {
+    let sweep = &document.sweep;
+    let parts = [Some(extent(document)), Some(completed(document)), time(sweep), server(sweep)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The lines that the text begins with.
+pub fn opening_lines(report: &Report) -> Vec<String> {
+    let (document, sweep) = (report.document, &report.document.sweep);
+    let when_and_where: Vec<_> = [time(sweep), server(sweep)].into_iter().flatten().collect();
+    let status = outcome(sweep).or_else(|| given(&sweep.status));
+    let lines = [
+        Some(format!("sweep {}: {}, {}", sweep.sweep_id, sweep.workload, extent(document))),
+        (!when_and_where.is_empty()).then(|| when_and_where.join(", ")),
+        Some(completed(document)),
+        status.map(|status| format!("status: {status}")),
+    ];
+    lines.into_iter().flatten().collect()
+}

@@ -1,0 +1,51 @@
+//! What the report of a sweep says, apart from how it looks.
+
+mod headline;
+mod scalability;
+mod setup;
+mod tables;
+
+pub use headline::{opening_lines, outcome, subject, subtitle};
+
+use super::results::variants;
+use super::{Report, SweepDocument};
+use crate::report::content::{Section, Table, environment, settings};
+use crate::report::hygiene::{cut, one_line};
+
+/// How many columns a variant's name may take where it stands for the variant.
+const NAME: usize = 60;
+
+/// All sections that have something to say.
+pub fn sections(report: &Report) -> Vec<Section> {
+    let document = report.document;
+    let all = [
+        tables::throughput(report),
+        tables::peaks(report),
+        tables::latency(report),
+        scalability::scalability(report),
+        tables::not_completed(document),
+        setup::variants(document),
+        setup::conditions(&document.sweep),
+        environment(&document.environment).with_note(Some("Of the first run that completed.".to_owned())),
+        settings(&document.environment),
+    ];
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+/// A variant's name where it stands for the variant.
+pub fn label(variant: &str) -> String {
+    match cut(&one_line(variant), NAME) {
+        name if name.is_empty() => "unnamed".to_owned(),
+        name => name,
+    }
+}
+
+/// So many of them.
+fn counted(count: usize, name: &str) -> String {
+    if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") }
+}
+
+/// Takes the column of variants away where there are none.
+fn without_variants(table: Table, document: &SweepDocument) -> Table {
+    if variants(document) == [""] { table.without("variant") } else { table }
+}

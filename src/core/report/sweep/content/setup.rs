@@ -1,0 +1,63 @@
+//! How a sweep was asked for.
+
+use super::super::document::{Sweep, SweepDocument, VariantDescription};
+use super::label;
+use crate::report::content::{Section, given, pairs};
+use crate::report::hygiene::{one_line, shortened};
+use crate::report::number::{duration, finite, tps};
+
+/// How much of a variant's name is shown.
+const NAME: usize = 500;
+
+/// What each variant changes; nothing where there are no variants.
+pub fn variants(document: &SweepDocument) -> Section {
+    let named = document.sweep.variants.iter().filter(|variant| !variant.name.is_empty());
+    let facts: Vec<_> = named.map(|variant| (name(variant), Some(changes(variant)))).collect();
+    let facts = facts.iter().map(|(name, changes)| (name.as_str(), changes.clone())).collect();
+    Section::of_facts("variants", "Variants", facts)
+}
+
+/// A variant's name, longer than elsewhere.
+fn name(variant: &VariantDescription) -> String {
+    shortened(&given(&one_line(&variant.name)).unwrap_or_else(|| label("")), NAME)
+}
+
+/// What a variant changes, in one line.
+fn changes(variant: &VariantDescription) -> String {
+    let parts = [
+        ("settings", &variant.settings),
+        ("variables", &variant.variables),
+        ("load", &variant.load),
+        ("server", &variant.system),
+    ];
+    let given = parts.iter().filter_map(|(name, map)| Some(format!("{name}: {}", pairs(map)?)));
+    let changes = given.collect::<Vec<_>>().join("; ");
+    if changes.is_empty() { "nothing".to_owned() } else { changes }
+}
+
+/// What was the same for all runs.
+pub fn conditions(sweep: &Sweep) -> Section {
+    let secs = |value: f64| (value != 0.0).then(|| duration(value));
+    let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
+    let facts = vec![
+        ("workload", given(&sweep.workload)),
+        ("clients", given(&rungs.join(", "))),
+        ("rounds", Some(sweep.rounds.to_string())),
+        ("measured", Some(duration(sweep.secs))),
+        ("warm-up", secs(sweep.warmup)),
+        ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),
+        ("before each run", given(&sweep.before.join(", "))),
+        ("seed", Some(sweep.seed.to_string())),
+        ("query mode", given(&sweep.query_mode)),
+        ("variables", pairs(&sweep.variables)),
+        ("settings", pairs(&sweep.settings)),
+        ("tags", pairs(&sweep.tags)),
+        ("role", given(&sweep.role)),
+        ("status", given(&sweep.status)),
+        ("started", sweep.started_at.clone()),
+        ("finished", sweep.finished_at.clone()),
+        ("server version", given(&sweep.server_version)),
+        ("extension version", given(&sweep.extension_version)),
+    ];
+    Section::of_facts("run", "Conditions", facts)
+}

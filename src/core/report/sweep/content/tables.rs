@@ -1,0 +1,192 @@
+//! The figures of a sweep.
+
+use super::super::document::SweepDocument;
+use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
+use super::{Report, counted, label, without_variants};
+use crate::report::content::{Body, Kind, Section, Table};
+use crate::report::number::{self, MISSING, count, fixed, ms, tps};
+
+/// How many runs that did not complete are listed.
+const RUNS: usize = 60;
+
+/// A row's figures of throughput.
+const RANGE: [(&str, Kind); 3] = [("avg", Kind::Number), ("min", Kind::Number), ("max", Kind::Number)];
+
+/// Average, least and greatest tps.
+fn range(result: &RungResult) -> [String; 3] {
+    [result.tps_avg, result.tps_min, result.tps_max].map(tps)
+}
+
+/// The quotient of two averages.
+fn ratio(result: &RungResult, base: &RungResult) -> String {
+    let base = base.tps_avg.filter(|base| *base > 0.0);
+    fixed(result.tps_avg.zip(base).map(|(tps, base)| tps / base), 3)
+}
+
+/// Throughput by number of clients, with columns for each variant; with a single number of clients, by variant.
+pub fn throughput(report: &Report) -> Section {
+    let (rungs, variants) = (rungs(report.document).len(), variants(report.document));
+    let of_variants: Vec<&[RungResult]> = report.results.chunks(rungs.max(1)).collect();
+    let body = match of_variants.len() {
+        0 => Body::Table(Table::new(&[])),
+        1 => Body::Table(by_clients(&variants, &of_variants)),
+        _ if rungs == 1 => Body::Table(by_variant(&report.results)),
+        _ => Body::Wide {
+            whole: by_clients(&variants, &of_variants),
+            parts: of_variants
+                .iter()
+                .zip(&variants)
+                .map(|(results, variant)| (label(variant), part(results, of_variants[0], variants.len())))
+                .collect(),
+        },
+    };
+    let range_of = match report.results.first().map(|result| result.range_of) {
+        Some(RangeOf::Runs) => {
+            "avg is the mean of the runs' tps, min and max are the least and the greatest of them."
+        }
+        _ => "avg is the tps of the run, min and max are the least and the greatest of its intervals.",
+    };
+    let ratio = if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
+        " The ratio is of averages, to the first variant's."
+    } else {
+        ""
+    };
+    Section { id: "throughput", title: "Throughput, tps", note: Some(range_of.to_owned() + ratio), body }
+}
+
+/// A row for each number of clients.
+fn by_clients(variants: &[&str], of_variants: &[&[RungResult]]) -> Table {
+    let mut table = Table::new(&[("clients", Kind::Number)]);
+    for variant in variants {
+        let average = if variants.len() == 1 && variant.is_empty() {
+            "avg".to_owned()
+        } else {
+            format!("{} avg", label(variant))
+        };
+        table.columns.push((average, Kind::Number));
+        table.columns.extend(RANGE[1..].iter().map(|(name, kind)| ((*name).to_owned(), *kind)));
+    }
+    if let [first, second] = variants {
+        table.columns.push((format!("{} / {}", label(second), label(first)), Kind::Number));
+    }
+    for (rung, first) in of_variants[0].iter().enumerate() {
+        let mut row = vec![first.clients.to_string()];
+        row.extend(of_variants.iter().flat_map(|results| range(&results[rung])));
+        if let [first, second] = of_variants {
+            row.push(ratio(&second[rung], &first[rung]));
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// The part of one of several variants. Of two, the second has the ratio to the first.
+fn part(results: &[RungResult], first: &[RungResult], variants: usize) -> Table {
+    let has_ratio = variants == 2 && results[0].variant != first[0].variant;
+    let mut table = Table::new(&[&[("clients", Kind::Number)], &RANGE[..]].concat());
+    if has_ratio {
+        table.columns.push(("ratio".to_owned(), Kind::Number));
+    }
+    for (result, first) in results.iter().zip(first) {
+        let mut row = vec![result.clients.to_string()];
+        row.extend(range(result));
+        row.extend(has_ratio.then(|| ratio(result, first)));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// A row for each variant, all with the same number of clients.
+fn by_variant(results: &[RungResult]) -> Table {
+    let columns =
+        [&[("variant", Kind::Text), ("clients", Kind::Number)], &RANGE[..], &[("ratio", Kind::Number)]];
+    let mut table = Table::new(&columns.concat());
+    for result in results {
+        let mut row = vec![label(&result.variant), result.clients.to_string()];
+        row.extend(range(result));
+        row.push(ratio(result, &results[0]));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// With how many clients each variant was fastest; nothing where there is but one number of them.
+pub fn peaks(report: &Report) -> Section {
+    let variants = if rungs(report.document).len() > 1 { variants(report.document) } else { Vec::new() };
+    let peaks: Vec<_> = variants
+        .iter()
+        .map(|variant| {
+            let peak = peak(&report.results, variant);
+            let name =
+                if variants.len() == 1 && variant.is_empty() { "peak".to_owned() } else { label(variant) };
+            (
+                name,
+                peak.map(|peak| {
+                    format!("{} tps at {}", tps(peak.tps_avg), counted(peak.clients as usize, "client"))
+                }),
+            )
+        })
+        .collect();
+    let facts = peaks.iter().map(|(name, peak)| (name.as_str(), peak.clone())).collect();
+    Section::of_facts("peaks", "Peaks", facts)
+}
+
+/// Latencies, failures and idle processors by variant and number of clients, of those that have a completed run.
+pub fn latency(report: &Report) -> Section {
+    let mut table = Table::new(&[
+        ("variant", Kind::Text),
+        ("clients", Kind::Number),
+        ("runs", Kind::Number),
+        ("avg ms", Kind::Number),
+        ("p50 ms", Kind::Number),
+        ("p95 ms", Kind::Number),
+        ("p99 ms", Kind::Number),
+        ("failed", Kind::Number),
+        ("CPU idle", Kind::Number),
+    ]);
+    for result in report.results.iter().filter(|result| result.rounds > 0) {
+        table.rows.push(vec![
+            label(&result.variant),
+            result.clients.to_string(),
+            result.rounds.to_string(),
+            ms(result.latency_avg_ms),
+            ms(result.latency_p50_ms),
+            ms(result.latency_p95_ms),
+            ms(result.latency_p99_ms),
+            count(result.failed),
+            number::percent(result.cpu_idle),
+        ]);
+    }
+    let table =
+        without_variants(table, report.document).without_idle(&["p50 ms", "p95 ms", "failed", "CPU idle"]);
+    Section::of_table("latency", "Latency", table)
+        .with_note(Some("Means of the runs' figures; failed transactions are those of all runs.".to_owned()))
+}
+
+/// Runs without figures in the tables above.
+pub fn not_completed(document: &SweepDocument) -> Section {
+    let mut table = Table::new(&[
+        ("round", Kind::Number),
+        ("variant", Kind::Text),
+        ("clients", Kind::Number),
+        ("status", Kind::Text),
+        ("run", Kind::Number),
+        ("error", Kind::Text),
+    ]);
+    let others = || document.runs.iter().filter(|run| !is_completed(run));
+    for run in others().take(RUNS) {
+        let missing = || MISSING.to_owned();
+        table.rows.push(vec![
+            run.round.to_string(),
+            label(&run.variant),
+            run.clients.to_string(),
+            run.status.clone().unwrap_or_else(|| "not run".to_owned()),
+            run.run_id.map_or_else(missing, |id| id.to_string()),
+            run.error.clone().unwrap_or_else(missing),
+        ]);
+    }
+    let table = without_variants(table, document).without_idle(&["run", "error"]);
+    let more = others().count().saturating_sub(RUNS);
+    let note = (more > 0).then(|| format!("The first {RUNS}; {} more are in the JSON.", count(more as u64)));
+    Section::of_table("not-completed", "Runs that did not complete", table).with_note(note)
+}

@@ -1,0 +1,115 @@
+//! Everything that is known of one sweep: what its report shows and, written down as JSON, the schema of
+//! `bench.sweep_report(sweep_id, 'json')`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::report::document::Environment;
+
+/// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
+/// another unit.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A sweep and its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SweepDocument {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    pub sweep: Sweep,
+    /// One for each rung, variant and round, in the order of their beginning; those that have not been run come last.
+    pub runs: Vec<SweepRun>,
+    /// What the first completed run ran on.
+    pub environment: Environment,
+}
+
+impl SweepDocument {
+    /// (clients, TPS) of a variant's completed runs.
+    pub fn points(&self, variant: &str) -> Vec<(f64, f64)> {
+        let counts = |run: &&SweepRun| run.variant == variant && run.status.as_deref() == Some("completed");
+        self.runs.iter().filter(counts).filter_map(|run| Some((f64::from(run.clients), run.tps?))).collect()
+    }
+}
+
+/// How the sweep was asked for and how it ended; see the comments of `bench.sweeps`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sweep {
+    pub sweep_id: i64,
+    /// A workload's name or a mix, as given.
+    pub workload: String,
+    /// The rungs, as given.
+    pub clients: Vec<u32>,
+    /// Measured seconds of each run.
+    pub secs: f64,
+    /// Seconds before the measuring of each run.
+    pub warmup: f64,
+    /// Transactions per second of an open loop.
+    pub rate: Option<f64>,
+    pub rounds: u32,
+    /// In their order; one without a name where no variants were asked for.
+    pub variants: Vec<VariantDescription>,
+    /// What was done before each run: reload, truncate, vacuum, prewarm, checkpoint.
+    pub before: Vec<String>,
+    pub seed: i64,
+    pub query_mode: String,
+    /// Of all runs.
+    pub variables: Map<String, Value>,
+    pub settings: Map<String, Value>,
+    pub tags: Map<String, Value>,
+    /// starting, running, completed, incomplete, canceled, failed, crashed
+    pub status: String,
+    /// ISO 8601.
+    pub started_at: Option<String>,
+    pub finished_at: Option<String>,
+    pub role: String,
+    /// sqlstate, message, detail and hint of what kept it from completing.
+    pub error: Option<Value>,
+    pub server_version: String,
+    pub extension_version: String,
+}
+
+/// What a variant changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VariantDescription {
+    /// Empty where there are no variants.
+    pub name: String,
+    /// Configuration parameters of the clients' sessions.
+    pub settings: Map<String, Value>,
+    /// Script variables.
+    pub variables: Map<String, Value>,
+    /// Rows and options of the fixture.
+    pub load: Map<String, Value>,
+    /// Configuration parameters of the server, set by ALTER SYSTEM while it runs.
+    pub system: Map<String, Value>,
+}
+
+/// A rung of a variant in a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SweepRun {
+    /// From 1.
+    pub round: u32,
+    /// The variant's name.
+    pub variant: String,
+    pub clients: u32,
+    /// `None`: not run.
+    pub run_id: Option<i64>,
+    /// A run's status; `None`: not run.
+    pub status: Option<String>,
+    /// Why it could not run, or did not complete.
+    pub error: Option<String>,
+    pub tps: Option<f64>,
+    /// Of the run's intervals.
+    pub tps_min: Option<f64>,
+    pub tps_max: Option<f64>,
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p50_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    /// Share of all processors' time, mean over the run.
+    pub cpu_idle: Option<f64>,
+    /// Transactions given up.
+    pub failed: u64,
+}

@@ -1,0 +1,54 @@
+//! The report of a sweep as one page, in the frame and the style of a run's.
+
+use super::results::{is_completed, peak, rungs, variants};
+use super::{Report, content, plot};
+use crate::report::html::page::{self, Head};
+use crate::report::html::{Plans, write_figure, write_plots, write_section};
+use crate::report::hygiene::cut;
+use crate::report::number::{MISSING, tps};
+
+/// How many columns the headline has for a variant's name.
+const NAME: usize = 24;
+
+/// Writes the report.
+pub fn render(report: &Report) -> String {
+    let (document, sweep) = (report.document, &report.document.sweep);
+    let mut page = String::new();
+    let head = Head {
+        subject: content::subject(sweep),
+        workload: &sweep.workload,
+        status: &sweep.status,
+        subtitle: content::subtitle(document),
+        outcome: content::outcome(sweep),
+    };
+    page::open(&mut page, &head);
+    write_headline(&mut page, report);
+    write_plots(&mut page, &plot::figures(report));
+    page += "<div class=\"sections\">\n";
+    for section in &content::sections(report) {
+        write_section(&mut page, section, &mut Plans::default());
+    }
+    page += "</div>\n";
+    page::close(&mut page, &sweep.extension_version, document.schema_version);
+    page
+}
+
+/// The fastest of all, and how far the sweep came.
+fn write_headline(page: &mut String, report: &Report) {
+    let document = report.document;
+    let variants = variants(document);
+    let peaks = variants.iter().filter_map(|variant| peak(&report.results, variant));
+    let best = peaks.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best });
+    write_figure(page, "highest throughput", &tps(best.and_then(|best| best.tps_avg)), "tps", "tps");
+    let clients = best.map_or(MISSING.to_owned(), |best| best.clients.to_string());
+    write_figure(page, if rungs(document).len() > 1 { "at clients" } else { "clients" }, &clients, "", "");
+    if variants.len() > 1 {
+        let variant = best.map_or(MISSING.to_owned(), |best| cut(&content::label(&best.variant), NAME));
+        write_figure(page, "variant", &variant, "", "");
+    }
+    let completed = document.runs.iter().filter(|run| is_completed(run)).count();
+    let class = if completed < document.runs.len() { "bad" } else { "" };
+    let unit = format!("of {}", document.runs.len());
+    write_figure(page, "runs completed", &completed.to_string(), &unit, class);
+    *page += "</dl>\n</header>\n";
+}

@@ -1,0 +1,99 @@
+//! Throughput: means with their range, and the law fitted to them.
+
+use plotters::prelude::*;
+
+use super::super::results::{RangeOf, VariantScalability};
+use super::{Along, Curve, Layout, Report, draw_dots, draw_line};
+use crate::report::number::tps;
+use crate::report::plot::Figure;
+use crate::report::plot::axis::Axis;
+use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::stats::scalability::Verdict;
+
+/// In how many steps the law is drawn.
+const STEPS: u32 = 120;
+
+/// Half the width of a bar, on an axis where they are 1 apart.
+const HALF_BAR: f64 = 0.3;
+
+/// The plot; `None` without any completed run.
+pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
+    let curves = &layout.curves;
+    let laws: Vec<_> = curves.iter().map(|curve| law(report, curve)).collect();
+    let means = || curves.iter().flat_map(|curve| curve.points(|result| result.tps_avg));
+    let highest = curves.iter().flat_map(|curve| curve.points(|result| result.tps_max));
+    let values = means().chain(highest).chain(laws.iter().flatten().copied());
+    let high = values.map(|(_, tps)| tps).reduce(f64::max)?;
+    let best = means().map(|(_, tps)| tps).reduce(f64::max)?;
+    let y = Axis::from_zero(high * 1.05, 6);
+    let draw = |chart: &mut Chart| {
+        curves.iter().zip(&laws).try_for_each(|(curve, law)| match layout.along {
+            Along::Clients => draw_curve(chart, curve, law),
+            Along::Variants => draw_bar(chart, curve),
+        })
+    };
+    let name = format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best)));
+    let is_upright = layout.along == Along::Clients;
+    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y, draw: &draw }])?;
+    let range_of = match report.results.first()?.range_of {
+        RangeOf::Runs => "Means of the runs' tps, with a stroke from the least to the greatest of them.",
+        RangeOf::Intervals => {
+            "The runs' tps, with a stroke from the least to the greatest tps of their intervals."
+        }
+    };
+    let law = if laws.iter().any(|law| !law.is_empty()) {
+        " Dashed: the universal scalability law, where it fits."
+    } else {
+        ""
+    };
+    let title = match layout.along {
+        Along::Clients => "Throughput by number of clients, tps",
+        Along::Variants => "Throughput by variant, tps",
+    };
+    let caption = format!("{range_of}{law}{}", layout.omitted);
+    Some(Figure { id: "plot-throughput", title, caption, legend: layout.legend(), svg })
+}
+
+/// The law's curve within the rungs, where it describes them.
+fn law(report: &Report, curve: &Curve) -> Vec<(f64, f64)> {
+    let describes = |fitted: &&VariantScalability| {
+        fitted.variant == curve.variant
+            && [Verdict::Fits, Verdict::NoPeak].iter().any(|verdict| verdict.as_str() == fitted.verdict)
+    };
+    let Some(fitted) = report.scalability.iter().find(describes) else { return Vec::new() };
+    let (Some((first, _)), Some((last, _))) = (curve.results.first(), curve.results.last()) else {
+        return Vec::new();
+    };
+    let place = |step| first + (last - first) * f64::from(step) / f64::from(STEPS);
+    let points = (0..=STEPS).filter_map(|step| Some((place(step), fitted.tps_at(place(step))?)));
+    points.collect()
+}
+
+/// Strokes for the ranges, a line through the means with a dot at each, and the law.
+fn draw_curve(chart: &mut Chart, curve: &Curve, law: &[(f64, f64)]) -> Drawn {
+    draw_ranges(chart, curve, curve.ink.color().mix(0.45).stroke_width(4))?;
+    let dashes = DashedLineSeries::new(law.iter().copied(), 10, 8, curve.ink.color().stroke_width(2));
+    chart.draw_series(dashes)?;
+    let means = curve.points(|result| result.tps_avg);
+    draw_line(chart, &means, curve.ink.color().stroke_width(4))?;
+    draw_dots(chart, &means, 8, curve.ink.color().filled())
+}
+
+/// A bar from zero to the mean, with a stroke for the range.
+fn draw_bar(chart: &mut Chart, curve: &Curve) -> Drawn {
+    let bars = curve.points(|result| result.tps_avg).into_iter().map(|(x, tps)| {
+        Rectangle::new([(x - HALF_BAR, tps), (x + HALF_BAR, 0.0)], curve.ink.color().mix(0.6).filled())
+    });
+    chart.draw_series(bars)?;
+    draw_ranges(chart, curve, curve.ink.color().stroke_width(4))
+}
+
+/// From the least to the greatest at each place.
+fn draw_ranges(chart: &mut Chart, curve: &Curve, style: ShapeStyle) -> Drawn {
+    let strokes = curve
+        .results
+        .iter()
+        .filter_map(|(x, result)| Some(vec![(*x, result.tps_min?), (*x, result.tps_max?)]));
+    chart.draw_series(strokes.map(|stroke| PathElement::new(stroke, style)))?;
+    Ok(())
+}

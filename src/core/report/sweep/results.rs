@@ -1,0 +1,171 @@
+//! What is computed of a sweep's runs: figures by number of clients and variant, and the scalability of each variant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::document::{SweepDocument, SweepRun};
+use crate::report::number::{finite, mean};
+use crate::stats::estimate::Estimate;
+use crate::stats::scalability::fit;
+
+/// Of what the least and the greatest tps are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RangeOf {
+    /// Of the runs' tps.
+    Runs,
+    /// Of the tps of a run's intervals.
+    Intervals,
+}
+
+/// The completed runs of a variant with a number of clients. What is not known of any of them is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RungResult {
+    pub clients: u32,
+    /// Empty where there are no variants.
+    pub variant: String,
+    /// How many runs completed.
+    pub rounds: u32,
+    /// Mean of the runs' tps.
+    pub tps_avg: Option<f64>,
+    pub tps_min: Option<f64>,
+    pub tps_max: Option<f64>,
+    /// The same in all results of a sweep.
+    pub range_of: RangeOf,
+    /// Means of the runs' figures.
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p50_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    /// Share of all processors' time, mean of the runs'.
+    pub cpu_idle: Option<f64>,
+    /// Transactions given up, of all runs.
+    pub failed: u64,
+}
+
+/// The universal scalability law fitted to a variant's completed runs; see [`crate::stats::scalability`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantScalability {
+    pub variant: String,
+    /// How many runs it was fitted to.
+    pub runs: usize,
+    pub verdict: &'static str,
+    /// TPS of one client.
+    pub lambda: Option<Estimate>,
+    pub sigma: Option<Estimate>,
+    pub kappa: Option<Estimate>,
+    pub peak_clients: Option<Estimate>,
+    pub peak_tps: Option<Estimate>,
+    pub r2: Option<f64>,
+}
+
+/// Those that are new, in their order.
+fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    values.filter(|value| seen.insert(*value)).collect()
+}
+
+/// The numbers of clients, as asked for.
+pub fn rungs(document: &SweepDocument) -> Vec<u32> {
+    distinct(document.sweep.clients.iter().copied().chain(document.runs.iter().map(|run| run.clients)))
+}
+
+/// The variants' names in their order; one that is empty where there are no variants.
+pub fn variants(document: &SweepDocument) -> Vec<&str> {
+    let asked_for = document.sweep.variants.iter().map(|variant| variant.name.as_str());
+    distinct(asked_for.chain(document.runs.iter().map(|run| run.variant.as_str())))
+}
+
+/// Whether a run's figures count.
+pub fn is_completed(run: &SweepRun) -> bool {
+    run.status.as_deref() == Some("completed")
+}
+
+/// The table of the sweep: one result for each number of clients and variant, variant by variant, with the figures
+/// of the completed runs. Least and greatest tps are those of the runs, or, where none has more than one, those of
+/// the run's intervals.
+pub fn results(document: &SweepDocument) -> Vec<RungResult> {
+    let mut completed: BTreeMap<(&str, u32), Vec<&SweepRun>> = BTreeMap::new();
+    for run in document.runs.iter().filter(|run| is_completed(run)) {
+        completed.entry((&run.variant, run.clients)).or_default().push(run);
+    }
+    let range_of =
+        if completed.values().any(|runs| runs.len() > 1) { RangeOf::Runs } else { RangeOf::Intervals };
+    let rungs = rungs(document);
+    let result = |variant, clients| {
+        result(variant, clients, completed.get(&(variant, clients)).map_or(&[], Vec::as_slice), range_of)
+    };
+    let of_variant = |variant| rungs.iter().map(move |clients| result(variant, *clients));
+    variants(document).into_iter().flat_map(of_variant).collect()
+}
+
+/// A figure of a run.
+type Figure = fn(&SweepRun) -> Option<f64>;
+
+/// The figures of some runs.
+fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) -> RungResult {
+    let all = |figure: Figure| runs.iter().map(|run| figure(run)).collect::<Vec<_>>();
+    let of_all = |figure| finite(mean(&all(figure)));
+    let (least, greatest): (Figure, Figure) = match range_of {
+        RangeOf::Runs => (|run| run.tps, |run| run.tps),
+        RangeOf::Intervals => (|run| run.tps_min, |run| run.tps_max),
+    };
+    let extreme =
+        |figure, choose: fn(f64, f64) -> f64| all(figure).into_iter().filter_map(finite).reduce(choose);
+    RungResult {
+        clients,
+        variant: variant.to_owned(),
+        rounds: runs.len() as u32,
+        tps_avg: of_all(|run| run.tps),
+        tps_min: extreme(least, f64::min),
+        tps_max: extreme(greatest, f64::max),
+        range_of,
+        latency_avg_ms: of_all(|run| run.latency_avg_ms),
+        latency_p50_ms: of_all(|run| run.latency_p50_ms),
+        latency_p95_ms: of_all(|run| run.latency_p95_ms),
+        latency_p99_ms: of_all(|run| run.latency_p99_ms),
+        cpu_idle: of_all(|run| run.cpu_idle),
+        failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
+    }
+}
+
+/// The scalability of each variant; nothing of a sweep with a single number of clients, which has none.
+pub fn scalability(document: &SweepDocument) -> Vec<VariantScalability> {
+    if rungs(document).len() < 2 {
+        return Vec::new();
+    }
+    let of_variant = |variant: &str| {
+        let runs = document.runs.iter().filter(|run| is_completed(run) && run.variant == variant);
+        let points: Vec<_> =
+            runs.filter_map(|run| Some((f64::from(run.clients), finite(run.tps)?))).collect();
+        let fitted = fit(&points);
+        VariantScalability {
+            variant: variant.to_owned(),
+            runs: points.len(),
+            verdict: fitted.verdict.as_str(),
+            lambda: fitted.lambda,
+            sigma: fitted.sigma,
+            kappa: fitted.kappa,
+            peak_clients: fitted.peak_clients,
+            peak_tps: fitted.peak_tps,
+            r2: fitted.r2,
+        }
+    };
+    variants(document).into_iter().map(of_variant).collect()
+}
+
+impl VariantScalability {
+    /// The tps that the law has for a number of clients; `None` where nothing was fitted.
+    pub fn tps_at(&self, clients: f64) -> Option<f64> {
+        let [lambda, sigma, kappa] = [self.lambda?, self.sigma?, self.kappa?].map(|estimate| estimate.value);
+        let tps = lambda * clients / (1.0 + sigma * (clients - 1.0) + kappa * clients * (clients - 1.0));
+        finite(Some(tps))
+    }
+}
+
+/// The result with the most tps among those of a variant; the first one of several.
+pub fn peak<'a>(results: &'a [RungResult], variant: &str) -> Option<&'a RungResult> {
+    let known = results.iter().filter(|result| result.variant == variant && result.tps_avg.is_some());
+    known.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best })
+}

@@ -1,0 +1,70 @@
+//! What is computed of the runs.
+
+use super::example::{by_setting, ladder, run, small};
+use crate::report::sweep::results::{RangeOf, peak};
+use crate::report::sweep::{SweepDocument, results, scalability};
+
+#[test]
+fn runs_of_a_rung_are_put_together() {
+    let results = results(&small());
+    let cells: Vec<_> = results.iter().map(|result| (result.variant.as_str(), result.clients)).collect();
+    assert_eq!(cells, [("off", 8), ("off", 16), ("off", 32), ("on", 8), ("on", 16), ("on", 32)]);
+    let first = &results[0];
+    assert_eq!((first.rounds, first.range_of), (2, RangeOf::Runs));
+    assert_eq!((first.tps_avg, first.tps_min, first.tps_max), (Some(9_250.0), Some(9_000.0), Some(9_500.0)));
+    let p99 = (8.0 / 9_000.0 + 8.0 / 9_500.0) / 2.0 * 4_000.0;
+    assert!((first.latency_p99_ms.unwrap() - p99).abs() < 1e-9, "{first:?}");
+    assert_eq!(first.cpu_idle, Some(0.25));
+    let last = &results[5];
+    assert_eq!(
+        (last.rounds, last.tps_avg, last.tps_min),
+        (1, Some(4_400.0), Some(4_400.0)),
+        "the other failed"
+    );
+    assert_eq!(last.failed, 12);
+    assert_eq!(peak(&results, "off").map(|peak| peak.clients), Some(16));
+    assert_eq!(peak(&results, "on").map(|peak| peak.clients), Some(32));
+    assert_eq!(peak(&results, "unknown"), None);
+}
+
+#[test]
+fn of_a_single_round_the_range_is_of_intervals() {
+    let results = results(&by_setting());
+    assert!(results.iter().all(|result| result.range_of == RangeOf::Intervals));
+    assert_eq!((results[0].tps_avg, results[0].tps_min), (Some(40_000.0), Some(32_000.0)));
+    assert_eq!(results[0].tps_max, Some(40_000.0 * 1.1));
+}
+
+#[test]
+fn what_was_not_measured_is_not_known() {
+    let mut document = small();
+    document.runs.clear();
+    let of_none = results(&document);
+    assert_eq!(of_none.len(), 6);
+    assert!(of_none.iter().all(|result| result.rounds == 0 && result.tps_avg.is_none()));
+    document.runs.push(run(1, "off", 8, f64::NAN));
+    assert_eq!(results(&document)[0].tps_avg, None);
+    assert_eq!(results(&document)[0].rounds, 1);
+    assert_eq!(results(&SweepDocument::default()), []);
+}
+
+#[test]
+fn the_law_is_fitted_to_rungs() {
+    assert_eq!(scalability(&by_setting()), [], "a single rung does not scale");
+    let few = scalability(&small());
+    assert_eq!(
+        few.iter().map(|fitted| (&*fitted.variant, fitted.runs)).collect::<Vec<_>>(),
+        [("off", 6), ("on", 5)]
+    );
+    assert!(few.iter().all(|fitted| fitted.verdict == "not enough rungs" && fitted.lambda.is_none()));
+    let fitted = &scalability(&ladder())[0];
+    assert_eq!((fitted.verdict, fitted.runs), ("fits", 9));
+    let peak = fitted.peak_clients.unwrap().value;
+    assert!((21.0..23.0).contains(&peak), "{peak}");
+    // The curve is that of the estimates: it goes through λ and is level at the peak.
+    let lambda = fitted.lambda.unwrap().value;
+    assert!((fitted.tps_at(1.0).unwrap() - lambda).abs() < 1e-6 * lambda);
+    let at_peak = fitted.tps_at(peak).unwrap();
+    assert!((at_peak - fitted.peak_tps.unwrap().value).abs() < 1e-6 * at_peak);
+    assert!(fitted.tps_at(peak * 0.9).unwrap() < at_peak && fitted.tps_at(peak * 1.1).unwrap() < at_peak);
+}

@@ -1,0 +1,25 @@
+//! Tests of whole reports of sweeps.
+
+mod example;
+mod figures;
+mod files;
+mod hostile;
+mod laws;
+mod pages;
+mod words;
+
+use super::{SweepDocument, render};
+use crate::report::Format;
+use example::{by_setting, ladder, small};
+use hostile::hostile;
+
+/// All kinds of documents that reports are tested with.
+fn documents() -> [(&'static str, SweepDocument); 5] {
+    [
+        ("empty", SweepDocument::default()),
+        ("small", small()),
+        ("ladder", ladder()),
+        ("by setting", by_setting()),
+        ("hostile", hostile()),
+    ]
+}

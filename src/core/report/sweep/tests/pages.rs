@@ -1,0 +1,64 @@
+//! The page's plots.
+
+use super::*;
+use crate::report::tests::html::{plot_ids, tags};
+
+/// How many elements of a kind a page has.
+fn count(page: &str, element: &str) -> usize {
+    tags(page).iter().filter(|(tag, _)| tag == element).count()
+}
+
+#[test]
+fn what_is_known_is_plotted() {
+    for (document, circles, bars) in [
+        // A dot for each mean, two for each latency.
+        (small(), 6 + 12, 0),
+        (ladder(), 9 + 18, 0),
+        (by_setting(), 6, 3),
+    ] {
+        let page = render(&document, Format::Html);
+        assert_eq!(plot_ids(&page), ["plot-throughput", "plot-latency"]);
+        assert_eq!((count(&page, "circle"), count(&page, "rect")), (circles, bars));
+    }
+}
+
+#[test]
+fn the_law_is_drawn_where_it_fits() {
+    let dashes = |document: &SweepDocument| count(&render(document, Format::Html), "polyline");
+    let mut document = ladder();
+    let with_law = dashes(&document);
+    assert!(render(&document, Format::Html).contains("Dashed"));
+    // Three rungs are too few for it.
+    document.runs.truncate(3);
+    assert!(!render(&document, Format::Html).contains("Dashed"));
+    assert!(dashes(&document) < with_law - 10);
+}
+
+#[test]
+fn what_is_not_known_is_not_plotted() {
+    let mut document = small();
+    for run in &mut document.runs {
+        (run.latency_avg_ms, run.latency_p99_ms) = (None, None);
+    }
+    assert_eq!(plot_ids(&render(&document, Format::Html)), ["plot-throughput"]);
+    for run in &mut document.runs {
+        run.status = Some("failed".to_owned());
+    }
+    assert_eq!(plot_ids(&render(&document, Format::Html)), Vec::<String>::new());
+    let mut single = ladder();
+    single.sweep.clients.truncate(1);
+    single.runs.truncate(1);
+    assert_eq!(plot_ids(&render(&single, Format::Html)), Vec::<String>::new());
+}
+
+#[test]
+fn more_variants_than_colors_are_told() {
+    let mut document = by_setting();
+    for index in 0..9 {
+        document.runs.push(example::run(1, &format!("more{index}"), 64, 1_000.0));
+    }
+    let page = render(&document, Format::Html);
+    assert!(page.contains("The first 8 of 12 variants."));
+    assert_eq!(count(&page, "rect"), 8);
+    assert!(page.contains("<td>more8</td>"));
+}

@@ -1,0 +1,83 @@
+//! What `docs/sweep-json.md` says of the JSON report of a sweep, held against what is written.
+
+mod json_keys;
+
+use bench_core::report::Format;
+use bench_core::report::document::Environment;
+use bench_core::report::sweep::document::*;
+use bench_core::report::sweep::render;
+use json_keys::{Keys, collect, differences, keys_in};
+use serde_json::{Map, Value};
+
+/// A sweep with a law that is fitted. Its fields are all named, so that a new one is not forgotten here.
+fn filled() -> SweepDocument {
+    let tps = |clients: f64| 1_000.0 * clients / (1.0 + (clients - 1.0) * (0.02 + 0.002 * clients));
+    let run = |clients: u32| SweepRun {
+        round: 1,
+        variant: "off".to_owned(),
+        clients,
+        run_id: None,
+        status: Some("completed".to_owned()),
+        error: None,
+        tps: Some(tps(f64::from(clients)) * if clients.is_multiple_of(3) { 1.01 } else { 0.99 }),
+        tps_min: None,
+        tps_max: None,
+        latency_avg_ms: None,
+        latency_p50_ms: None,
+        latency_p95_ms: None,
+        latency_p99_ms: None,
+        cpu_idle: None,
+        failed: 0,
+    };
+    let variant = VariantDescription {
+        name: "off".to_owned(),
+        settings: Map::new(),
+        variables: Map::new(),
+        load: Map::new(),
+        system: Map::new(),
+    };
+    SweepDocument {
+        schema_version: SCHEMA_VERSION,
+        sweep: Sweep {
+            clients: vec![1],
+            before: vec!["vacuum".to_owned()],
+            variants: vec![variant],
+            ..Sweep::default()
+        },
+        runs: [1, 3, 8, 16, 24, 32, 48, 63].map(run).to_vec(),
+        environment: Environment::default(),
+    }
+}
+
+/// The keys of the report, without those of the environment, which is that of a run's report.
+fn keys() -> Keys {
+    let report = render(&filled(), Format::Json);
+    let mut value: Value = serde_json::from_str(&report).expect("JSON");
+    value["environment"] = Value::Null;
+    let mut found = Keys::new();
+    collect("", &value, &mut found);
+    found
+}
+
+fn documentation() -> String {
+    json_keys::documentation("sweep-json.md")
+}
+
+#[test]
+fn the_documentation_and_the_report_have_the_same_keys() {
+    let found = differences(&keys(), &keys_in(&documentation()));
+    assert!(found.is_empty(), "docs/sweep-json.md:\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_documentation_is_of_this_version() {
+    let title = format!("# The JSON report of a sweep, schema version {SCHEMA_VERSION}");
+    assert_eq!(documentation().lines().next(), Some(title.as_str()));
+}
+
+#[test]
+fn the_keys_are_those_of_what_is_computed_too() {
+    let keys = keys();
+    assert!(keys["results[]"].contains("range_of"), "{keys:?}");
+    assert!(keys["scalability[].peak_clients"].contains("low"), "{keys:?}");
+}
