@@ -139,40 +139,70 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
             )
             .hint(unserved.hint));
         }
-        let text = |text: &str| {
-            CString::new(text).map_err(|_| {
-                UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
-            })
+        // SAFETY: looks up the current role.
+        let context = if unsafe { pg_sys::superuser() } {
+            pg_sys::GucContext::PGC_SUSET
+        } else {
+            pg_sys::GucContext::PGC_USERSET
         };
-        let (name, value) = (text(name)?, text(value)?);
-        PgTryBuilder::new(|| {
-            // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
-            // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).
-            unsafe {
-                let context = if pg_sys::superuser() {
-                    pg_sys::GucContext::PGC_SUSET
-                } else {
-                    pg_sys::GucContext::PGC_USERSET
-                };
-                pg_sys::set_config_option(
-                    name.as_ptr(),
-                    value.as_ptr(),
-                    context,
-                    pg_sys::GucSource::PGC_S_SESSION,
-                    pg_sys::GucAction::GUC_ACTION_SET,
-                    false,
-                    pgrx::PgLogLevel::ERROR as i32,
-                    false,
-                );
-            }
-            Ok(())
-        })
-        // Nothing was written and nothing is held at this point, and the error is raised again
-        // with its own SQLSTATE by the caller.
-        .catch_others(|caught| Err(from_caught(caught)))
-        .execute()?;
+        check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION)?;
     }
     Ok(())
+}
+
+/// Checks a parameter of the whole server as ALTER SYSTEM and a reload would, without changing anything.
+///
+/// # Errors
+/// 42704 for an unknown one, 55P02 for one that a reload does not change; the server's own errors for the rest.
+pub fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
+    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    match crate::catalog::fetch::<String>(sql, &[name.into()])?.as_deref() {
+        None => Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+        Some("internal" | "postmaster") => Err(UserError::new(
+            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{name}\" cannot be changed without restarting the server"),
+        )
+        .hint("Make a sweep before the restart and one after it, and compare them with bench.compare.")),
+        Some(_) => check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE),
+    }
+}
+
+fn check_value(
+    name: &str,
+    value: &str,
+    context: pg_sys::GucContext::Type,
+    source: pg_sys::GucSource::Type,
+) -> Result<(), UserError> {
+    let text = |text: &str| {
+        CString::new(text).map_err(|_| {
+            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
+        })
+    };
+    let (name, value) = (text(name)?, text(value)?);
+    PgTryBuilder::new(|| {
+        // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
+        // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).
+        unsafe {
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                value.as_ptr(),
+                context,
+                source,
+                pg_sys::GucAction::GUC_ACTION_SET,
+                false,
+                pgrx::PgLogLevel::ERROR as i32,
+                false,
+            );
+        }
+        Ok(())
+    })
+    // Nothing was written and nothing is held at this point, and the error is raised again
+    // with its own SQLSTATE by the caller.
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute()
 }
 
 /// A client is a new session: what the caller has SET does not reach it. Says so, with the

@@ -16,7 +16,7 @@ use crate::fixture::{LoadSpec, not_yours};
 use crate::shm::{Segment, Shape};
 use crate::worker::caller::Errand;
 use crate::worker::load_leader;
-use crate::worker::{crew, horizon};
+use crate::worker::{crew, has_client, horizon};
 
 /// What takes less time needs no report of how it went; bench.fixtures has it all the same.
 const WORTH_A_REPORT: Duration = Duration::from_secs(1);
@@ -49,13 +49,13 @@ pub struct Loaded {
     rows: i64,
 }
 
-/// Loads a fixture with workers and waits for them.
-pub fn load(
+/// Has workers begin to load a fixture. Their end is the caller's to wait for, and they end with the caller.
+pub fn begin(
     fixture: &str,
     options: &Map<String, Value>,
     rows: Option<i64>,
     jobs: Option<i32>,
-) -> Result<Loaded, UserError> {
+) -> Result<(Errand, LoadSpec), UserError> {
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
     super::checks::check_server()?;
     super::checks::check_role()?;
@@ -72,13 +72,6 @@ pub fn load(
         )?;
     }
     crew::check_slots(u64::from(spec.jobs) + 1, load_leader::KIND.noun)?;
-    let release = horizon::can_release();
-    if let Err(why) = release {
-        warn(
-            format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
-        );
-    }
     let json = serde_json::to_string(&spec).unwrap_or_default();
     let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, spec_bytes: 0 };
     let segment = Segment::create(shape, &json);
@@ -88,6 +81,27 @@ pub fn load(
     segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
     let errand = Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     errand.tie();
+    Ok((errand, spec))
+}
+
+/// Loads a fixture with workers and waits for them.
+pub fn load(
+    fixture: &str,
+    options: &Map<String, Value>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+) -> Result<Loaded, UserError> {
+    let (errand, spec) = begin(fixture, options, rows, jobs)?;
+    let release = horizon::can_release();
+    // A sweep's leader has nobody to tell.
+    if let Err(why) = release
+        && has_client()
+    {
+        warn(
+            format!("this call holds back the xmin horizon while it waits, because {why}"),
+            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
+        );
+    }
     let mut reporter = Reporter::new(&spec.name);
     let result = errand.wait(release.is_ok(), |segment| {
         reporter.report(segment);

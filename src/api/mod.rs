@@ -2,6 +2,7 @@
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
 pub mod checks;
+mod comparisons;
 mod definitions;
 pub mod fixtures;
 mod jsonb;
@@ -11,6 +12,7 @@ mod progress;
 pub mod reports;
 mod results;
 pub mod runs;
+mod sweeps;
 pub mod workloads;
 
 use bench_core::error::{UserError, sqlstate};

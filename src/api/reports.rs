@@ -37,19 +37,27 @@ fn findings(
     }))
 }
 
+/// The format that a user names.
+///
+/// # Errors
+/// 22023 with the known ones.
+pub fn format_of(format: Option<String>) -> Result<Format, UserError> {
+    let format = required("format", format)?;
+    Format::parse(&format).ok_or_else(|| {
+        let known: Vec<String> = Format::NAMES.iter().map(|name| format!("'{name}'")).collect();
+        UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("unrecognized value for format: \"{format}\""),
+        )
+        .hint(format!("Available values: {}.", known.join(", ")))
+    })
+}
+
 /// A report of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
-        let format = required("format", format)?;
-        let format = Format::parse(&format).ok_or_else(|| {
-            let known: Vec<String> = Format::NAMES.iter().map(|name| format!("'{name}'")).collect();
-            UserError::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!("unrecognized value for format: \"{format}\""),
-            )
-            .hint(format!("Available values: {}.", known.join(", ")))
-        })?;
+        let format = format_of(format)?;
         Ok(render(&document(run_id)?, format))
     })()
     .or_raise()

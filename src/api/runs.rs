@@ -85,8 +85,9 @@ run_function!(
     start_only
 );
 
-/// Everything that can be found wrong before any worker is started.
-fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
+/// Everything that can be found wrong before any worker is started; the run's specification, and how many commands its
+/// scripts have.
+pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     if arguments.workload.is_none() {
         return Err(workload::missing()?);
     }
@@ -143,6 +144,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
         database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         horizon_held: false,
+        sweep_id: None,
     };
     Ok((spec, checked.commands))
 }
@@ -151,7 +153,7 @@ fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
 const MAX_SEGMENT: usize = 1 << 30;
 
 /// Starts the coordinator.
-fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, UserError> {
+pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
     let shape = Shape {
         clients: spec.options.clients,
@@ -227,15 +229,23 @@ fn wait(run_id: Option<i64>, timeout: Option<f64>) -> String {
     wait_for(run_id, timeout).or_raise()
 }
 
-fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserError> {
-    let run_id = required("run_id", run_id)?;
+/// When a wait of so many seconds is over; `None`: never.
+///
+/// # Errors
+/// 22023.
+pub fn deadline(timeout: Option<f64>) -> Result<Option<Instant>, UserError> {
     if timeout.is_some_and(|t| !(0.0..=1e9).contains(&t)) {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
             "timeout must be a number of seconds, not below 0",
         ));
     }
-    let deadline = timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs));
+    Ok(timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs)))
+}
+
+fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserError> {
+    let run_id = required("run_id", run_id)?;
+    let deadline = deadline(timeout)?;
     let handle = catalog::run_handle(run_id)?;
     let is_open = is_open(&handle.status);
     if is_open && is_standby() {
@@ -278,9 +288,7 @@ fn stop(run_id: Option<i64>) -> bool {
 fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    let may_signal = catalog::is_member("pg_signal_backend")? && !catalog::is_superuser(&handle.role)?;
-    if !catalog::is_member(&handle.role)? && !may_signal {
+    if !catalog::may_stop(&handle.role)? {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),

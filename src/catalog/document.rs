@@ -10,17 +10,17 @@ use pgrx::JsonB;
 use super::{as_owner, fetch, read, run_handle};
 use crate::error::internal;
 
-/// How the run was asked for, and the figures of the whole.
+/// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
 SELECT pg_catalog.jsonb_build_object( \
     'run', (SELECT pg_catalog.to_jsonb(r) FROM bench.runs r WHERE r.run_id = $1), \
-    'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1))";
+    'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
+    'environment', (SELECT pg_catalog.jsonb_strip_nulls(r.environment) FROM bench.runs r WHERE r.run_id = $1))";
 
 /// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON
 /// keeps its own.
 const DETAILS: &str = "\
 SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
-    'environment', (SELECT r.environment FROM bench.runs r WHERE r.run_id = $1), \
     'latencies', (SELECT pg_catalog.jsonb_agg(l ORDER BY low_ms) FROM ( \
         SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
     'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM bench.scripts x WHERE x.run_id = $1), \
@@ -39,17 +39,10 @@ const ENOUGH_FOR_P999: u64 = 10_000;
 /// # Errors
 /// 42704 for a run that does not exist, 42501 for one that the caller may not see.
 pub fn document(run_id: i64) -> Result<Document, UserError> {
-    let role = run_handle(run_id)?.role;
-    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied for run {run_id}"),
-        )
-        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
-    }
+    check_visible(run_id)?;
     as_owner(|| {
-        let Document { run, summary, .. } = parsed(HEADLINE, run_id)?;
-        let mut document = Document { run, summary, ..parsed(DETAILS, run_id)? };
+        let Document { run, summary, environment, .. } = parsed(HEADLINE, run_id)?;
+        let mut document = Document { run, summary, environment, ..parsed(DETAILS, run_id)? };
         if document.summary.transactions < ENOUGH_FOR_P999 {
             document.summary.latency_p999_ms = None;
         }
@@ -62,7 +55,30 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
     })
 }
 
-/// How a run was asked for and the figures of the whole, and nothing else.
+/// # Errors
+/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+fn check_visible(run_id: i64) -> Result<(), UserError> {
+    let role = run_handle(run_id)?.role;
+    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for run {run_id}"),
+        )
+        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
+    }
+    Ok(())
+}
+
+/// The same as [`headline`] in the name of the caller.
+///
+/// # Errors
+/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+pub fn visible_headline(run_id: i64) -> Result<Document, UserError> {
+    check_visible(run_id)?;
+    headline(run_id)
+}
+
+/// How a run was asked for, what it ran on and the figures of the whole, and nothing else.
 pub fn headline(run_id: i64) -> Result<Document, UserError> {
     as_owner(|| parsed(HEADLINE, run_id))
 }

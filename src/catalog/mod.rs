@@ -7,11 +7,13 @@
 
 mod definitions;
 mod document;
+mod history;
 mod horizon;
 mod in_use;
 mod loads;
 mod ownership;
 pub mod recorder;
+mod sweeps;
 mod totals;
 
 use std::ffi::CStr;
@@ -25,11 +27,13 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 use crate::error::{from_caught, internal};
 
 pub use definitions::*;
-pub use document::{document, headline};
+pub use document::{document, headline, visible_headline};
+pub use history::history;
 pub use horizon::*;
 pub use in_use::check_unused;
 pub use loads::*;
 pub use ownership::*;
+pub use sweeps::*;
 
 /// A row of bench.workloads.
 pub struct Workload {
@@ -265,6 +269,18 @@ pub fn fetch_all<T>(
     row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
 ) -> Result<Vec<T>, UserError> {
     read(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
+}
+
+/// The same of a query that locks the rows it finds, which is no reading.
+pub fn locked_rows<T>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+    row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+) -> Result<Vec<T>, UserError> {
+    let all = |client: &mut SpiClient| -> pgrx::spi::Result<Vec<T>> {
+        client.update(sql, None, arguments)?.map(|found| row(&found)).collect()
+    };
+    Spi::connect_mut(all).map_err(spi_error)
 }
 
 /// Whether there is a schema of this name.

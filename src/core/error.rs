@@ -47,6 +47,8 @@ pub mod sqlstate {
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     /// object_in_use
     pub const OBJECT_IN_USE: &str = "55006";
+    /// cant_change_runtime_param
+    pub const CANT_CHANGE_RUNTIME_PARAM: &str = "55P02";
     /// lock_not_available
     pub const LOCK_NOT_AVAILABLE: &str = "55P03";
     /// object_not_in_prerequisite_state

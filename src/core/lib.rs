@@ -1,6 +1,7 @@
 //! The pure rooms of pgbench_ext: scripts, run specifications, time lines and statistics.
 //! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
 
+pub mod comparison;
 pub mod error;
 pub mod findings;
 pub mod report;
@@ -9,4 +10,5 @@ pub mod schedule;
 pub mod script;
 pub mod spec;
 pub mod stats;
+pub mod sweep;
 pub mod timeline;

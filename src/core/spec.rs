@@ -252,6 +252,8 @@ pub struct RunSpec {
     pub database_oid: u32,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
+    /// The sweep that it is part of.
+    pub sweep_id: Option<i64>,
     pub observation: Observation,
 }
 

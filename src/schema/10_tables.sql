@@ -97,6 +97,7 @@ CREATE SEQUENCE bench.run_id_seq;
 
 CREATE TABLE bench.run_log (
     run_id            bigint PRIMARY KEY DEFAULT nextval('bench.run_id_seq'),
+    sweep_id          bigint,
     workload          text NOT NULL,
     fixture           text,
     script            text NOT NULL,
@@ -340,6 +341,39 @@ CREATE TABLE bench.audit_log (
 );
 COMMENT ON TABLE bench.audit_log IS 'What the recorder writes of each run''s audit; read bench.audit(run_id)';
 
+CREATE SEQUENCE bench.sweep_id_seq;
+COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Ids of sweeps';
+
+CREATE TABLE bench.sweep_log (
+    sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench.sweep_id_seq'),
+    options           jsonb NOT NULL,
+    status            text NOT NULL CHECK (status IN ('running', 'completed', 'incomplete', 'canceled', 'failed')),
+    started_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    resumed_at        timestamptz,
+    finished_at       timestamptz,
+    role              text NOT NULL,
+    error             jsonb,
+    server_version    text NOT NULL DEFAULT current_setting('server_version'),
+    extension_version text NOT NULL,
+    segment           bigint NOT NULL,
+    system_settings   jsonb
+);
+ALTER SEQUENCE bench.sweep_id_seq OWNED BY bench.sweep_log.sweep_id;
+COMMENT ON TABLE bench.sweep_log IS 'What is kept of each sweep; read bench.sweeps';
+COMMENT ON COLUMN bench.sweep_log.system_settings IS 'What postgresql.auto.conf had for the parameters that the sweep is about to set there, null for none; NULL when it has them again';
+
+CREATE TABLE bench.sweep_run_log (
+    sweep_id bigint NOT NULL,
+    place    int NOT NULL,
+    round    int NOT NULL,
+    variant  text NOT NULL,
+    clients  int NOT NULL,
+    run_id   bigint,
+    error    text,
+    PRIMARY KEY (sweep_id, place)
+);
+COMMENT ON TABLE bench.sweep_run_log IS 'The runs that each sweep is to make, in their order; read bench.sweep_runs';
+
 DO $$
 DECLARE
     relation regclass;
@@ -398,6 +432,9 @@ SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.custom_fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.sweep_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.sweep_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.sweep_run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');

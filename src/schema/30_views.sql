@@ -7,7 +7,7 @@ CREATE FUNCTION bench.is_visible(role text)
 COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the runs of another: is it, is its member, or is a member of pg_read_all_stats.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
-SELECT run_id, NULL::bigint AS sweep_id, workload, fixture, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
+SELECT run_id, sweep_id, workload, fixture, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment

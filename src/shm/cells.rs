@@ -123,6 +123,7 @@ pub struct Header {
     pub timeline: SharedTimeline,
     pub progress: Progress,
     pub load: LoadProgress,
+    pub sweep: SweepProgress,
     /// The clients' configuration, as `observe::environment` has it; written by one of them.
     pub settings: Text<49152>,
     /// A `UserError` as JSON, when the run as a whole failed.
@@ -216,6 +217,19 @@ impl LoadProgress {
         self.phase_began_ns.store(now_ns, Relaxed);
         self.phase.store(phase as u32, Release);
     }
+}
+
+/// How far a sweep is.
+#[repr(C)]
+pub struct SweepProgress {
+    /// Runs that are over, or that could not be run.
+    pub done: AtomicU32,
+    /// All runs that there are to be.
+    pub total: AtomicU32,
+    /// The segment of the run or load under way; 0: none.
+    pub under_way: AtomicU32,
+    /// Place of the last one that is over; written before `done`.
+    pub last_place: AtomicI32,
 }
 
 /// A [`Timeline`] in shared memory: written before the gate opens, except that the end can

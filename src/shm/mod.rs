@@ -1,4 +1,4 @@
-//! The shared segment of one run: a header, a slot for each client, each client's command
+//! The shared segment of one run, load or sweep: a header, a slot for each client, each client's command
 //! counters, times and intervals, and the run's specification as JSON. All the pointer work is here;
 //! outside, a [`Segment`] hands out references to atomics.
 //!
@@ -191,6 +191,24 @@ impl Segment {
     /// The load that it is of.
     pub fn load_id(&self) -> i64 {
         -self.header().run_id.load(Acquire)
+    }
+
+    /// Whether this is the segment of that sweep of this database.
+    pub fn is_of_sweep(&self, sweep_id: i64) -> bool {
+        self.is_of_run(i64::MIN + sweep_id)
+    }
+
+    /// Makes it that sweep's: below the ids of loads.
+    pub fn set_sweep(&self, sweep_id: i64) {
+        self.header().run_id.store(i64::MIN + sweep_id, Release);
+    }
+
+    /// The sweep that it is of; 0 while it has none.
+    pub fn sweep_id(&self) -> i64 {
+        match self.header().run_id.load(Acquire) {
+            0 => 0,
+            id => id.wrapping_sub(i64::MIN),
+        }
     }
 
     /// What others attach by.

@@ -58,29 +58,39 @@ impl Errand {
         release_horizon: bool,
         mut done: impl FnMut(&Segment) -> bool,
     ) -> Result<(), UserError> {
-        let header = self.segment.header();
         let mut watch = Watch::new(release_horizon, true);
-        loop {
-            // Before the look at the state: a leader that ends has written its state first.
-            let stopped = self.leader.has_stopped();
-            if done(&self.segment) || header.state() == RunState::Finished {
-                break;
+        let result = loop {
+            let outcome = self.outcome();
+            let is_done = done(&self.segment);
+            if let Some(outcome) = outcome {
+                break outcome;
             }
-            if stopped {
-                return Err(UserError::new(
-                    sqlstate::NOT_IN_PREREQUISITE_STATE,
-                    "the background worker that led the work has ended unexpectedly",
-                )
-                .hint("The server's log says why."));
+            if is_done {
+                break self.segment.header().failure().map_or(Ok(()), Err);
             }
             watch.pause(&self.segment);
-        }
-        // Its worker slot is free, and its locks are gone, when the process is.
-        while header.state() == RunState::Finished && !self.leader.has_stopped() {
-            super::nap(10);
-        }
+        };
         watch.end();
-        header.failure().map_or(Ok(()), Err)
+        result
+    }
+
+    /// How the work has ended, if it has; only when its leader's process has gone, and with it its worker slot and its
+    /// locks.
+    pub fn outcome(&self) -> Option<Result<(), UserError>> {
+        if !self.leader.has_stopped() {
+            return None;
+        }
+        // A leader that ends has written its state first.
+        let header = self.segment.header();
+        Some(match (header.failure(), header.state()) {
+            (Some(error), _) => Err(error),
+            (None, RunState::Finished) => Ok(()),
+            (None, _) => Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                "the background worker that led the work has ended unexpectedly",
+            )
+            .hint("The server's log says why.")),
+        })
     }
 
     /// From now on the end of this session's wait is the end of the work.
@@ -143,7 +153,7 @@ impl Watch {
 
     /// A client that waits for a lock of this very session would wait for ever: the server's
     /// deadlock detector sees no cycle, for this session waits for no lock.
-    fn check_own_locks(&mut self, segment: &Segment) {
+    pub fn check_own_locks(&mut self, segment: &Segment) {
         let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
         let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
         let blocked = segment
@@ -207,7 +217,7 @@ fn check_connection() {
     // SAFETY: MyProcPort is set in sessions that have a client, and only there is the socket looked
     // at. The guard turns an ERROR into the usual unwinding.
     unsafe {
-        if !pg_sys::MyProcPort.is_null() && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection()) {
+        if super::has_client() && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection()) {
             pg_sys::ClientConnectionLost = 1;
             pg_sys::InterruptPending = 1;
             pgrx::check_for_interrupts!();

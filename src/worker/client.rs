@@ -42,7 +42,7 @@ const BEFORE_RETRY: Duration = Duration::from_micros(200);
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
-    let post = report_for_duty(segment, OnTerminate::Die);
+    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
     let slot = post.segment.slot(post.index);
     // SAFETY: this process's own pid.
     slot.pid.store(unsafe { pg_sys::MyProcPid }, Release);
@@ -398,5 +398,9 @@ fn internal(error: impl std::fmt::Display) -> SqlError {
 }
 
 /// The kind of worker that a client is.
-pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_client_main", title: c"pgbench_ext client", noun: "client" };
+pub const KIND: super::Kind = super::Kind {
+    entry: c"pgbench_ext_client_main",
+    title: c"pgbench_ext client",
+    noun: "client",
+    returns_after_crash: false,
+};

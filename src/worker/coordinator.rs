@@ -33,14 +33,18 @@ const STOP_CANCEL_NS: i64 = 200_000_000;
 const STOP_TERMINATE_NS: i64 = 500_000_000;
 
 /// The kind of worker that a coordinator is.
-pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_coordinator_main", title: c"pgbench_ext coordinator", noun: "client" };
+pub const KIND: super::Kind = super::Kind {
+    entry: c"pgbench_ext_coordinator_main",
+    title: c"pgbench_ext coordinator",
+    noun: "client",
+    returns_after_crash: false,
+};
 
 /// The server's entry into a coordinator.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
-    let post = report_for_duty(segment, OnTerminate::Flag);
+    let Some(post) = report_for_duty(segment, OnTerminate::Flag) else { return };
     let segment = &post.segment;
     let header = segment.header();
     // SAFETY: this process's own pid.

@@ -20,14 +20,18 @@ use crate::settings::{self, quote_identifier};
 use crate::shm::{ClientState, CommandCounters, LoadPhase, RunState, Segment, StopReason, TotalsOf};
 
 /// The kind of worker that a load's leader is.
-pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_load_main", title: c"pgbench_ext load", noun: "job" };
+pub const KIND: super::Kind = super::Kind {
+    entry: c"pgbench_ext_load_main",
+    title: c"pgbench_ext load",
+    noun: "job",
+    returns_after_crash: false,
+};
 
 /// The server's entry into a load's leader.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
-    let post = report_for_duty(segment, OnTerminate::Die);
+    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
     let header = post.segment.header();
     // SAFETY: this process's own pid.
     header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);

@@ -15,14 +15,18 @@ use crate::fixture::{Fill, LoadSpec};
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
 
 /// The kind of worker that a loader is.
-pub const KIND: super::Kind =
-    super::Kind { entry: c"pgbench_ext_loader_main", title: c"pgbench_ext loader", noun: "job" };
+pub const KIND: super::Kind = super::Kind {
+    entry: c"pgbench_ext_loader_main",
+    title: c"pgbench_ext loader",
+    noun: "job",
+    returns_after_crash: false,
+};
 
 /// The server's entry into a loader.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
-    let post = report_for_duty(segment, OnTerminate::Die);
+    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
     let slot = post.segment.slot(post.index);
     // SAFETY: this process's own pid.
     slot.pid.store(unsafe { pg_sys::MyProcPid }, Release);

@@ -1,8 +1,9 @@
 //! Background workers: how one is registered, and what each does first.
 //!
 //! A run has one coordinator ([`coordinator`]) and its clients ([`client`]); a load has one
-//! leader ([`load_leader`]) and its loaders ([`loader`]). The session that asked for either waits
-//! in [`caller`]. All of them meet in a [`Segment`].
+//! leader ([`load_leader`]) and its loaders ([`loader`]); a sweep has one leader ([`sweep_leader`]), which asks
+//! for runs and loads as a session does. The session that asked for any of them waits in [`caller`]. All of
+//! them meet in a [`Segment`].
 
 pub mod caller;
 pub mod client;
@@ -15,6 +16,9 @@ mod pause;
 mod program;
 mod sampler;
 mod statements;
+pub mod sweep_leader;
+pub mod sweep_state;
+pub mod system;
 mod verdict;
 
 use std::ffi::{CStr, c_char, c_int};
@@ -62,6 +66,8 @@ pub struct Kind {
     pub title: &'static CStr,
     /// What users call it, or what it leads.
     pub noun: &'static str,
+    /// Whether the server is to start it once more after a crash, to put in order what outlives one.
+    pub returns_after_crash: bool,
 }
 
 /// A registered worker.
@@ -85,7 +91,8 @@ impl Worker {
             worker.bgw_flags =
                 (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as c_int;
             worker.bgw_start_time = pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished;
-            worker.bgw_restart_time = pg_sys::BGW_NEVER_RESTART as c_int;
+            worker.bgw_restart_time =
+                if kind.returns_after_crash { 1 } else { pg_sys::BGW_NEVER_RESTART as c_int };
             worker.bgw_main_arg = pg_sys::Datum::from(segment);
             worker.bgw_notify_pid = pg_sys::MyProcPid;
             let extra = Extra { index, database, role };
@@ -192,9 +199,9 @@ pub struct Post {
     pub index: u32,
 }
 
-/// What every worker does first: signals, the connection to its database as its role, the
-/// segment. Ends the process when the segment is gone: then nobody waits for it any more.
-pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Post {
+/// What every worker does first: signals, the segment, the connection to its database as its role. `None` when the
+/// segment is gone: then nobody waits for it any more.
+pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<Post> {
     // SAFETY: runs once, first thing in the worker's process, on its main thread. bgw_extra was
     // written by `Worker::register` as an Extra; it is read unaligned. A resource owner is needed
     // by dsm_attach, as in the server's own parallel workers (ParallelWorkerMain).
@@ -210,21 +217,16 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Pos
         }
         raw_handlers::pqsignal(libc::SIGHUP, Some(raw_handlers::SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
+        pg_sys::CurrentResourceOwner =
+            pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
+        let attached = Segment::attach(segment.value() as u32)?;
+        attached.pin();
         pg_sys::BackgroundWorkerInitializeConnectionByOid(
             pg_sys::Oid::from(extra.database),
             pg_sys::Oid::from(extra.role),
             0,
         );
-        pg_sys::CurrentResourceOwner =
-            pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
-        let Some(attached) = Segment::attach(segment.value() as u32) else {
-            pg_sys::proc_exit(1);
-            // Its bindings do not know that it never returns.
-            #[cfg(feature = "pg18")]
-            unreachable!("proc_exit has returned");
-        };
-        attached.pin();
-        Post { segment: attached, index: extra.index }
+        Some(Post { segment: attached, index: extra.index })
     }
 }
 
@@ -265,6 +267,12 @@ pub fn is_backend(pid: i32) -> bool {
 pub fn is_under_way(segment: &Segment) -> bool {
     let header = segment.header();
     header.state() != RunState::Finished && is_backend(header.coordinator_pid.load(Acquire))
+}
+
+/// Whether this process serves a client, which workers do not.
+pub fn has_client() -> bool {
+    // SAFETY: set once, when the process starts.
+    unsafe { !pg_sys::MyProcPort.is_null() }
 }
 
 /// This process's own pid.

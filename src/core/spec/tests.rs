@@ -110,6 +110,7 @@ fn a_spec_survives_its_journey() {
         database_oid: 5,
         observation: Observation::On,
         horizon_held: false,
+        sweep_id: None,
     };
     let text = serde_json::to_string(&spec).expect("serializes");
     assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);

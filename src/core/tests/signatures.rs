@@ -79,6 +79,9 @@ fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
 
 fn sql_type_of(rust: &str) -> String {
     let inner = rust.strip_prefix("Option<").and_then(|t| t.strip_suffix('>')).unwrap_or(rust);
+    if let Some(element) = inner.strip_prefix("Vec<").and_then(|t| t.strip_suffix('>')) {
+        return format!("{}[]", sql_type_of(element));
+    }
     match inner {
         "String" => "text",
         "i64" => "bigint",
@@ -86,6 +89,7 @@ fn sql_type_of(rust: &str) -> String {
         "f64" => "double precision",
         "bool" => "boolean",
         "Jsonb" | "pgrx::JsonB" => "jsonb",
+        "TimestampWithTimeZone" => "timestamptz",
         "" => "void",
         other => panic!("no SQL type is known for {other}"),
     }
@@ -126,7 +130,8 @@ fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
         let (_, declaration) = piece.split_once("fn ").expect("a function");
         let (name, rest) = declaration.split_once('(').expect("arguments");
         if name == "$name" {
-            for call in rust.split("\nrun_function!(").skip(1) {
+            // The next piece is of the same file: the calls follow their macro.
+            for call in rest.split("_function!(\n").skip(1) {
                 let name = call.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with("//"));
                 let name = name.expect("a name").trim_end_matches(',');
                 found.insert(name.to_owned(), rust_signature(rest));

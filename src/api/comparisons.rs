@@ -1,0 +1,261 @@
+//! bench.compare, bench.ab, bench.scalability and bench.change_points: what several runs say together.
+
+use bench_core::comparison::{Comparison, compare as compare_groups, compare_pairs};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::report::Document;
+use bench_core::stats::change_points::change_points as changes_of;
+use bench_core::stats::{Estimate, scalability as usl};
+use bench_core::sweep::SweepArguments;
+use pgrx::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::jsonb::Jsonb;
+use super::{required, sweeps};
+use crate::catalog;
+use crate::error::OrRaise;
+
+/// What bench.ab takes as the same, as bench.compare by default.
+const MARGIN: f64 = 0.02;
+
+type Row = (
+    String,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    String,
+    Option<String>,
+    Option<pgrx::JsonB>,
+);
+
+/// A row for each line; what else differs stands beside the first one's verdict.
+fn rows(comparison: Comparison) -> Vec<Row> {
+    let Comparison { lines, differences } = comparison;
+    let mut differences = serde_json::to_value(differences).ok();
+    lines
+        .into_iter()
+        .map(|line| {
+            let differences = differences.take().map(pgrx::JsonB);
+            (
+                line.metric.to_owned(),
+                line.baseline,
+                line.candidate,
+                line.ratio,
+                line.ratio_low,
+                line.ratio_high,
+                line.verdict.to_owned(),
+                line.advice,
+                differences,
+            )
+        })
+        .collect()
+}
+
+/// Compares two groups of runs. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn compare(
+    baseline: Option<Vec<Option<i64>>>,
+    candidate: Option<Vec<Option<i64>>>,
+    margin: Option<f64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(metric, String),
+        name!(baseline, Option<f64>),
+        name!(candidate, Option<f64>),
+        name!(ratio, Option<f64>),
+        name!(ratio_low, Option<f64>),
+        name!(ratio_high, Option<f64>),
+        name!(verdict, String),
+        name!(advice, Option<String>),
+        name!(differences, Option<pgrx::JsonB>),
+    ),
+> {
+    let compared = (|| {
+        let margin = required("margin", margin)?;
+        compare_groups(&side("baseline", baseline)?, &side("candidate", candidate)?, margin)
+    })();
+    TableIterator::new(rows(compared.or_raise()))
+}
+
+fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
+    required(name, run_ids)?
+        .into_iter()
+        .map(|run_id| catalog::visible_headline(required(&format!("a run of {name}"), run_id)?))
+        .collect()
+}
+
+/// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn ab(
+    workload: Option<String>,
+    a: Option<Jsonb>,
+    b: Option<Jsonb>,
+    rounds: Option<i32>,
+    clients: Option<i32>,
+    secs: Option<f64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(metric, String),
+        name!(baseline, Option<f64>),
+        name!(candidate, Option<f64>),
+        name!(ratio, Option<f64>),
+        name!(ratio_low, Option<f64>),
+        name!(ratio_high, Option<f64>),
+        name!(verdict, String),
+        name!(advice, Option<String>),
+        name!(differences, Option<pgrx::JsonB>),
+    ),
+> {
+    let compared = (|| {
+        let spec = sweeps::plan(SweepArguments {
+            workload,
+            clients: Some(vec![clients]),
+            secs,
+            rounds,
+            variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
+            warmup: Some(0.0),
+            rate: None,
+            variables: Some(json!({})),
+            settings: Some(json!({})),
+            before: Some("none".to_owned()),
+            seed: None,
+            query_mode: Some("prepared".to_owned()),
+            nodes: Some("local".to_owned()),
+            tags: Some(json!({})),
+        })?;
+        let sweep_id = sweeps::run_to_the_end(spec)?;
+        pgrx::notice!("runs are those of sweep {sweep_id}");
+        let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
+        let pairs = pairs
+            .into_iter()
+            .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
+            .collect::<Result<Vec<_>, UserError>>()?;
+        compare_pairs(&pairs, MARGIN)
+    })();
+    TableIterator::new(rows(compared.or_raise()))
+}
+
+/// The universal scalability law, fitted to each variant of a sweep. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn scalability(
+    sweep_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(variant, String),
+        name!(lambda, Option<f64>),
+        name!(sigma, Option<f64>),
+        name!(kappa, Option<f64>),
+        name!(peak_clients, Option<f64>),
+        name!(peak_tps, Option<f64>),
+        name!(r2, Option<f64>),
+        name!(verdict, String),
+        name!(lambda_low, Option<f64>),
+        name!(lambda_high, Option<f64>),
+        name!(sigma_low, Option<f64>),
+        name!(sigma_high, Option<f64>),
+        name!(kappa_low, Option<f64>),
+        name!(kappa_high, Option<f64>),
+        name!(peak_clients_low, Option<f64>),
+        name!(peak_clients_high, Option<f64>),
+        name!(peak_tps_low, Option<f64>),
+        name!(peak_tps_high, Option<f64>),
+    ),
+> {
+    let document = required("sweep_id", sweep_id).and_then(catalog::sweep_document).or_raise();
+    let value = |estimate: Option<Estimate>| estimate.map(|e| e.value);
+    let low = |estimate: Option<Estimate>| estimate.map(|e| e.low);
+    let high = |estimate: Option<Estimate>| estimate.map(|e| e.high);
+    let fits: Vec<_> = document
+        .sweep
+        .variants
+        .iter()
+        .map(|variant| {
+            let fit = usl::fit(&document.points(&variant.name));
+            (
+                variant.name.clone(),
+                value(fit.lambda),
+                value(fit.sigma),
+                value(fit.kappa),
+                value(fit.peak_clients),
+                value(fit.peak_tps),
+                fit.r2,
+                fit.verdict.as_str().to_owned(),
+                low(fit.lambda),
+                high(fit.lambda),
+                low(fit.sigma),
+                high(fit.sigma),
+                low(fit.kappa),
+                high(fit.kappa),
+                low(fit.peak_clients),
+                high(fit.peak_clients),
+                low(fit.peak_tps),
+                high(fit.peak_tps),
+            )
+        })
+        .collect();
+    TableIterator::new(fits)
+}
+
+/// Where runs of the same kind changed their level. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn change_points(
+    workload: Option<String>,
+    metric: Option<String>,
+    tags: Option<Jsonb>,
+) -> TableIterator<
+    'static,
+    (
+        name!(run_id, i64),
+        name!(at, TimestampWithTimeZone),
+        name!(before, f64),
+        name!(after, f64),
+        name!(change, f64),
+        name!(p, f64),
+        name!(change_low, Option<f64>),
+        name!(change_high, Option<f64>),
+    ),
+> {
+    let found = (|| {
+        let workload = required("workload", workload)?;
+        let metric = required("metric", metric)?;
+        let tags = match required("tags", tags)?.0 {
+            Value::Object(tags) => tags,
+            _ => return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags must be a JSON object")),
+        };
+        all_changes(&workload, &metric, tags)
+    })();
+    TableIterator::new(found.or_raise())
+}
+
+type Change = (i64, TimestampWithTimeZone, f64, f64, f64, f64, Option<f64>, Option<f64>);
+
+fn all_changes(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Change>, UserError> {
+    let mut found = Vec::new();
+    // Runs of other options, or with other tags, are other series.
+    for series in catalog::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {
+        let values: Vec<f64> = series.iter().map(|run| run.value).collect();
+        for change in changes_of(&values) {
+            let run = &series[change.index];
+            found.push((
+                run.run_id,
+                run.started_at,
+                change.before,
+                change.after,
+                change.after / change.before - 1.0,
+                change.p,
+                change.change.map(|e| e.low),
+                change.change.map(|e| e.high),
+            ));
+        }
+    }
+    found.sort_by_key(|change| change.0);
+    Ok(found)
+}

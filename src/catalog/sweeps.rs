@@ -1,0 +1,316 @@
+//! Sweeps: a row of bench.sweep_log each, and one of bench.sweep_run_log for each run that there is to be.
+//!
+//! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
+//! recorder's, as for any run.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::report::sweep::SweepDocument;
+use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
+use pgrx::{JsonB, pg_sys};
+use serde_json::{Map, Value};
+
+use super::{as_owner, fetch, fetch_all, is_member, run};
+use crate::error::internal;
+use crate::shm::Segment;
+use crate::worker::is_under_way;
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepStatus {
+    Completed,
+    /// Some of the runs are missing or did not complete.
+    Incomplete,
+    Canceled,
+    /// No run completed.
+    Failed,
+}
+
+impl SweepStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A run that a sweep is still to make.
+pub struct Planned {
+    pub place: i32,
+    pub cell: Cell,
+}
+
+/// How to find the leader of a sweep that may be under way.
+pub struct SweepHandle {
+    pub segment: u32,
+    /// As the row has it.
+    pub status: String,
+    pub role: String,
+}
+
+/// Writes a sweep and its plan; its id.
+pub fn begin_sweep(spec: &SweepSpec, segment: u32) -> Result<i64, UserError> {
+    let options = serde_json::to_value(&spec.options).map_err(|e| internal(e.to_string()))?;
+    as_owner(|| {
+        let sweep_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench.sweep_id_seq')", &[])?.unwrap_or_default();
+        run(
+            "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, extension_version) \
+             SELECT $1, $2, 'running', $3, $4, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
+            &[
+                sweep_id.into(),
+                JsonB(options.clone()).into(),
+                spec.role.as_str().into(),
+                i64::from(segment).into(),
+            ],
+        )?;
+        let plan = spec.options.plan();
+        let column = |of: &dyn Fn(&Cell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
+        let variants: Vec<String> =
+            plan.iter().map(|cell| spec.options.variants[cell.variant].name.clone()).collect();
+        run(
+            "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients) \
+             SELECT $1, place, round, variant, clients \
+             FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4)) \
+                 WITH ORDINALITY AS p (round, variant, clients, place)",
+            &[
+                sweep_id.into(),
+                column(&|cell| cell.round.cast_signed()).into(),
+                variants.into(),
+                column(&|cell| cell.clients.cast_signed()).into(),
+            ],
+        )?;
+        Ok(sweep_id)
+    })
+}
+
+/// Takes up a sweep that has ended early: it belongs to this leader from now on.
+///
+/// # Errors
+/// 55006 when another leader has it.
+pub fn take_up_sweep(sweep_id: i64, segment: u32) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "SELECT status, segment FROM bench.sweep_log WHERE sweep_id = $1 FOR UPDATE";
+        let rows = super::locked_rows(sql, &[sweep_id.into()], |row| {
+            Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32))
+        })?;
+        if rows.iter().any(|(status, segment)| status == "running" && is_led(sweep_id, *segment)) {
+            return Err(under_way(sweep_id));
+        }
+        run(
+            "UPDATE bench.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
+                 error = NULL, segment = $2 WHERE sweep_id = $1",
+            &[sweep_id.into(), i64::from(segment).into()],
+        )
+        .map(drop)
+    })
+}
+
+/// The error for a sweep that is still led.
+pub fn under_way(sweep_id: i64) -> UserError {
+    UserError::new(sqlstate::OBJECT_IN_USE, format!("sweep {sweep_id} is under way"))
+        .hint(format!("Wait for it: SELECT bench.wait_sweep({sweep_id})."))
+}
+
+/// Whether a sweep's leader is at work.
+pub fn is_led(sweep_id: i64, segment: u32) -> bool {
+    Segment::peek(segment, |segment| segment.is_of_sweep(sweep_id) && is_under_way(segment)) == Some(true)
+}
+
+/// The runs that a sweep has not completed, in their order.
+pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
+    let missing: Vec<i32> = as_owner(|| {
+        fetch_all(
+            "SELECT s.place FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) \
+             WHERE s.sweep_id = $1 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') ORDER BY s.place",
+            &[sweep_id.into()],
+            |row| Ok(row.get::<i32>(1)?.unwrap_or_default()),
+        )
+    })?;
+    let plan = options.plan();
+    let cell = |place: i32| plan.get(place.unsigned_abs() as usize - 1).copied();
+    Ok(missing.into_iter().filter_map(|place| Some(Planned { place, cell: cell(place)? })).collect())
+}
+
+/// A run of a sweep has begun.
+pub fn sweep_run_started(sweep_id: i64, place: i32, run_id: i64) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql =
+            "UPDATE bench.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
+        run(sql, &[sweep_id.into(), place.into(), run_id.into()]).map(drop)
+    })
+}
+
+/// A run of a sweep could not be made, or does not count.
+pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "UPDATE bench.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
+        run(sql, &[sweep_id.into(), place.into(), error.message.as_str().into()]).map(drop)
+    })
+}
+
+/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed.
+pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
+    let counts = as_owner(|| {
+        fetch_all(
+            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status = 'completed' AND s.error IS NULL) \
+             FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) WHERE s.sweep_id = $1",
+            &[sweep_id.into()],
+            |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default())),
+        )
+    })?;
+    let (all, completed) = counts.first().copied().unwrap_or_default();
+    let status = match completed {
+        n if n == all => SweepStatus::Completed,
+        _ if canceled => SweepStatus::Canceled,
+        0 => SweepStatus::Failed,
+        _ => SweepStatus::Incomplete,
+    };
+    let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
+    as_owner(|| {
+        run(
+            "UPDATE bench.sweep_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE sweep_id = $1",
+            &[sweep_id.into(), status.as_str().into(), error.into()],
+        )
+        .map(drop)
+    })
+}
+
+/// A sweep's row, for those who want to wait for it, stop it or resume it.
+///
+/// # Errors
+/// 42704 for a sweep that does not exist.
+pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
+    let found = as_owner(|| {
+        let sql = "SELECT segment, status, role FROM bench.sweep_log WHERE sweep_id = $1";
+        fetch_all(sql, &[sweep_id.into()], |row| {
+            Ok(SweepHandle {
+                segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
+                status: row.get::<String>(2)?.unwrap_or_default(),
+                role: row.get::<String>(3)?.unwrap_or_default(),
+            })
+        })
+    })?;
+    found
+        .into_iter()
+        .next()
+        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("sweep {sweep_id} does not exist")))
+}
+
+/// What a sweep was asked to do.
+pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
+    let sql = "SELECT options FROM bench.sweep_log WHERE sweep_id = $1";
+    let options =
+        as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0).unwrap_or_default();
+    serde_json::from_value(options).map_err(|e| internal(e.to_string()))
+}
+
+/// A sweep and its runs, for its report.
+///
+/// # Errors
+/// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
+pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
+    let role = sweep_handle(sweep_id)?.role;
+    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for sweep {sweep_id}"),
+        )
+        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
+    }
+    const DOCUMENT: &str = "\
+        SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
+            'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
+            'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
+            'environment', (SELECT r.environment FROM bench.runs r JOIN bench.sweep_run_log s USING (run_id) \
+                            WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
+    let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
+    let document: SweepDocument =
+        serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
+    Ok(SweepDocument { schema_version: 1, ..document })
+}
+
+/// Keeps what postgresql.auto.conf had, before it is changed; `None`: it has that again.
+pub fn keep_system_settings(sweep_id: i64, settings: Option<Map<String, Value>>) -> Result<(), UserError> {
+    let settings = settings.map(|settings| JsonB(Value::Object(settings)));
+    as_owner(|| {
+        let sql = "UPDATE bench.sweep_log SET system_settings = $2 WHERE sweep_id = $1";
+        run(sql, &[sweep_id.into(), settings.into()]).map(drop)
+    })
+}
+
+/// What sweeps whose leaders are gone, and this one of its own, have not put back into postgresql.auto.conf.
+pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<(i64, Map<String, Value>)>, UserError> {
+    let rows = as_owner(|| {
+        fetch_all(
+            "SELECT sweep_id, segment, system_settings FROM bench.sweep_log WHERE system_settings IS NOT NULL",
+            &[],
+            |row| {
+                let settings = row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default();
+                Ok((
+                    row.get::<i64>(1)?.unwrap_or_default(),
+                    row.get::<i64>(2)?.unwrap_or_default() as u32,
+                    settings,
+                ))
+            },
+        )
+    })?;
+    let forgotten = rows
+        .into_iter()
+        .filter(|(sweep_id, segment, _)| Some(*sweep_id) == own || !is_led(*sweep_id, *segment));
+    Ok(forgotten
+        .filter_map(|(sweep_id, _, settings)| match settings {
+            Value::Object(settings) => Some((sweep_id, settings)),
+            _ => None,
+        })
+        .collect())
+}
+
+/// The runs of a sweep that count, of each pair of them with the same round: those of two variants.
+pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64, i64)>, UserError> {
+    as_owner(|| {
+        fetch_all(
+            "SELECT a.run_id, b.run_id FROM bench.sweep_run_log a JOIN bench.sweep_run_log b USING (sweep_id, round, clients) \
+             JOIN bench.run_log ra ON ra.run_id = a.run_id JOIN bench.run_log rb ON rb.run_id = b.run_id \
+             WHERE a.sweep_id = $1 AND a.variant = $2 AND b.variant = $3 \
+               AND ra.status = 'completed' AND rb.status = 'completed' AND a.error IS NULL AND b.error IS NULL ORDER BY round",
+            &[sweep_id.into(), first.into(), second.into()],
+            |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default())),
+        )
+    })
+}
+
+/// What became of a run of a sweep, as a line.
+pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
+    let line = as_owner(|| {
+        fetch::<String>(
+            "SELECT pg_catalog.format('%s clients%s, round %s: %s', s.clients, \
+                        CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
+                        CASE WHEN s.status = 'completed' AND s.error IS NULL \
+                             THEN pg_catalog.round(s.tps::pg_catalog.numeric, 1) || ' tps' \
+                             ELSE pg_catalog.concat_ws(': ', s.status, s.error) END) \
+             FROM bench.sweep_runs s WHERE s.sweep_id = $1 AND s.place = $2",
+            &[sweep_id.into(), place.into()],
+        )
+    })?;
+    Ok(line.unwrap_or_default())
+}
+
+/// Whether the current role may stop a run or a sweep of another.
+pub fn may_stop(role: &str) -> Result<bool, UserError> {
+    // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
+    Ok(is_member(role)? || is_member("pg_signal_backend")? && !super::is_superuser(role)?)
+}
+
+/// Indexes of tables, for pg_prewarm.
+pub fn with_indexes(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let indexes = fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(indexrelid ORDER BY indexrelid) FROM pg_catalog.pg_index i \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indexrelid \
+         WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\"",
+        &[tables.to_vec().into()],
+    )?;
+    Ok([tables, &indexes.unwrap_or_default()].concat())
+}

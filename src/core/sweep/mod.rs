@@ -1,0 +1,264 @@
+//! What a sweep is asked to do: the arguments of `bench.sweep`, validated once, and the order of its runs.
+
+mod plan;
+mod variant;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use plan::Cell;
+pub use variant::Variant;
+
+use crate::error::{UserError, sqlstate};
+use crate::spec::{Observation, RunArguments, RunOptions};
+
+/// More runs than this in one sweep are taken for a mistake.
+const MAX_RUNS: usize = 10_000;
+
+/// What SQL handed over. `None` is SQL's NULL.
+#[derive(Clone, Debug, Default)]
+pub struct SweepArguments {
+    pub workload: Option<String>,
+    pub clients: Option<Vec<Option<i32>>>,
+    pub secs: Option<f64>,
+    pub rounds: Option<i32>,
+    pub variants: Option<Value>,
+    pub warmup: Option<f64>,
+    pub rate: Option<f64>,
+    pub variables: Option<Value>,
+    pub settings: Option<Value>,
+    pub before: Option<String>,
+    pub seed: Option<i64>,
+    pub query_mode: Option<String>,
+    pub nodes: Option<String>,
+    pub tags: Option<Value>,
+}
+
+/// What is done before each run, in the order in which it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Before {
+    /// The workload's fixtures are loaded anew, as they were loaded.
+    Reload,
+    /// Fixtures that were loaded without rows are emptied.
+    Truncate,
+    /// VACUUM (ANALYZE) of the fixtures' tables.
+    Vacuum,
+    /// Tables and indexes are read into shared buffers by pg_prewarm.
+    Prewarm,
+    /// CHECKPOINT.
+    Checkpoint,
+}
+
+impl Before {
+    const ALL: [Self; 5] = [Self::Reload, Self::Truncate, Self::Vacuum, Self::Prewarm, Self::Checkpoint];
+
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+            Self::Truncate => "truncate",
+            Self::Vacuum => "vacuum",
+            Self::Prewarm => "prewarm",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+
+    /// Takes 'none', or one or more words separated by commas.
+    fn parse(text: &str) -> Result<Vec<Self>, UserError> {
+        if text.trim() == "none" {
+            return Ok(Vec::new());
+        }
+        let mut steps = Vec::new();
+        for word in text.split(',').map(str::trim) {
+            let step = Self::ALL.into_iter().find(|step| step.as_str() == word).ok_or_else(|| {
+                invalid(format!("unrecognized value for before: \"{word}\"")).hint(
+                    "Available values: 'none', 'reload', 'truncate', 'vacuum', 'prewarm', 'checkpoint', or several of them: 'vacuum,checkpoint'.",
+                )
+            })?;
+            steps.push(step);
+        }
+        steps.sort();
+        steps.dedup();
+        Ok(steps)
+    }
+}
+
+/// Everything a sweep's leader needs to know; travels as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepSpec {
+    pub options: SweepOptions,
+    /// A sweep that ended early and is to be taken up.
+    pub resumes: Option<i64>,
+    pub observation: Observation,
+    /// The caller's wait could not release the xmin horizon.
+    pub horizon_held: bool,
+    /// Name of the role that called, which the leader and all clients connect as.
+    pub role: String,
+    pub role_oid: u32,
+    pub database_oid: u32,
+}
+
+/// The validated options of a sweep; travels as JSON and is kept with the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepOptions {
+    /// A workload's name or a weighted mix, as given.
+    pub workload: String,
+    /// The rungs, each at least 1 and none twice, in the order given.
+    pub clients: Vec<u32>,
+    /// Measured seconds of each run.
+    pub secs: f64,
+    pub rounds: u32,
+    /// At least one; a single one without a name where none were asked for.
+    pub variants: Vec<Variant>,
+    /// Seconds run but not counted, of each run.
+    pub warmup_secs: f64,
+    /// Transactions per second of all clients of a run: an open loop.
+    pub rate: Option<f64>,
+    /// Script variables of all runs.
+    pub variables: Map<String, Value>,
+    /// Configuration parameters of all runs' sessions.
+    pub settings: Map<String, Value>,
+    pub before: Vec<Before>,
+    /// Of the order of the runs and of their random numbers.
+    pub seed: i64,
+    pub query_mode: String,
+    pub nodes: String,
+    pub tags: Map<String, Value>,
+}
+
+impl SweepOptions {
+    /// Validates the arguments of `bench.sweep` and `bench.start_sweep`; `random_seed` is taken where none is given.
+    ///
+    /// # Errors
+    /// 22004 for a NULL where none may be, 22023 for a value out of range or an unknown word, and what
+    /// [`RunOptions::new`] says of any of the runs.
+    pub fn new(arguments: SweepArguments, random_seed: i64) -> Result<Self, UserError> {
+        let a = arguments;
+        let rounds = required("rounds", a.rounds)?;
+        if rounds < 1 {
+            return Err(invalid(format!("rounds must be at least 1, not {rounds}")));
+        }
+        let options = Self {
+            workload: required("workload", a.workload)?,
+            clients: rungs(required("clients", a.clients)?)?,
+            secs: required("secs", a.secs)?,
+            rounds: rounds.unsigned_abs(),
+            variants: variant::parse(required("variants", a.variants)?)?,
+            warmup_secs: required("warmup", a.warmup)?,
+            rate: a.rate,
+            variables: crate::spec::variables(required("variables", a.variables)?)?,
+            settings: object("settings", required("settings", a.settings)?)?,
+            before: Before::parse(&required("before", a.before)?)?,
+            seed: a.seed.unwrap_or(random_seed),
+            query_mode: required("query_mode", a.query_mode)?,
+            nodes: required("nodes", a.nodes)?,
+            tags: object("tags", required("tags", a.tags)?)?,
+        };
+        let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
+        if runs > MAX_RUNS {
+            return Err(UserError::new(
+                sqlstate::PROGRAM_LIMIT_EXCEEDED,
+                format!("a sweep of {runs} runs is more than {MAX_RUNS}"),
+            )
+            .detail(format!(
+                "Rungs: {}; variants: {}; rounds: {}.",
+                options.clients.len(),
+                options.variants.len(),
+                options.rounds
+            )));
+        }
+        for variant in &options.variants {
+            RunOptions::new(options.run_arguments(variant, options.clients[0], None))?;
+        }
+        Ok(options)
+    }
+
+    /// The arguments of bench.run for one of the runs: a variant's settings and variables go before the sweep's own.
+    pub fn run_arguments(&self, variant: &Variant, clients: u32, seed: Option<i64>) -> RunArguments {
+        let over = |base: &Map<String, Value>, own: &Map<String, Value>| {
+            let mut all = base.clone();
+            all.extend(own.clone());
+            Some(Value::Object(all))
+        };
+        RunArguments {
+            workload: Some(self.workload.clone()),
+            clients: Some(clients.cast_signed()),
+            secs: Some(self.secs),
+            transactions: None,
+            warmup: Some(self.warmup_secs),
+            rate: self.rate,
+            latency_limit: None,
+            max_tries: Some(1),
+            seed,
+            variables: over(&self.variables, &variant.variables),
+            settings: over(&self.settings, &variant.settings),
+            // As many samples as a run of that length has by default, and at least a few of a short one.
+            sample_interval: Some((self.secs / 5.0).clamp(0.1, 1.0)),
+            driver: Some("engine".to_owned()),
+            query_mode: Some(self.query_mode.clone()),
+            results: Some("serialize".to_owned()),
+            nodes: Some(self.nodes.clone()),
+            tags: Some(Value::Object(self.tags.clone())),
+        }
+    }
+
+    /// The sweep's runs, in their order.
+    pub fn plan(&self) -> Vec<Cell> {
+        plan::plan(self)
+    }
+
+    /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they
+    /// differ in nothing else, and another one in each round, so that rounds are samples and not repetitions.
+    pub fn seed_of_round(&self, round: u32) -> i64 {
+        plan::generator(self.seed, u64::from(round)).next_u64().cast_signed()
+    }
+
+    /// Whether any variant sets parameters of the whole server.
+    pub fn changes_system(&self) -> bool {
+        self.variants.iter().any(|variant| !variant.system.is_empty())
+    }
+}
+
+fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
+    if clients.is_empty() {
+        return Err(
+            invalid("clients must name at least one rung").hint("For example: clients => '{1,2,4,8}'.")
+        );
+    }
+    let mut rungs = Vec::with_capacity(clients.len());
+    for clients in clients {
+        let clients = required("a rung of clients", clients)?;
+        if clients < 1 {
+            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+        }
+        let clients = clients.unsigned_abs();
+        if rungs.contains(&clients) {
+            return Err(invalid(format!("clients names the rung {clients} twice"))
+                .hint("Use rounds to repeat every rung."));
+        }
+        rungs.push(clients);
+    }
+    Ok(rungs)
+}
+
+fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
+    match value {
+        Value::Object(map) => Ok(map),
+        _ => Err(invalid(format!("{argument} must be a JSON object"))),
+    }
+}
+
+fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
+    value.ok_or_else(|| {
+        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+    })
+}
+
+fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn arguments() -> SweepArguments {
+    SweepArguments {
+        workload: Some("pk_update".to_owned()),
+        clients: Some(vec![Some(1), Some(8), Some(4)]),
+        secs: Some(10.0),
+        rounds: Some(3),
+        variants: Some(json!({"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}})),
+        warmup: Some(0.0),
+        rate: None,
+        variables: Some(json!({})),
+        settings: Some(json!({})),
+        before: Some("none".to_owned()),
+        seed: Some(1),
+        query_mode: Some("prepared".to_owned()),
+        nodes: Some("local".to_owned()),
+        tags: Some(json!({})),
+    }
+}
+
+fn options(change: impl FnOnce(&mut SweepArguments)) -> Result<SweepOptions, UserError> {
+    let mut arguments = arguments();
+    change(&mut arguments);
+    SweepOptions::new(arguments, 7)
+}
+
+fn message(change: impl FnOnce(&mut SweepArguments)) -> String {
+    options(change).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn every_cell_comes_once_in_each_round() {
+    let options = options(|_| {}).unwrap();
+    let plan = options.plan();
+    assert_eq!(plan.len(), 18);
+    for (place, cells) in plan.chunks(6).enumerate() {
+        let mut seen: Vec<(u32, usize)> = cells.iter().map(|cell| (cell.clients, cell.variant)).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [(1, 0), (1, 1), (4, 0), (4, 1), (8, 0), (8, 1)]);
+        assert!(cells.iter().all(|cell| cell.round as usize == place + 1));
+    }
+    let orders: Vec<_> =
+        plan.chunks(6).map(|round| round.iter().map(|c| (c.clients, c.variant)).collect()).collect();
+    let orders: &[Vec<_>] = &orders;
+    assert!(orders[0] != orders[1] || orders[1] != orders[2], "rounds have orders of their own");
+}
+
+#[test]
+fn the_order_is_the_seeds() {
+    let of = |seed| options(|a| a.seed = Some(seed)).unwrap().plan();
+    assert_eq!(of(5), of(5));
+    assert!((6..16).any(|seed| of(seed) != of(5)));
+    // Kept with a sweep, and so must never change.
+    let first: Vec<(u32, usize)> = of(5)[..6].iter().map(|c| (c.clients, c.variant)).collect();
+    assert_eq!(first, [(4, 1), (1, 0), (1, 1), (4, 0), (8, 0), (8, 1)]);
+}
+
+#[test]
+fn what_loads_is_loaded_once_a_round() {
+    let options = options(|a| {
+        a.variants = Some(json!({"small": {"load": {"rows": 10}}, "large": {"load": {"rows": 1000}}}));
+    })
+    .unwrap();
+    for round in options.plan().chunks(6) {
+        let changes = round.windows(2).filter(|pair| pair[0].variant != pair[1].variant).count();
+        assert_eq!(changes, 1);
+    }
+}
+
+#[test]
+fn a_variant_goes_before_the_sweep() {
+    let options = options(|a| {
+        a.settings = Some(json!({"work_mem": "1MB", "jit": "off"}));
+        a.variables = Some(json!({"x": 1, "y": 2}));
+        a.variants = Some(json!({"v": {"work_mem": "2MB", "variables": {"x": 3}}}));
+    })
+    .unwrap();
+    let run = options.run_arguments(&options.variants[0], 4, Some(9));
+    assert_eq!(run.settings, Some(json!({"work_mem": "2MB", "jit": "off"})));
+    assert_eq!(run.variables, Some(json!({"x": 3, "y": 2})));
+    assert_eq!((run.clients, run.seed), (Some(4), Some(9)));
+}
+
+#[test]
+fn groups_are_told_from_parameters() {
+    let options = options(|a| {
+        a.variants = Some(json!({"v": {
+            "jit": "off", "settings": {"work_mem": "1MB"}, "load": {"rows": 5}, "system": {"full_page_writes": "off"}
+        }}));
+    })
+    .unwrap();
+    let variant = &options.variants[0];
+    assert_eq!(Value::Object(variant.settings.clone()), json!({"jit": "off", "work_mem": "1MB"}));
+    assert_eq!(Value::Object(variant.load.clone()), json!({"rows": 5}));
+    assert!(options.changes_system());
+}
+
+#[test]
+fn steps_before_a_run_have_an_order_of_their_own() {
+    let options = options(|a| a.before = Some("checkpoint, vacuum,checkpoint".to_owned())).unwrap();
+    assert_eq!(options.before, [Before::Vacuum, Before::Checkpoint]);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let cases: [(fn(&mut SweepArguments), &str); 12] = [
+        (|a| a.workload = None, "workload must not be null (22004)"),
+        (|a| a.clients = Some(vec![]), "clients must name at least one rung (22023)"),
+        (|a| a.clients = Some(vec![Some(2), None]), "a rung of clients must not be null (22004)"),
+        (|a| a.clients = Some(vec![Some(0)]), "clients must be at least 1, not 0 (22023)"),
+        (|a| a.clients = Some(vec![Some(2), Some(2)]), "clients names the rung 2 twice (22023)"),
+        (|a| a.rounds = Some(0), "rounds must be at least 1, not 0 (22023)"),
+        (|a| a.rounds = Some(i32::MAX), "a sweep of 12884901882 runs is more than 10000 (54000)"),
+        (|a| a.before = Some("reboot".to_owned()), "unrecognized value for before: \"reboot\" (22023)"),
+        (|a| a.variants = Some(json!([])), "variants must be a JSON object (22023)"),
+        (|a| a.variants = Some(json!({"a": 1})), "variant \"a\" must be a JSON object (22023)"),
+        (
+            |a| a.variants = Some(json!({"a": {"lod": {}}})),
+            "variant \"a\" has an unrecognized group: \"lod\" (22023)",
+        ),
+        (|a| a.secs = Some(-1.0), "secs must be above 0 and at most 31622400, not -1 (22023)"),
+    ];
+    for (change, expected) in cases {
+        assert_eq!(message(change), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn json_brings_back_what_it_was_given(seed: i64, rounds in 1..5i32, clients in proptest::collection::btree_set(1..1000i32, 1..8)) {
+        let options = options(|a| {
+            a.seed = Some(seed);
+            a.rounds = Some(rounds);
+            a.clients = Some(clients.iter().copied().map(Some).collect());
+        }).unwrap();
+        let text = serde_json::to_string(&options).unwrap();
+        let back: SweepOptions = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(back.plan(), options.plan());
+        prop_assert_eq!(options.plan().len(), rounds as usize * clients.len() * 2);
+        let seeds: Vec<i64> = (1..=rounds as u32).map(|round| options.seed_of_round(round)).collect();
+        prop_assert!(seeds.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,272 @@
+//! The leader of a sweep: a session of the calling role that asks for one run after the other, each on the state that it
+//! is to begin with.
+
+use std::cell::Cell as StdCell;
+use std::sync::atomic::Ordering::*;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Results;
+use bench_core::sweep::{Cell, SweepSpec};
+use pgrx::pg_sys;
+
+use super::caller::Errand;
+use super::load_leader::user_error;
+use super::sweep_state::State;
+use super::system::System;
+use super::{OnTerminate, Post, ask_to_stop, my_pid, nap_until_canceled, report_for_duty, system, wake};
+use crate::api::runs;
+use crate::catalog::{self, Planned, transaction};
+use crate::engine::Session;
+use crate::error::internal;
+use crate::shm::{Header, RunState, Segment, StopReason};
+
+/// The kind of worker that a sweep's leader is.
+pub const KIND: super::Kind = super::Kind {
+    entry: c"pgbench_ext_sweep_main",
+    title: c"pgbench_ext sweep",
+    noun: "client",
+    returns_after_crash: false,
+};
+
+/// The server's entry into a sweep's leader.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
+    let Some(post) = report_for_duty(segment, OnTerminate::Die) else {
+        // A crash of the server has ended the leader before. The files have what they had before the sweep; the
+        // postmaster, which survives crashes, has not.
+        return system::reload();
+    };
+    let header = post.segment.header();
+    let earlier = header.coordinator_pid.swap(my_pid(), AcqRel);
+    if earlier != 0 {
+        // It was terminated, and has put everything in order then.
+        return;
+    }
+    post.segment.on_detach(stop_what_is_under_way);
+    // SAFETY: the callback is a function of this library, which stays loaded.
+    unsafe { pg_sys::before_shmem_exit(Some(close_unfinished), pg_sys::Datum::from(0)) };
+    if let Err(error) = lead(&post) {
+        header.fail(&error);
+    }
+    header.set_state(RunState::Finished);
+    wake(header.caller_pid.load(Relaxed));
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn stop_what_is_under_way(
+    segment: *mut pg_sys::dsm_segment,
+    _argument: pg_sys::Datum,
+) {
+    // SAFETY: called by the server with the segment that the callback was registered on.
+    let header = unsafe { Segment::header_in_callback(segment) };
+    header.request_stop(StopReason::Abandoned);
+}
+
+thread_local! {
+    /// The sweep that is to be closed if this process ends before it.
+    static UNFINISHED: StdCell<Option<i64>> = const { StdCell::new(None) };
+}
+
+/// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datum) {
+    if let Some(sweep_id) = UNFINISHED.take() {
+        // SAFETY: leaves whatever was open; outside a transaction it does nothing.
+        unsafe { pg_sys::AbortOutOfAnyTransaction() };
+        system::reload();
+        let error = UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the sweep's leader was terminated by an administrator's command",
+        );
+        // Where it cannot be written, the sweep counts as crashed.
+        let _ = transaction(|| {
+            catalog::keep_system_settings(sweep_id, None)?;
+            catalog::finish_sweep(sweep_id, true, Some(&error))
+        });
+    }
+}
+
+fn lead(post: &Post) -> Result<(), UserError> {
+    let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let session = Session::new(Results::Discard);
+    session.set(c"application_name", c"pgbench_ext sweep").map_err(user_error)?;
+    let handle = post.segment.handle();
+    let sweep_id = match spec.resumes {
+        None => transaction(|| catalog::begin_sweep(&spec, handle))?,
+        Some(sweep_id) => transaction(|| catalog::take_up_sweep(sweep_id, handle)).map(|()| sweep_id)?,
+    };
+    UNFINISHED.set(Some(sweep_id));
+    let system = System::new(sweep_id, &spec.options);
+    let mut sweep = Sweep { post, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
+    let result = sweep.put_back_forgotten().and_then(|()| sweep.make_runs());
+    // Whatever happened, the server has its own settings again.
+    let put_back = sweep.system.put_back(&mut sweep.state.session);
+    let stop = stop_error(post.segment.header());
+    let error = result.clone().and(put_back.clone()).err().or(stop.clone());
+    let finished = transaction(|| catalog::finish_sweep(sweep_id, stop.is_some(), error.as_ref()));
+    UNFINISHED.set(None);
+    result.and(put_back).and(finished)
+}
+
+/// What a stop is told as.
+fn stop_error(header: &Header) -> Option<UserError> {
+    let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
+    match header.stop() {
+        StopReason::None | StopReason::Abandoned => None,
+        StopReason::CallerGone => canceled("canceled with the call of bench.sweep"),
+        StopReason::Requested => canceled("stopped by bench.stop_sweep"),
+        StopReason::BlockedByCaller => Some(
+            UserError::new(
+                sqlstate::DEADLOCK_DETECTED,
+                "the sweep waits for a lock that is held by the session waiting for the sweep",
+            )
+            .hint("Commit before the call, or use bench.start_sweep."),
+        ),
+    }
+}
+
+struct Sweep<'a> {
+    post: &'a Post,
+    spec: &'a SweepSpec,
+    sweep_id: i64,
+    state: State,
+    system: System,
+}
+
+impl Sweep<'_> {
+    fn header(&self) -> &Header {
+        self.post.segment.header()
+    }
+
+    /// What sweeps before this one could not put back.
+    fn put_back_forgotten(&mut self) -> Result<(), UserError> {
+        // SAFETY: looks up the current role.
+        if unsafe { pg_sys::superuser() } {
+            system::put_back_forgotten(&mut self.state.session, None)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn make_runs(&mut self) -> Result<(), UserError> {
+        let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
+        let progress = &self.header().sweep;
+        let total = self.spec.options.plan().len() as u32;
+        progress.total.store(total, Relaxed);
+        progress.done.store(total - planned.len() as u32, Relaxed);
+        // Those who wait for it may know its name now.
+        self.post.segment.set_sweep(self.sweep_id);
+        self.header().set_state(RunState::Running);
+        wake(self.header().caller_pid.load(Relaxed));
+        for Planned { place, cell } in planned {
+            if self.header().stop() != StopReason::None {
+                break;
+            }
+            let made = self.make_run(place, cell);
+            if self.header().stop() == StopReason::None
+                && let Err(error) = &made
+            {
+                transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
+            }
+            let progress = &self.header().sweep;
+            progress.last_place.store(place, Relaxed);
+            progress.done.fetch_add(1, Release);
+            wake(self.header().caller_pid.load(Relaxed));
+        }
+        Ok(())
+    }
+
+    /// A single run.
+    ///
+    /// # Errors
+    /// Why it was not made, or does not count.
+    fn make_run(&mut self, place: i32, cell: Cell) -> Result<(), UserError> {
+        let options = &self.spec.options;
+        let variant = &options.variants[cell.variant];
+        self.interruptibly(|sweep| {
+            sweep.system.set(&mut sweep.state.session, variant)?;
+            let header = sweep.post.segment.header();
+            sweep.state.load(variant, &|errand| await_errand(header, errand))
+        })?;
+        let seed = options.seed_of_round(cell.round);
+        let arguments = options.run_arguments(variant, cell.clients, Some(seed));
+        let (mut run, commands) = transaction(|| runs::prepare(arguments.clone()))?;
+        run.sweep_id = Some(self.sweep_id);
+        run.observation = self.spec.observation;
+        run.horizon_held = self.spec.horizon_held;
+        self.interruptibly(|sweep| sweep.state.prepare(&run))?;
+        let run = std::panic::AssertUnwindSafe(&run);
+        let errand = transaction(|| {
+            let errand = runs::launch(&run, commands, my_pid())?;
+            errand.segment.pin();
+            errand.tie();
+            Ok(errand)
+        })?;
+        let result = self.follow(place, &errand);
+        errand.leave();
+        result.and_then(|()| self.system.check())
+    }
+
+    /// Waits for a run's end.
+    fn follow(&mut self, place: i32, errand: &Errand) -> Result<(), UserError> {
+        let mut is_known = false;
+        await_errand_until(self.header(), errand, &mut |errand| {
+            let run_id = errand.segment.header().run_id.load(Acquire);
+            if !is_known && run_id != 0 {
+                is_known = true;
+                transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Does what takes statements of this session's own, which a stop has to cancel.
+    fn interruptibly(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let post = self.post;
+        let header = post.segment.header();
+        header.interruptible.store(1, SeqCst);
+        let result = match stop_error(header) {
+            Some(error) => Err(error),
+            None => work(self),
+        };
+        header.interruptible.store(0, SeqCst);
+        // SAFETY: a flag of this process's: a cancel that has done its work must not hit what follows.
+        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+        result
+    }
+}
+
+/// Waits for a load or a run, which a stop of the sweep stops.
+fn await_errand(header: &Header, errand: &Errand) -> Result<(), UserError> {
+    await_errand_until(header, errand, &mut |_| Ok(()))
+}
+
+fn await_errand_until(
+    header: &Header,
+    errand: &Errand,
+    look: &mut dyn FnMut(&Errand) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    header.sweep.under_way.store(errand.segment.handle(), Release);
+    let mut looked = Ok(());
+    let result = loop {
+        let outcome = errand.outcome();
+        looked = looked.and_then(|()| look(errand));
+        if let Some(outcome) = outcome {
+            break outcome;
+        }
+        // A cancel of this session is a stop as well.
+        let nap = nap_until_canceled(200);
+        if nap.is_err() {
+            header.request_stop(StopReason::Requested);
+        }
+        if header.stop() != StopReason::None || looked.is_err() {
+            ask_to_stop(errand.segment.header(), StopReason::Requested);
+        }
+    };
+    header.sweep.under_way.store(0, Release);
+    result.and(looked)
+}

@@ -1,0 +1,256 @@
+//! The state that each run of a sweep begins with: what is loaded, emptied, vacuumed, read and written before.
+
+use std::ffi::CString;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::{RunArguments, RunOptions, RunSpec};
+use bench_core::sweep::{Before, SweepOptions, Variant};
+use pgrx::pg_sys;
+use serde_json::{Map, Value};
+
+use super::caller::Errand;
+use super::load_leader::user_error;
+use crate::api::fixtures;
+use crate::catalog::{self, transaction};
+use crate::engine::{Book, Session};
+use crate::error::internal;
+use crate::settings::quote_identifier;
+use crate::shm::CommandCounters;
+use crate::{fixture, workload};
+
+/// Runs a statement as a session that is sent it: VACUUM, CHECKPOINT and ALTER SYSTEM stand in no transaction.
+pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> {
+    let text = CString::new(statement).map_err(|e| internal(e.to_string()))?;
+    let counters = CommandCounters::default();
+    session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(user_error)
+}
+
+/// A load as a sweep makes it.
+pub struct Load {
+    pub fixture: String,
+    pub rows: Option<i64>,
+    pub jobs: Option<i32>,
+    pub options: Map<String, Value>,
+}
+
+/// The fixtures that a run is to find, by name; each once.
+fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
+    let mut names = Vec::new();
+    for share in RunOptions::new(arguments)?.mix {
+        if let Some(name) = workload::find(&share.workload)?.fixture
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The load that a variant asks for, over what the fixture was loaded with.
+///
+/// # Errors
+/// 22023 where there is not one fixture to be loaded, and for rows and jobs that are no numbers.
+pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserError> {
+    let names = fixtures_of(options.run_arguments(variant, options.clients[0], None))?;
+    let [name] = &names[..] else {
+        return Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!(
+                "variant \"{}\" loads a fixture, and workload \"{}\" has {}",
+                variant.name,
+                options.workload,
+                names.len()
+            ),
+        )
+        .hint("Load the fixtures before the sweep."));
+    };
+    let mut load = reload_of(name)?;
+    let mut changes = variant.load.clone();
+    let mut number = |key: &str| match changes.remove(key) {
+        None => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| {
+            UserError::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("{key} of variant \"{}\" must be a whole number, not {value}", variant.name),
+            )
+        }),
+    };
+    load.rows = number("rows")?;
+    let jobs = number("jobs")?;
+    // Out of range for certain where it does not fit.
+    load.jobs = jobs.map(|jobs| i32::try_from(jobs).unwrap_or(-1));
+    // It says how many rows there are, as rows does.
+    if load.rows.is_some() || changes.contains_key("scale") {
+        load.options.remove("scale");
+    }
+    load.options.extend(changes);
+    Ok(load)
+}
+
+/// A fixture's load as it was made; with its defaults where it is not loaded.
+fn reload_of(name: &str) -> Result<Load, UserError> {
+    let usable = fixture::usable(name)?;
+    let loaded = catalog::fixtures(name)?
+        .into_iter()
+        .find(|f| usable.as_ref().is_some_and(|usable| usable.schema.as_deref() == Some(f.schema.as_str())));
+    let mut load = Load { fixture: name.to_owned(), rows: None, jobs: None, options: Map::new() };
+    if let Some(loaded) = loaded {
+        load.rows = Some(loaded.rows);
+        if let Value::Object(options) = loaded.options {
+            load.options = options;
+        }
+        load.options.insert("schema".to_owned(), Value::String(loaded.schema));
+    }
+    Ok(load)
+}
+
+/// The steps before a run.
+pub struct State {
+    pub session: Session,
+    options: SweepOptions,
+    /// The variant whose fixture is loaded.
+    loaded: Option<String>,
+}
+
+impl State {
+    pub fn new(session: Session, options: &SweepOptions) -> Self {
+        Self { session, options: options.clone(), loaded: None }
+    }
+
+    /// Loads what the variant, or the sweep, wants loaded. `wait` waits for a load's end.
+    pub fn load(
+        &mut self,
+        variant: &Variant,
+        wait: &dyn Fn(&Errand) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let anew = self.options.before.contains(&Before::Reload);
+        let options = std::panic::AssertUnwindSafe(&self.options);
+        let loads = if !variant.load.is_empty() && (anew || self.loaded.as_ref() != Some(&variant.name)) {
+            vec![transaction(|| load_of(&options, variant))?]
+        } else if anew {
+            let arguments = self.options.run_arguments(variant, self.options.clients[0], None);
+            transaction(|| fixtures_of(arguments.clone())?.iter().map(|name| reload_of(name)).collect())?
+        } else {
+            return Ok(());
+        };
+        self.loaded = None;
+        for load in &loads {
+            let errand = transaction(|| {
+                let (errand, _) = fixtures::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
+                errand.segment.pin();
+                Ok(errand)
+            })?;
+            let result = wait(&errand);
+            errand.leave();
+            result?;
+        }
+        self.loaded = Some(variant.name.clone());
+        Ok(())
+    }
+
+    /// Does the rest, on the very tables of the run.
+    pub fn prepare(&mut self, run: &RunSpec) -> Result<(), UserError> {
+        let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
+        for step in self.options.before.clone() {
+            match step {
+                Before::Reload => {}
+                Before::Truncate => self.truncate(run)?,
+                Before::Vacuum if !tables.is_empty() => {
+                    let names = transaction(|| names(&tables))?.join(", ");
+                    execute(&mut self.session, &format!("VACUUM (ANALYZE) {names}"))?;
+                }
+                Before::Vacuum => {}
+                Before::Prewarm => self.prewarm(&tables)?,
+                Before::Checkpoint => execute(&mut self.session, "CHECKPOINT")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the fixtures that runs fill: those that were loaded without rows.
+    fn truncate(&mut self, run: &RunSpec) -> Result<(), UserError> {
+        for fixture in &run.fixtures {
+            if fixture.rows > 0 || fixture.schema.is_none() {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    format!("fixture \"{}\" was loaded with rows, which TRUNCATE would remove", fixture.name),
+                )
+                .hint("Use before => 'reload'."));
+            }
+            let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
+            let names = transaction(|| names(&tables))?.join(", ");
+            execute(&mut self.session, &format!("TRUNCATE {names}"))?;
+        }
+        Ok(())
+    }
+
+    fn prewarm(&mut self, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+        let (function, relations) =
+            transaction(|| Ok((prewarm_function()?, catalog::with_indexes(tables)?)))?;
+        for relation in relations {
+            let statement = format!("SELECT {function}({}::pg_catalog.regclass)", relation.to_u32());
+            // A partitioned table has no pages.
+            if transaction(|| has_storage(relation))? {
+                execute(&mut self.session, &statement)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Qualified and quoted names of tables.
+fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
+    let sql = "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
+               FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+               WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
+    Ok(catalog::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
+}
+
+fn has_storage(relation: pg_sys::Oid) -> Result<bool, UserError> {
+    let sql = "SELECT relkind OPERATOR(pg_catalog.=) ANY ('{r,i,m,t}'::pg_catalog.\"char\"[]) FROM pg_catalog.pg_class \
+               WHERE oid OPERATOR(pg_catalog.=) $1";
+    Ok(catalog::fetch::<bool>(sql, &[relation.into()])? == Some(true))
+}
+
+/// pg_prewarm by its qualified name.
+///
+/// # Errors
+/// 55000 where the extension is not installed.
+pub fn prewarm_function() -> Result<String, UserError> {
+    let sql = "SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e \
+               JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
+               WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'";
+    match catalog::fetch::<String>(sql, &[])? {
+        Some(schema) => Ok(format!("{}.pg_prewarm", quote_identifier(&schema))),
+        None => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            "before => 'prewarm' needs extension \"pg_prewarm\"",
+        )
+        .hint("CREATE EXTENSION pg_prewarm.")),
+    }
+}
+
+/// What the calling role needs for the steps before each run, found out before any.
+///
+/// # Errors
+/// 42501 and 55000.
+pub fn check(options: &SweepOptions) -> Result<(), UserError> {
+    if options.before.contains(&Before::Prewarm) {
+        prewarm_function()?;
+    }
+    if options.before.contains(&Before::Checkpoint) {
+        check_may_checkpoint()?;
+    }
+    Ok(())
+}
+
+fn check_may_checkpoint() -> Result<(), UserError> {
+    // SAFETY: looks up the current role.
+    if unsafe { pg_sys::superuser() } || catalog::is_member("pg_checkpoint")? {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        "before => 'checkpoint' is for superusers and members of pg_checkpoint",
+    ))
+}

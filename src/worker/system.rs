@@ -1,0 +1,244 @@
+//! Configuration parameters of the whole server, for the runs of a variant.
+//!
+//! ALTER SYSTEM writes them to postgresql.auto.conf, every process reads them, and the file gets back what it had at
+//! once, while the processes keep what they have read. So a restart of the server, whatever its reason, finds its own
+//! settings; what is left to be done at the end is to have them read again. A crash, which the postmaster survives with
+//! what it has read, is followed by the leader's return ([`super::Kind::returns_after_crash`]), for that alone.
+//! What the file had is written down before: were the server to lose its power between the two writes, the next sweep of
+//! a superuser puts it back.
+
+use std::collections::BTreeMap;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::sweep::{SweepOptions, Variant};
+use pgrx::pg_sys;
+use serde_json::{Map, Value};
+
+use super::nap_until_canceled;
+use super::sweep_state::execute;
+use crate::catalog::{self, transaction};
+use crate::engine::Session;
+use crate::settings::{quote_identifier, quote_literal};
+
+/// Has the postmaster, and by it all processes, read the configuration files.
+pub fn reload() {
+    // SAFETY: a signal to this process's own postmaster, as pg_reload_conf sends it.
+    unsafe { libc::kill(pg_sys::PostmasterPid, libc::SIGHUP) };
+}
+
+/// How long a reload may take to reach this process, in looks of 20 ms.
+const LOOKS: u32 = 500;
+
+/// The parameters of the server that a sweep changes.
+pub struct System {
+    sweep_id: i64,
+    /// Every one that any variant sets.
+    names: Vec<String>,
+    /// What is in force: nothing of a variant's at first; `None` where nobody knows.
+    in_force: Option<InForce>,
+}
+
+/// Parameters of a variant.
+#[derive(Default)]
+struct InForce {
+    /// As they were written.
+    wanted: BTreeMap<String, String>,
+    /// As the server has them, each in its own unit.
+    read: BTreeMap<String, String>,
+}
+
+/// A variant's parameters, as ALTER SYSTEM takes them.
+fn wanted(variant: &Variant) -> BTreeMap<String, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    variant.system.iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value))).collect()
+}
+
+impl System {
+    pub fn new(sweep_id: i64, options: &SweepOptions) -> Self {
+        let mut names: Vec<String> =
+            options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect();
+        names.sort();
+        names.dedup();
+        Self { sweep_id, names, in_force: Some(InForce::default()) }
+    }
+
+    /// Puts a variant's parameters in force, in place of another's.
+    pub fn set(&mut self, session: &mut Session, variant: &Variant) -> Result<(), UserError> {
+        let wanted = wanted(variant);
+        if self.in_force.as_ref().is_some_and(|in_force| in_force.wanted == wanted) {
+            return Ok(());
+        }
+        self.in_force = None;
+        let had = transaction(|| file_settings(&self.names))?;
+        transaction(|| catalog::keep_system_settings(self.sweep_id, Some(had.clone())))?;
+        let result = write_and_read(session, &wanted);
+        put_into_file(session, &had)?;
+        transaction(|| catalog::keep_system_settings(self.sweep_id, None))?;
+        self.in_force = Some(InForce { wanted, read: result? });
+        Ok(())
+    }
+
+    /// Whether what was put in force still is: anybody may have the files read.
+    ///
+    /// # Errors
+    /// 55000.
+    pub fn check(&mut self) -> Result<(), UserError> {
+        let Some(in_force) = &self.in_force else { return Ok(()) };
+        read_if_told()?;
+        let now = server_settings(&in_force.wanted)?;
+        if now == in_force.read {
+            return Ok(());
+        }
+        self.in_force = None;
+        Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            "the configuration files were read again during the run, and the variant's parameters with them",
+        )
+        .hint("Leave pg_reload_conf alone while a sweep sets parameters of the server; bench.resume_sweep makes the run again."))
+    }
+
+    /// Has the server's own settings read again.
+    pub fn put_back(&mut self, session: &mut Session) -> Result<(), UserError> {
+        let is_as_before = self.in_force.as_ref().is_some_and(|in_force| in_force.wanted.is_empty());
+        if is_as_before {
+            return Ok(());
+        }
+        let result = put_back_forgotten(session, Some(self.sweep_id));
+        reload();
+        self.in_force = Some(InForce::default());
+        result
+    }
+}
+
+/// Writes parameters to the file, and waits until all processes have read it; what the server has then.
+fn write_and_read(
+    session: &mut Session,
+    wanted: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, UserError> {
+    for (name, value) in wanted {
+        let statement = format!("ALTER SYSTEM SET {} = {}", quote_name(name), quote_literal(value));
+        execute(session, &statement)?;
+    }
+    reload();
+    let mut has_read = false;
+    for _ in 0..LOOKS {
+        has_read = read_if_told()?;
+        if has_read {
+            break;
+        }
+        nap_until_canceled(20)?;
+    }
+    if !has_read {
+        let message = "the server has not read its configuration files";
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
+    }
+    for name in wanted.keys() {
+        let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
+                   FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) $1";
+        if transaction(|| catalog::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("parameter \"{name}\" is not set by the configuration files"),
+            )
+            .hint("What the server's command line sets, or ALTER ROLE and ALTER DATABASE for this session, goes before them."));
+        }
+    }
+    // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
+    nap_until_canceled(200)?;
+    execute(session, "CHECKPOINT")?;
+    server_settings(wanted)
+}
+
+/// Reads the files where the postmaster has told this process to, and says whether it has.
+fn read_if_told() -> Result<bool, UserError> {
+    // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
+    transaction(|| unsafe {
+        let told = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
+        if told {
+            (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+        Ok(told)
+    })
+}
+
+/// What the server has for these parameters, each in its own unit.
+fn server_settings(wanted: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, UserError> {
+    let names: Vec<String> = wanted.keys().cloned().collect();
+    let rows = transaction(|| {
+        catalog::fetch_all(
+            "SELECT pg_catalog.lower(name), setting FROM pg_catalog.pg_settings \
+             WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1)",
+            &[names.clone().into()],
+            |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+        )
+    })?;
+    Ok(rows.into_iter().collect())
+}
+
+/// What the file has for these parameters; null for nothing.
+fn file_settings(names: &[String]) -> Result<Map<String, Value>, UserError> {
+    let rows = catalog::fetch_all(
+        "SELECT n, (SELECT f.setting FROM pg_catalog.pg_file_settings f \
+                    WHERE pg_catalog.lower(f.name) OPERATOR(pg_catalog.=) n AND f.sourcefile OPERATOR(pg_catalog.~) '/postgresql\\.auto\\.conf$' \
+                    ORDER BY f.seqno DESC LIMIT 1) \
+         FROM pg_catalog.unnest($1) AS n",
+        &[names.to_vec().into()],
+        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?)),
+    )?;
+    Ok(rows.into_iter().map(|(name, value)| (name, value.map_or(Value::Null, Value::String))).collect())
+}
+
+fn put_into_file(session: &mut Session, had: &Map<String, Value>) -> Result<(), UserError> {
+    for (name, value) in had {
+        let name = quote_name(name);
+        let statement = match value {
+            Value::String(value) => format!("ALTER SYSTEM SET {name} = {}", quote_literal(value)),
+            _ => format!("ALTER SYSTEM RESET {name}"),
+        };
+        // A cancel must not come between.
+        // SAFETY: a flag of this process's.
+        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+        execute(session, &statement)?;
+    }
+    Ok(())
+}
+
+/// A parameter's name may have a dot, whose parts are quoted apart.
+fn quote_name(name: &str) -> String {
+    name.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")
+}
+
+/// Puts back what sweeps have left in the file whose leaders are gone, and this one's own.
+pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(), UserError> {
+    let forgotten = transaction(|| catalog::forgotten_system_settings(own))?;
+    for (sweep_id, had) in &forgotten {
+        put_into_file(session, had)?;
+        transaction(|| catalog::keep_system_settings(*sweep_id, None))?;
+    }
+    if !forgotten.is_empty() {
+        reload();
+    }
+    Ok(())
+}
+
+/// # Errors
+/// 42501 for others than superusers, 42704 for an unknown parameter, 55P02 for one that needs a restart, and what the
+/// server says of the value.
+pub fn check(options: &SweepOptions) -> Result<(), UserError> {
+    // SAFETY: looks up the current role.
+    if options.changes_system() && !unsafe { pg_sys::superuser() } {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            "must be superuser to set parameters of the whole server",
+        )
+        .hint("Parameters of the clients' sessions belong beside \"system\", not into it."));
+    }
+    for (name, value) in options.variants.iter().flat_map(wanted) {
+        crate::settings::check_of_system(&name, &value)?;
+    }
+    Ok(())
+}
