@@ -4,6 +4,7 @@
 pub mod checks;
 mod definitions;
 pub mod fixtures;
+mod jobs;
 mod jsonb;
 mod load_progress;
 mod preview;
