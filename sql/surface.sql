@@ -16,8 +16,9 @@ FROM pg_proc p,
 WHERE p.pronamespace = 'bench'::regnamespace
 ORDER BY p.proname COLLATE "C", a.place;
 
--- bench.start takes exactly what bench.run takes
-SELECT pg_get_function_arguments('bench.run'::regproc) = pg_get_function_arguments('bench.start'::regproc) AS the_same;
+-- bench.start and what jobs call take exactly what bench.run takes; bench.schedule after two texts of its own
+SELECT name, pg_get_function_arguments(('bench.' || name)::regproc) = own || pg_get_function_arguments('bench.run'::regproc) AS the_same
+FROM (VALUES ('start', ''), ('start_scheduled', ''), ('schedule', 'name text, schedule text, ')) AS f (name, own);
 
 -- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:
 SELECT p.oid::regprocedure AS function, p.provolatile, p.proparallel, p.proisstrict, p.prosecdef, p.proconfig

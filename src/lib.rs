@@ -13,6 +13,7 @@ mod catalog;
 mod engine;
 mod error;
 mod fixture;
+mod integration;
 mod observe;
 mod settings;
 mod shm;

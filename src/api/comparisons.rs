@@ -32,7 +32,8 @@ type Row = (
 /// A row for each line; what else differs stands beside the first one's verdict.
 fn rows(comparison: Comparison) -> Vec<Row> {
     let Comparison { lines, differences } = comparison;
-    let mut differences = serde_json::to_value(differences).ok();
+    let mut differences =
+        Some(differences).filter(|d| !d.is_empty()).and_then(|d| serde_json::to_value(d).ok());
     lines
         .into_iter()
         .map(|line| {

@@ -5,6 +5,7 @@ pub mod checks;
 mod comparisons;
 mod definitions;
 pub mod fixtures;
+mod jobs;
 mod jsonb;
 mod load_progress;
 mod preview;

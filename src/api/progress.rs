@@ -19,6 +19,7 @@ pub struct Reporter {
     next_secs: f64,
     in_warmup: bool,
     warned: bool,
+    warned_of_xids: bool,
     has_rate: bool,
     has_limit: bool,
 }
@@ -32,6 +33,7 @@ impl Reporter {
             next_secs: every_secs,
             in_warmup: o.warmup_secs > 0.0,
             warned: false,
+            warned_of_xids: false,
             has_rate: o.rate.is_some(),
             has_limit: o.latency_limit_ms.is_some(),
         }
@@ -43,6 +45,14 @@ impl Reporter {
         if header.state() != RunState::Starting && !self.warned {
             self.warned = true;
             self.warn_of_unserved(header.unserved.load(Relaxed));
+        }
+        let age = header.xid_age.load(Relaxed);
+        if age > 0 && !self.warned_of_xids {
+            self.warned_of_xids = true;
+            warn(
+                format!("transaction ids are running out: the oldest database is {age} transactions old"),
+                "VACUUM FREEZE its oldest tables. Runs end at 1.8 billion.",
+            );
         }
         let progress = &header.progress;
         if progress.samples.load(Acquire) == 0 {

@@ -23,13 +23,14 @@ use crate::{settings, workload};
 /// How long bench.stop waits for the run to have ended.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Everything that bench.run and bench.start take, in their order.
+/// Everything that bench.run and its like take, in their order, after texts of the function's own.
 macro_rules! run_function {
-    ($(#[$doc:meta])* $name:ident, $then:ident) => {
+    ($(#[$doc:meta])* $name:ident, $then:ident $(, $before:ident)*) => {
         $(#[$doc])*
         #[pg_extern(sql = false)]
         #[allow(clippy::too_many_arguments)]
         fn $name(
+            $($before: Option<String>,)*
             workload: Option<String>,
             clients: Option<i32>,
             secs: Option<f64>,
@@ -49,7 +50,7 @@ macro_rules! run_function {
             tags: Option<Jsonb>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
-            $then(RunArguments {
+            $then($($before,)* RunArguments {
                 workload,
                 clients,
                 secs,
@@ -73,6 +74,8 @@ macro_rules! run_function {
     };
 }
 
+pub(super) use run_function;
+
 run_function!(
     /// Runs a workload and waits for it. See the COMMENT ON.
     run,
@@ -85,9 +88,16 @@ run_function!(
     start_only
 );
 
-/// Everything that can be found wrong before any worker is started; the run's specification, and how many commands its
-/// scripts have.
-pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
+/// What the arguments of a run mean here, as far as that holds for a later run as well.
+pub(super) struct Request {
+    pub options: RunOptions,
+    scripts: Vec<ScriptSpec>,
+    checked: workload::Checked,
+    fixture_names: Vec<String>,
+}
+
+/// Everything that can be found wrong with the arguments themselves, by this role and in this database.
+pub(super) fn check(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() {
         return Err(workload::missing()?);
     }
@@ -116,6 +126,12 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
+    Ok(Request { options, scripts, checked, fixture_names })
+}
+
+/// Everything that can be found wrong before any worker is started.
+pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
+    let Request { options, scripts, checked, fixture_names } = check(arguments)?;
     crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
     let fixtures = fixture_names
         .iter()
@@ -209,7 +225,7 @@ fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
     Ok(run_id)
 }
 
-fn start_only(arguments: RunArguments) -> Result<i64, UserError> {
+pub(super) fn start_only(arguments: RunArguments) -> Result<i64, UserError> {
     let (spec, commands) = prepare(arguments)?;
     settings::tell_what_does_not_apply(&spec.options.settings)?;
     let errand = launch(&spec, commands, my_pid())?;
@@ -285,7 +301,7 @@ fn stop(run_id: Option<i64>) -> bool {
     stop_run(run_id).or_raise()
 }
 
-fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
+pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
     if !catalog::may_stop(&handle.role)? {

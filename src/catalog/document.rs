@@ -13,7 +13,8 @@ use crate::error::internal;
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
 SELECT pg_catalog.jsonb_build_object( \
-    'run', (SELECT pg_catalog.to_jsonb(r) FROM bench.runs r WHERE r.run_id = $1), \
+    'run', (SELECT pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', pg_catalog.md5(r.script)) \
+            FROM bench.runs r WHERE r.run_id = $1), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
     'environment', (SELECT pg_catalog.jsonb_strip_nulls(r.environment) FROM bench.runs r WHERE r.run_id = $1))";
 

@@ -17,11 +17,12 @@ pub fn next_transaction_ids() -> Result<(i64, String), UserError> {
     Ok((fetch::<i64>(sql, &[])?.unwrap_or_default(), next_transaction_id()?))
 }
 
-/// Transaction ids since the oldest that this database has not frozen.
-pub fn database_age() -> Result<Option<i64>, UserError> {
-    let sql = "SELECT pg_catalog.age(datfrozenxid)::pg_catalog.int8 FROM pg_catalog.pg_database \
-               WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()";
-    fetch::<i64>(sql, &[])
+/// Transaction ids since the oldest that the oldest database has not frozen: by that one the server stops.
+pub fn oldest_age() -> Result<Option<i64>, UserError> {
+    fetch::<i64>(
+        "SELECT pg_catalog.max(pg_catalog.age(datfrozenxid))::pg_catalog.int8 FROM pg_catalog.pg_database",
+        &[],
+    )
 }
 
 /// Whoever has the oldest horizon that is before a transaction id. A vacuum's is nobody's hindrance (PROC_IN_VACUUM

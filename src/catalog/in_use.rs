@@ -1,23 +1,42 @@
-//! Runs that work on a fixture at this moment.
+//! Runs under way: those that work on a fixture, those of a job.
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
+use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{as_owner, fetch_all};
+use super::{as_owner, current_role, fetch_all};
 use crate::shm::Segment;
 use crate::worker::is_under_way;
+
+/// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
+fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {
+    as_owner(|| {
+        let sql = format!(
+            "SELECT run_id, segment FROM bench.run_log WHERE status IN ('starting', 'running') AND {condition} ORDER BY run_id"
+        );
+        fetch_all(&sql, arguments, |row| {
+            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
+            Ok((row.get::<i64>(1)?.unwrap_or_default(), segment))
+        })
+    })
+}
+
+/// The current role's runs under way that a job has started, by the tag that it gives them.
+pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
+    let role = current_role();
+    let mut open = open_runs("role = $1 AND tags ->> 'job' = $2", &[role.as_str().into(), job.into()])?;
+    open.retain(|&(run_id, segment)| {
+        let is_at_work = |segment: &Segment| segment.is_of_run(run_id) && is_under_way(segment);
+        Segment::peek(segment, is_at_work) == Some(true)
+    });
+    Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
+}
 
 /// # Errors
 /// 55006 with the run that works on one of the tables.
 pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-    let open = as_owner(|| {
-        let sql = "SELECT run_id, segment FROM bench.run_log WHERE status IN ('starting', 'running') ORDER BY run_id";
-        fetch_all(sql, &[], |row| {
-            let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
-            Ok((row.get::<i64>(1)?.unwrap_or_default(), segment))
-        })
-    })?;
+    let open = open_runs("true", &[])?;
     let works_on_it = |run_id: i64, segment: &Segment| {
         segment.is_of_run(run_id)
             && is_under_way(segment)

@@ -30,7 +30,7 @@ pub use definitions::*;
 pub use document::{document, headline, visible_headline};
 pub use history::history;
 pub use horizon::*;
-pub use in_use::check_unused;
+pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
@@ -260,6 +260,11 @@ pub fn fetch<T: FromDatum + IntoDatum>(
 /// Runs a statement for its effect; the number of rows.
 pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
     Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
+}
+
+/// Runs a statement for its effect and its first value.
+pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
+    Spi::connect_mut(|client| client.update(sql, None, arguments)?.first().get(1)).map_err(spi_error)
 }
 
 /// All rows of a query, each as `row` has it.

@@ -263,6 +263,12 @@ impl RunSpec {
         self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()
     }
 
+    /// The rows that each of the fixtures was loaded with; `None` where there are none.
+    pub fn fixture_rows(&self) -> Option<Vec<i64>> {
+        let rows: Vec<i64> = self.fixtures.iter().map(|fixture| fixture.rows).collect();
+        (!rows.is_empty()).then_some(rows)
+    }
+
     /// The fixtures' names, separated by commas; `None` where there are none.
     pub fn fixture_names(&self) -> Option<String> {
         let names: Vec<&str> = self.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();

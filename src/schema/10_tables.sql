@@ -100,6 +100,7 @@ CREATE TABLE bench.run_log (
     sweep_id          bigint,
     workload          text NOT NULL,
     fixture           text,
+    fixture_rows      bigint[],
     script            text NOT NULL,
     clients           int NOT NULL,
     secs              double precision,

@@ -82,7 +82,7 @@ CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin doub
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_wrapper';
 COMMENT ON FUNCTION bench.compare IS
-'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says how many more runs a side would tell. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
+'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says how many more runs a side would tell. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
 
 CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10, clients int DEFAULT 1, secs double precision DEFAULT 10)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
@@ -212,13 +212,14 @@ CREATE VIEW bench.history AS
 SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
-           'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'script', md5(r.script))) AS options,
+           'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
+           'fixture_rows', r.fixture_rows, 'script', md5(r.script))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed';
 COMMENT ON VIEW bench.history IS 'Completed runs by what makes them comparable: workload, options and tags are the same for all runs of a series';
 COMMENT ON COLUMN bench.history.workload IS 'The workload''s name, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, and script: a hash of the script as run';
+COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, and script: a hash of the script as run';
 COMMENT ON COLUMN bench.history.tags IS 'The user''s own labels';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When its clients were let loose';

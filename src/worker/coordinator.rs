@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 use serde_json::Value;
 
 use super::sampler::Sampler;
+use super::xids::XidWatch;
 use super::{
     OnTerminate, Post, client, crew, nap, now_ns, report_for_duty, termination_requested, verdict, wake,
 };
@@ -122,6 +123,9 @@ struct Run<'a> {
     /// Of the tables and indexes.
     relations: Value,
     next_xid: i64,
+    xids: XidWatch,
+    /// What ended the run before its time although its clients could have gone on.
+    cut_short: Option<UserError>,
     /// The same as the server compares it.
     horizon: String,
     query_ids: Vec<i64>,
@@ -144,6 +148,8 @@ impl<'a> Run<'a> {
             before: Counters::default(),
             relations: relations::none(),
             next_xid: 0,
+            xids: XidWatch::default(),
+            cut_short: None,
             horizon: String::new(),
             query_ids: Vec::new(),
             stopped_at_ns: None,
@@ -186,6 +192,7 @@ impl<'a> Run<'a> {
         let unserved = unserved::names(header.unserved.load(Relaxed));
         let environment = environment::read(header.settings.get(), &unserved);
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
+        self.xids.look(header)?;
         recorder::running(self.run_id, &environment)
     }
 
@@ -243,6 +250,10 @@ impl<'a> Run<'a> {
                 continue;
             }
             self.sampler.observer.look(now);
+            if let Err(error) = self.xids.look(header) {
+                self.cut_short = Some(error);
+                return Ok(());
+            }
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
             if end_ns < timeline.measure_end_ns && now >= end_ns {
@@ -354,7 +365,8 @@ impl<'a> Run<'a> {
         // Those that a stop has ended are no errors.
         let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
         let errors = verdict::errors(self.segment, lost);
-        let (status, error) = self.verdict(failure.or_else(|| outcome.clone().err()), &errors);
+        let failure = failure.or_else(|| outcome.clone().err()).or_else(|| self.cut_short.clone());
+        let (status, error) = self.verdict(failure, &errors);
         let audit = if measured {
             self.audit().unwrap_or_else(|e| {
                 outcome = Err(e);
@@ -404,7 +416,7 @@ impl<'a> Run<'a> {
             };
             Ok(Environment {
                 xids_used: Some(catalog::next_transaction_ids()?.0 - self.next_xid),
-                xid_age: catalog::database_age()?,
+                xid_age: catalog::oldest_age()?,
                 horizon_holder: holder,
                 coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
                 ..Environment::default()

@@ -76,6 +76,13 @@ pub fn check_slots(needed: u64, noun: &str) -> Result<(), UserError> {
     if needed + workers_in_use() > configured { Err(no_slots(needed, noun)) } else { Ok(()) }
 }
 
+/// Checks that there can ever be as many, whatever is in use now.
+pub fn check_configured(needed: u64, noun: &str) -> Result<(), UserError> {
+    // SAFETY: as in `no_slots`.
+    let configured = unsafe { pg_sys::max_worker_processes } as u64;
+    if needed > configured { Err(no_slots(needed, noun)) } else { Ok(()) }
+}
+
 /// Worker slots that seem to be free.
 pub fn free_slots() -> u64 {
     // SAFETY: as in `no_slots`.

@@ -20,6 +20,7 @@ pub mod sweep_leader;
 pub mod sweep_state;
 pub mod system;
 mod verdict;
+mod xids;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::Ordering::*;

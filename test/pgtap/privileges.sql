@@ -26,7 +26,9 @@ SELECT throws_ok(call, '42501', format('permission denied for function %s', name
     ('run', $$SELECT bench.run('pk_select')$$), ('start', $$SELECT bench.start('pk_select')$$),
     ('load', $$SELECT bench.load('pk')$$), ('unload', $$SELECT bench.unload('pk')$$),
     ('create_workload', $$SELECT bench.create_workload('w', 'SELECT 1;')$$),
-    ('drop_workload', $$SELECT bench.drop_workload('pk_select')$$)) AS v (name, call);
+    ('drop_workload', $$SELECT bench.drop_workload('pk_select')$$),
+    ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$), ('unschedule', $$SELECT bench.unschedule('j')$$),
+    ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)) AS v (name, call);
 SELECT lives_ok('SELECT * FROM bench.' || name, format('bench.%s may be read', name))
 FROM unnest('{workloads,fixtures,runs,samples,warmup_samples,latencies,errors,summary,progress,audits}'::text[]) AS name;
 SELECT throws_ok('SELECT * FROM bench.' || name, '42501', NULL, format('bench.%s may not', name))

@@ -121,7 +121,9 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         .collect();
     let groups = [
         single("workload", text(&run.workload)),
+        single("script", text(&run.script_hash)),
         single("fixture", run.fixture.clone()),
+        single("fixture rows", run.fixture_rows.as_deref().map(joined_rows)),
         single("clients", Some(run.clients.to_string())),
         single("secs", run.secs.map(|secs| secs.to_string())),
         single("transactions", run.transactions.map(|count| count.to_string())),
@@ -160,6 +162,10 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
     placed
         .flat_map(|(place, group)| group.into_iter().map(move |(name, value)| ((place, name), value)))
         .collect()
+}
+
+fn joined_rows(rows: &[i64]) -> String {
+    rows.iter().map(i64::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Takes a setting out whose name is given in lower case.

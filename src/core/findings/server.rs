@@ -44,7 +44,7 @@ fn xids(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "xids",
         format!(
-            "Transaction ids are running out: the database's oldest is {} transactions old, and {} are left{rate}.",
+            "Transaction ids are running out: the oldest database is {} transactions old, and {} are left{rate}.",
             grouped(age),
             grouped(left)
         ),

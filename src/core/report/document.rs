@@ -51,6 +51,10 @@ pub struct Run {
     pub run_id: i64,
     pub workload: String,
     pub fixture: Option<String>,
+    /// Rows that each of the fixtures was loaded with.
+    pub fixture_rows: Option<Vec<i64>>,
+    /// MD5 of the script as run, in hexadecimal: whether two runs ran the same.
+    pub script_hash: String,
     pub clients: u32,
     /// Measured seconds asked for.
     pub secs: Option<f64>,
@@ -393,7 +397,7 @@ pub struct Environment {
     pub coordinator_cpu_secs: Option<f64>,
     /// Transaction ids that the cluster used up between the run's begin and its end.
     pub xids_used: Option<i64>,
-    /// age(datfrozenxid) of the run's database at its end.
+    /// age(datfrozenxid) of the oldest database at the run's end.
     pub xid_age: Option<i64>,
     /// Whoever, other than the caller, held back the xmin horizon from before the run's begin to its end.
     pub horizon_holder: Option<String>,

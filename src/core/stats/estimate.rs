@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A figure with the bounds of its 95 % confidence interval, in the figure's own unit.
+/// A figure with the bounds of its confidence interval, in the figure's own unit: of 95 % unless whoever made it says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub value: f64,

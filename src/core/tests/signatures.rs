@@ -130,11 +130,15 @@ fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
         let (_, declaration) = piece.split_once("fn ").expect("a function");
         let (name, rest) = declaration.split_once('(').expect("arguments");
         if name == "$name" {
-            // The next piece is of the same file: the calls follow their macro.
+            // The next piece is of the same file, or of another one with calls of the same macro.
             for call in rest.split("_function!(\n").skip(1) {
-                let name = call.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with("//"));
-                let name = name.expect("a name").trim_end_matches(',');
-                found.insert(name.to_owned(), rust_signature(rest));
+                let words: String =
+                    until_closing(call).0.lines().filter(|l| !l.trim().starts_with("//")).collect();
+                let words = split_arguments(&words);
+                let before: String =
+                    words[2..].iter().map(|word| format!("{word}: Option<String>, ")).collect();
+                let arguments = rest.replacen("$($before: Option<String>,)*", &before, 1);
+                found.insert(words[0].to_owned(), rust_signature(&arguments));
             }
         } else {
             found.insert(name.to_owned(), rust_signature(rest));

@@ -1,0 +1,3 @@
+//! Other extensions: found at run time, never required.
+
+pub mod pg_cron;

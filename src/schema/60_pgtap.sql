@@ -1,0 +1,153 @@
+-- Assertions for pgTAP, which is looked for when they are called. They read runs that have ended, and run nothing.
+
+CREATE FUNCTION bench.tap(passed boolean, description text, remark text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
+    verdict text;
+    remarks text;
+BEGIN
+    IF home IS NULL THEN
+        RAISE object_not_in_prerequisite_state
+            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
+    END IF;
+    -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
+    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
+    EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
+    EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
+    RETURN concat_ws(E'\n', verdict, remarks);
+END $$;
+COMMENT ON FUNCTION bench.tap IS
+'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in. For the assertions.';
+
+CREATE FUNCTION bench.status_to_assert(run_id bigint)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    status text;
+BEGIN
+    SELECT r.status INTO status FROM bench.runs r WHERE r.run_id = status_to_assert.run_id;
+    IF NOT FOUND THEN
+        -- It knows why, and says so.
+        PERFORM FROM bench.findings(run_id);
+    END IF;
+    RETURN status;
+END $$;
+COMMENT ON FUNCTION bench.status_to_assert IS
+'A run''s status; 22004 for NULL, 42704 for a run that does not exist, 42501 for one that the caller may not see. For the assertions.';
+
+CREATE FUNCTION bench.figure_ok(run_id bigint, figure text, have double precision, op text, want double precision, unit text, description text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    status text := bench.status_to_assert(run_id);
+    run record;
+    holds boolean;
+    remark text;
+BEGIN
+    IF op IS NULL OR want IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null', CASE WHEN op IS NULL THEN 'op' ELSE 'value' END);
+    END IF;
+    CASE op
+        WHEN '>' THEN holds := have > want;
+        WHEN '>=' THEN holds := have >= want;
+        WHEN '<' THEN holds := have < want;
+        WHEN '<=' THEN holds := have <= want;
+        WHEN '=' THEN holds := have = want;
+        WHEN '<>' THEN holds := have <> want;
+        ELSE
+            RAISE invalid_parameter_value
+                USING MESSAGE = format('unrecognized value for op: "%s"', op),
+                      HINT = 'Available values: ''>'', ''>='', ''<'', ''<='', ''='', ''<>''.';
+    END CASE;
+    holds := status = 'completed' AND coalesce(holds, false);
+    IF NOT holds THEN
+        SELECT * INTO run FROM bench.summary s WHERE s.run_id = figure_ok.run_id;
+        remark := concat_ws(E'\n',
+            format('        have: %s', coalesce(have::text, 'nothing measured')),
+            format('        want: %s %s', op, want),
+            format('         run: %s, %s with %s clients, is %s', run_id, run.workload, run.clients, status),
+            CASE WHEN run.secs > 0 THEN format('     samples: tps min %s, max %s over %s s', run.tps_min, run.tps_max, run.secs) END);
+    END IF;
+    RETURN bench.tap(holds, coalesce(description, format('run %s: %s %s %s', run_id, figure, op, want) || unit), remark);
+END $$;
+COMMENT ON FUNCTION bench.figure_ok IS 'Whether a figure of a completed run compares so, as TAP. For bench.tps_ok and bench.latency_ok.';
+
+CREATE FUNCTION bench.tps_ok(run_id bigint, op text, value double precision, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tps double precision := (SELECT s.tps FROM bench.summary s WHERE s.run_id = tps_ok.run_id);
+BEGIN
+    RETURN bench.figure_ok(run_id, 'tps', tps, op, value, '', description);
+END $$;
+COMMENT ON FUNCTION bench.tps_ok IS
+'pgTAP assertion: the run has completed with tps (of the whole) >, >=, <, <=, = or <> value, in transactions per second.';
+
+CREATE FUNCTION bench.latency_ok(run_id bigint, p double precision, op text, value_ms double precision, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    latency_ms double precision := bench.percentile(run_id, p);
+BEGIN
+    RETURN bench.figure_ok(run_id, format('p%s latency', trim_scale(p::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
+END $$;
+COMMENT ON FUNCTION bench.latency_ok IS
+'pgTAP assertion: the run has completed with a percentile of its latencies >, >=, <, <=, = or <> value_ms, in milliseconds; p is a fraction, as in bench.percentile.';
+
+CREATE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    status text := bench.status_to_assert(run_id);
+    judged bigint;
+    wrong text;
+    remark text;
+BEGIN
+    SELECT count(a.ok), string_agg(format('%s: harness %s, server %s, difference %s', a.counter, a.harness, a.server, a.difference)
+                                   || coalesce(' (' || a.reason || ')', ''), E'\n' ORDER BY a.counter) FILTER (WHERE NOT a.ok)
+    INTO judged, wrong FROM bench.audit(run_id) a;
+    remark := nullif(concat_ws(E'\n',
+        CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
+        CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
+        wrong), '');
+    RETURN bench.tap(remark IS NULL, coalesce(description, format('run %s: audit', run_id)), remark);
+END $$;
+COMMENT ON FUNCTION bench.audit_ok IS
+'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails.';
+
+CREATE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], tolerance double precision DEFAULT 0.05, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tps record;
+    remark text;
+    passed boolean;
+BEGIN
+    IF tolerance IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'tolerance must not be null';
+    ELSIF NOT (tolerance >= 0 AND tolerance < 1) THEN
+        RAISE invalid_parameter_value
+            USING MESSAGE = format('tolerance must be at least 0 and below 1, not %s', tolerance),
+                  HINT = 'It is a share: 0.05 lets 5 % pass.';
+    END IF;
+    description := coalesce(description, format('runs %s: no regression beyond %s %% from runs %s', array_to_string(candidate, ', ', 'null'),
+                                                trim_scale(tolerance::numeric * 100), array_to_string(baseline, ', ', 'null')));
+    SELECT string_agg(format('run %s is %s', r.run_id, r.status), E'\n' ORDER BY r.run_id) INTO remark
+    FROM (SELECT u.run_id, bench.status_to_assert(u.run_id) AS status FROM unnest(baseline || candidate) AS u (run_id)) AS r
+    WHERE r.status <> 'completed';
+    IF remark IS NOT NULL THEN
+        RETURN bench.tap(false, description, remark);
+    END IF;
+    SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
+    passed := coalesce(tps.ratio_high >= 1 - tolerance, true);
+    IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
+        remark := concat_ws(E'\n',
+            format('     tps: %s, baseline %s', round(tps.candidate::numeric, 1), round(tps.baseline::numeric, 1)),
+            format('   ratio: %s', round(tps.ratio::numeric, 4))
+                || CASE WHEN num_nulls(tps.ratio_low, tps.ratio_high) = 0
+                        THEN format(', 95 %% interval %s to %s', round(tps.ratio_low::numeric, 4), round(tps.ratio_high::numeric, 4))
+                        ELSE ', no interval' END
+                || format('; a regression is below %s', 1 - tolerance),
+            format(' verdict: %s', tps.verdict),
+            '  advice: ' || tps.advice,
+            'differences: ' || tps.differences::text);
+    END IF;
+    RETURN bench.tap(passed, description, remark);
+END $$;
+COMMENT ON FUNCTION bench.no_regression_ok IS
+'pgTAP assertion: fails only where the candidate runs are slower beyond the tolerance (a share: 0.05 is 5 %) with confidence, that is where the whole 95 % interval of the ratio of their TPS, as bench.compare has it, is below 1 - tolerance. What passes without being shown the same or faster says so in the diagnostics.';
