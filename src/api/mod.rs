@@ -11,6 +11,7 @@ mod progress;
 pub mod reports;
 mod results;
 pub mod runs;
+mod transfer;
 pub mod workloads;
 
 use bench_core::error::{UserError, sqlstate};

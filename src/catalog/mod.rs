@@ -13,6 +13,7 @@ mod loads;
 mod ownership;
 pub mod recorder;
 mod totals;
+mod transfer;
 
 use std::ffi::CStr;
 
@@ -25,11 +26,12 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 use crate::error::{from_caught, internal};
 
 pub use definitions::*;
-pub use document::{document, headline};
+pub use document::{check_visible, document, headline};
 pub use horizon::*;
 pub use in_use::check_unused;
 pub use loads::*;
 pub use ownership::*;
+pub use transfer::{Imported, StoredJsonb, export, import, prune};
 
 /// A row of bench.workloads.
 pub struct Workload {

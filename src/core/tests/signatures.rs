@@ -85,7 +85,9 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
-        "Jsonb" | "pgrx::JsonB" => "jsonb",
+        "Jsonb" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
+        "Vec<i64>" | "Vec<Option<i64>>" => "bigint[]",
+        "Interval" => "interval",
         "" => "void",
         other => panic!("no SQL type is known for {other}"),
     }
