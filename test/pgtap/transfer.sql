@@ -54,7 +54,7 @@ BEGIN EXECUTE sql; RETURN 'no error'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE
 --
 CREATE TEMP TABLE documents AS SELECT bench.export(ARRAY[:plain, :mixed]) AS d;
 GRANT SELECT ON documents TO PUBLIC;
-SELECT bag_eq($$SELECT key FROM documents, jsonb_each(d) WHERE jsonb_typeof(value) = 'array'$$,
+SELECT bag_eq($$SELECT key FROM documents, jsonb_each(d) WHERE jsonb_typeof(value) IN ('array', 'object') AND key <> 'server'$$,
               $$SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
                 WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r'$$, 'every table with rows of runs is in the document');
 SELECT is(jsonb_path_query_array(d, '$.run_log[*].run_id'), jsonb_build_array(:plain, :mixed), 'runs are in the order of the call') FROM documents;
@@ -64,7 +64,7 @@ SELECT is(d -> 'format_version', '1'::jsonb, 'it has a version'),
        is(d -> 'server' ->> 'extension_version', (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'), 'and by which'),
        ok(abs(extract(epoch FROM now() - (d ->> 'exported_at')::timestamptz)) < 600, 'and when'),
        ok(NOT (d -> 'run_log' -> 0) ?| '{segment,coordinator_pid}', 'nothing of the server''s own') FROM documents;
-SELECT is(jsonb_array_length(d -> 'samples'), (SELECT count(*)::int FROM bench.samples WHERE run_id IN (:plain, :mixed)), 'all samples') FROM documents;
+SELECT is(jsonb_array_length(d #> '{samples,tps}'), (SELECT count(*)::int FROM bench.samples WHERE run_id IN (:plain, :mixed)), 'all samples') FROM documents;
 SELECT is(bench.export(ARRAY[:plain, :mixed]) - 'exported_at', d - 'exported_at', 'the same runs make the same document') FROM documents;
 
 --
@@ -131,29 +131,30 @@ INSERT INTO hostile SELECT what, code, jsonb_set(d, path::text[], value::jsonb) 
     ('an environment that is none', '22023', '{run_log,0,environment}', '5'),
     ('clients below zero', '22023', '{run_log,0,clients}', '-1'),
     ('runs that are none', '22023', '{run_log,0}', '5'),
-    ('a list that is none', '22023', '{samples}', '"x"'), ('rows that are none', '22023', '{samples}', '[1]'),
-    ('samples of another run', '22023', '{samples,0,run_id}', '0'), ('of none', '22023', '{samples,0,run_id}', 'null'),
-    ('latencies of another', '22023', '{latencies,0,run_id}', '9223372036854775807'),
-    ('words for a number', '22P02', '{samples,0,tps}', '"many"'), ('a list for one', '22P02', '{samples,0,tps}', '[]'),
-    ('not a number', '22003', '{samples,0,elapsed}', '"NaN"'), ('infinity', '22003', '{samples,0,tps}', '"Infinity"'),
-    ('beyond double precision', '22003', '{samples,0,tps}', '1e400'), ('nearly so', '22003', '{samples,0,tps}', '1e308'),
-    ('beyond bigint', '22003', '{samples,0,transactions}', '1e19'), ('half a transaction', '22P02', '{samples,0,transactions}', '0.5'),
-    ('as many as there can be', '22003', '{samples,0,transactions}', '9223372036854775807'),
-    ('below zero', '22023', '{latencies,0,count}', '-1'),
-    ('an interval of no length', '22003', '{samples,0,secs}', '0'), ('of less', '22003', '{samples,0,secs}', '-1'),
-    ('waits that are none', '22023', '{samples,0,waits}', '5'), ('waits of words', '22023', '{samples,0,waits}', '{"CPU": "much"}'),
-    ('the least of all', '22003', '{audit_log,0,harness}', '-9223372036854775808')
+    ('a list that is none', '22023', '{samples}', '"x"'), ('rows for columns', '22023', '{samples}', '[1]'), ('a column that is none', '22023', '{samples,tps}', '1'), ('one that is longer', '22023', '{samples,tps}', '[1, 2, 3, 4, 5, 6, 7, 8, 9]'),
+    ('nulls for numbers', '23502', '{samples,tps,0}', 'null'),
+    ('samples of another run', '22023', '{samples,run_id,0}', '0'), ('of none', '22023', '{samples,run_id,0}', 'null'),
+    ('latencies of another', '22023', '{latencies,run_id,0}', '9223372036854775807'),
+    ('words for a number', '22P02', '{samples,tps,0}', '"many"'), ('a list for one', '22P02', '{samples,tps,0}', '[]'),
+    ('not a number', '22003', '{samples,elapsed,0}', '"NaN"'), ('infinity', '22003', '{samples,tps,0}', '"Infinity"'),
+    ('beyond double precision', '22003', '{samples,tps,0}', '1e400'), ('nearly so', '22003', '{samples,tps,0}', '1e308'),
+    ('beyond bigint', '22003', '{samples,transactions,0}', '1e19'), ('half a transaction', '22P02', '{samples,transactions,0}', '0.5'),
+    ('as many as there can be', '22003', '{samples,transactions,0}', '9223372036854775807'),
+    ('below zero', '22023', '{latencies,count,0}', '-1'),
+    ('an interval of no length', '22003', '{samples,secs,0}', '0'), ('of less', '22003', '{samples,secs,0}', '-1'),
+    ('waits that are none', '22023', '{samples,waits,0}', '5'), ('waits of words', '22023', '{samples,waits,0}', '{"CPU": "much"}'),
+    ('the least of all', '22003', '{audit_log,harness,0}', '-9223372036854775808')
 ) AS v (what, code, path, value);
 INSERT INTO hostile SELECT 'a run twice', '22023', jsonb_set(d, '{run_log}', (d -> 'run_log') || (d -> 'run_log')) FROM base;
-INSERT INTO hostile SELECT format('%s: a row twice', relation), '23505', jsonb_set(d, ARRAY[relation], (d -> relation) || (d -> relation -> 0))
+INSERT INTO hostile SELECT format('%s: a row twice', relation), '23505', jsonb_set(d, ARRAY[relation], (SELECT jsonb_object_agg(key, value || jsonb_build_array(value -> 0)) FROM jsonb_each(d -> relation)))
 FROM base, unnest('{samples,latencies,script_log,statement_log,audit_log}'::text[]) AS relation;
-INSERT INTO hostile SELECT 'a row at another''s node', '23505', jsonb_set(d, '{latencies}', (d -> 'latencies') || jsonb_set(d #> '{latencies,0}', '{node}', 'null')) FROM base;
+INSERT INTO hostile SELECT 'a column that must be there', '23502', d #- '{samples,tps}' FROM base;
 SELECT is(pg_temp.error_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
 SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench.run_log), (SELECT count(*) FROM bench.samples)), :'before', 'nothing of them is left');
 SELECT throws_ok(format('SELECT bench.import(%L)', d), '22P02', 'invalid "samples" in the document: invalid input syntax for type double precision: "many"', 'the error says where')
 FROM hostile WHERE what = 'words for a number';
 -- and what is merely ignored
-SELECT bench.import((d || '{"later": [1], "samples": []}' || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}'
+SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}' || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}'
     || '{"segment": 1, "coordinator_pid": 1, "role": "trf_alice", "later": {}, "run_id": 77}') - '{driver,query_mode,nodes}'::text[])))
     - '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[]) AS ignored FROM base \gset
 SELECT is(array[segment, coordinator_pid], '{0,0}', 'segment and process are not taken over'), is(role, :'me', 'the role is the caller''s'), is(origin ->> 'role', 'trf_alice', 'whatever the document says'),

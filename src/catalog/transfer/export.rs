@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::PgTryBuilder;
 
+use super::columns::{Column, columns};
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
 use crate::catalog::{as_owner, fetch};
 use crate::error::{from_caught, internal};
@@ -21,7 +22,7 @@ pub fn export(run_ids: &[i64]) -> Result<StoredJsonb, UserError> {
         as_owner(|| {
             let system_identifier = system_identifier()?;
             let document = fetch::<StoredJsonb>(
-                &document_query(),
+                &document_query()?,
                 &[run_ids.to_vec().into(), FORMAT_VERSION.into(), system_identifier.into()],
             )?;
             document.ok_or_else(|| internal("the query of an export has no row"))
@@ -40,46 +41,55 @@ fn system_identifier() -> Result<Option<String>, UserError> {
     fetch::<String>("SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()", &[])
 }
 
-fn document_query() -> String {
-    let lists: Vec<String> = RESULT_TABLES
-        .iter()
-        .map(|table| {
-            // Each table's columns begin with its primary key, so rows compare by that.
-            format!(
-                "'{table}', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls({}) ORDER BY x), '[]') \
-                     FROM bench.{table} x WHERE x.run_id = ANY ($1))",
-                row_of(table)
-            )
-        })
-        .collect();
-    format!(
-        "SELECT pg_catalog.jsonb_build_object( \
+/// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
+/// put them together again, at a hundred bytes for each value, at every level.
+fn document_query() -> Result<String, UserError> {
+    let mut lists = String::new();
+    for table in RESULT_TABLES {
+        lists += &format!(", '{table}', ({})", columns_query(table)?);
+    }
+    Ok(format!(
+        "SELECT pg_catalog.json_build_object( \
              'format_version', $2, 'exported_at', pg_catalog.now(), \
-             'server', pg_catalog.jsonb_build_object( \
+             'server', pg_catalog.json_build_object( \
                  'system_identifier', $3, 'database', pg_catalog.current_database(), \
                  'server_version', pg_catalog.current_setting('server_version'), \
                  'extension_version', (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext')), \
-             '{RUN_LOG}', (SELECT pg_catalog.jsonb_agg( \
+             '{RUN_LOG}', (SELECT pg_catalog.json_agg( \
                      pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid}}'::pg_catalog.text[] \
                      || pg_catalog.jsonb_build_object('status', bench.status_of(r.status, r.segment, r.run_id)) \
                      ORDER BY pg_catalog.array_position($1, r.run_id)) \
-                 FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)), \
-             {})",
-        lists.join(", ")
-    )
+                 FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
+             {lists})::pg_catalog.jsonb"
+    ))
 }
 
-/// The row `x` of a table as JSON.
-fn row_of(table: &str) -> &'static str {
-    match table {
+/// A table's rows as an object of its columns, those without any value left out: a name beside each value would be
+/// half of the document.
+fn columns_query(table: &str) -> Result<String, UserError> {
+    let listed: Vec<String> = columns(table)?
+        .iter()
+        .map(|Column { name, .. }| {
+            format!(
+                "CASE WHEN pg_catalog.count(x.{name}) > 0 THEN pg_catalog.json_agg(x.{name}) END AS {name}"
+            )
+        })
+        .collect();
+    let rows = match table {
         // Which runs were in the way of an audit is known only here, beside them.
         "audit_log" => {
-            "(SELECT pg_catalog.to_jsonb(x) \
-                  || pg_catalog.jsonb_build_object('judged', x.judged AND v.reason = x.reason, 'reason', v.reason) \
-              FROM bench.audits v WHERE v.run_id = x.run_id AND v.counter = x.counter)"
+            "SELECT a.run_id, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
+             FROM bench.audit_log a JOIN bench.audits v USING (run_id, counter)"
+                .to_owned()
         }
-        _ => "pg_catalog.to_jsonb(x)",
-    }
+        _ => format!("SELECT * FROM bench.{table}"),
+    };
+    // Each table's columns begin with its primary key, so rows compare by that.
+    Ok(format!(
+        "SELECT pg_catalog.json_strip_nulls(pg_catalog.to_json(c)) FROM (SELECT {} \
+         FROM (SELECT y.* FROM ({rows}) y WHERE y.run_id = ANY ($1) ORDER BY y) x) c",
+        listed.join(", ")
+    ))
 }
 
 /// The limits of jsonb are 256 MB of elements in an array or an object (JENTRY_OFFLENMASK, utils/jsonb.h), and a

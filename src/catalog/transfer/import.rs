@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::PgTryBuilder;
 
+use super::columns::{Column, columns};
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
 use crate::catalog::{as_owner, current_role, fetch, fetch_all, run};
 use crate::error::from_caught;
@@ -128,41 +129,30 @@ fn ids_of(runs: &[Imported]) -> (Vec<i64>, Vec<i64>) {
     runs.iter().map(|run| (run.id_in_document, run.run_id)).unzip()
 }
 
-/// A table's columns apart from some, and the same of a row `x` with what a missing one has by default.
-fn columns(table: &str, without: &[&str]) -> Result<(String, String), UserError> {
-    let without: Vec<String> = without.iter().map(|&name| name.to_owned()).collect();
-    let listed = fetch_all(
-        "SELECT pg_catalog.quote_ident(a.attname), pg_catalog.pg_get_expr(d.adbin, d.adrelid) \
-         FROM pg_catalog.pg_attribute a \
-         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-         WHERE a.attrelid = ('bench.' || $1)::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
-           AND a.attname <> ALL ($2) ORDER BY a.attnum",
-        &[table.into(), without.into()],
-        |row| {
-            let name = row.get::<String>(1)?.unwrap_or_default();
-            let value = match row.get::<String>(2)? {
-                // The version of this server is not that of the run's.
-                Some(default) if name != "server_version" => format!("coalesce(x.{name}, {default})"),
-                _ => format!("x.{name}"),
-            };
-            Ok((name, value))
-        },
-    )?;
-    let (names, values): (Vec<String>, Vec<String>) = listed.into_iter().unzip();
-    Ok((names.join(", "), values.join(", ")))
+/// What a column is given: the value, else its default.
+fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
+    match default {
+        // The version of this server is not that of the run's.
+        Some(default) if name != "server_version" => format!("coalesce({value}, {default})"),
+        _ => value.to_owned(),
+    }
 }
 
 /// Writes the runs' rows. The origin of one that was imported where it was exported stays the first.
 fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(), UserError> {
-    let (names, values) = columns(RUN_LOG, &["run_id", "role", "segment", "coordinator_pid", "origin"])?;
+    let mut listed = columns(RUN_LOG)?;
+    listed.retain(|c| !["run_id", "role", "segment", "coordinator_pid", "origin"].contains(&&*c.name));
+    let names = joined(&listed, |c| c.name.clone());
+    let values = joined(&listed, |c| value_of(c, &format!("x.{}", c.name)));
     let sql = format!(
-        "INSERT INTO bench.{RUN_LOG} (run_id, role, segment, coordinator_pid, origin, {names}) \
+        "WITH d AS MATERIALIZED (SELECT $1 AS d) \
+         INSERT INTO bench.{RUN_LOG} (run_id, role, segment, coordinator_pid, origin, {names}) \
          SELECT ids.run_id, $4, 0, 0, \
              coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
-                 'system_identifier', $1 #> '{{server,system_identifier}}', 'database', $1 #> '{{server,database}}', \
-                 'exported_at', $1 -> 'exported_at')) \
+                 'system_identifier', d.d #> '{{server,system_identifier}}', 'database', d.d #> '{{server,database}}', \
+                 'exported_at', d.d -> 'exported_at')) \
              || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
-         FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
+         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
          JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
          ON CONFLICT (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
              WHERE origin IS NOT NULL DO NOTHING"
@@ -186,23 +176,30 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(
     check_values(RUN_LOG, runs)
 }
 
-/// Writes the runs' rows of another table.
+/// Writes the runs' rows of another table. The planner copies a parameter wherever it is mentioned, and so it is once.
 fn insert_results(document: StoredJsonb, table: &str, runs: &[Imported]) -> Result<(), UserError> {
-    let rows = fetch::<i32>(
-        "SELECT CASE WHEN pg_catalog.jsonb_typeof($1 -> $2) = 'array' THEN pg_catalog.jsonb_array_length($1 -> $2) ELSE -1 END \
-         WHERE $1 ? $2",
+    let lengths = fetch_all(
+        "SELECT DISTINCT pg_catalog.jsonb_array_length(value) FROM pg_catalog.jsonb_each($1 -> $2)",
         &[document.into(), table.into()],
+        |row| row.get::<i32>(1),
     )?;
-    // An earlier version of the extension may not have had the table.
-    let Some(rows) = rows else { return Ok(()) };
-    if rows < 0 {
-        return Err(invalid(format!("\"{table}\" of the document is no list")));
-    }
-    let (names, values) = columns(table, &["run_id"])?;
+    let rows = match lengths[..] {
+        // An earlier version of the extension may not have had the table.
+        [] => return Ok(()),
+        [length] => length.unwrap_or_default(),
+        _ => return Err(invalid(format!("\"{table}\" of the document has columns of different lengths"))),
+    };
+    let listed = columns(table)?;
+    let names = joined(&listed, |c| c.name.clone());
+    let lists = joined(&listed, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
+    let values = joined(&listed, |c| match &*c.name {
+        "run_id" => "ids.run_id".to_owned(),
+        name => value_of(c, &format!("x.{name}::{}", c.sql_type)),
+    });
     let sql = format!(
-        "INSERT INTO bench.{table} (run_id, {names}) SELECT ids.run_id, {values} \
-         FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{table}, $1 -> '{table}') x \
-         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id"
+        "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
+         INSERT INTO bench.{table} ({names}) SELECT {values} FROM d, ROWS FROM ({lists}) AS x ({names}) \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8"
     );
     let (old, new) = ids_of(runs);
     let written = run(&sql, &[document.into(), old.into(), new.into()])?;
@@ -210,6 +207,10 @@ fn insert_results(document: StoredJsonb, table: &str, runs: &[Imported]) -> Resu
         return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
     }
     check_values(table, runs)
+}
+
+fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
+    columns.iter().map(piece).collect::<Vec<_>>().join(", ")
 }
 
 /// Refuses numbers that would keep others from adding up a table: those that are none, or beyond all measure, and

@@ -1,5 +1,6 @@
 //! Runs as documents, and their end: bench.export, bench.import and bench.prune.
 
+mod columns;
 mod export;
 mod import;
 mod prune;
@@ -18,7 +19,7 @@ const FORMAT_VERSION: i32 = 1;
 const RUN_LOG: &str = "run_log";
 
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`].
-/// A document has a list of rows for each, under its name.
+/// A document has an object for each, under its name, with a list for each column.
 const RESULT_TABLES: [&str; 10] = [
     "samples",
     "warmup_samples",
