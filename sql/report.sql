@@ -100,7 +100,7 @@ SELECT (d -> 'run' ->> 'run_id')::bigint = u.run_id AS run_id, (d -> 'summary' -
        jsonb_array_length(d -> 'relations') = (SELECT count(*) FROM bench.relations s WHERE s.run_id = u.run_id) AS relations,
        jsonb_array_length(d -> 'errors') AS errors, jsonb_array_length(d -> 'audit') = (SELECT count(*) FROM bench.audit(u.run_id)) AS audit,
        jsonb_array_length(d -> 'findings') = (SELECT count(*) FROM bench.findings(u.run_id)) AS findings
-FROM documents JOIN bench.summary u USING (run_id) ORDER BY run_id;
+FROM documents JOIN bench.summary u USING (run_id) ORDER BY u.run_id;
 
 -- findings: words, sentences, figures, advice; the gravest first
 SELECT severity, topic, finding ~ '^.{20,}[.]$' AS sentence, jsonb_typeof(figures) AS figures, figures <> '{}' AS has_figures, length(advice) > 20 AS advice

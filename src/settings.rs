@@ -170,6 +170,35 @@ pub fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
     }
 }
 
+/// The elements of a value of a parameter that is a list of names, such as search_path; `None` for other parameters.
+///
+/// # Errors
+/// 22023 for a malformed list.
+pub fn list_elements(name: &str, value: &str) -> Result<Option<Vec<String>>, UserError> {
+    let malformed = || {
+        let message = format!("invalid list syntax in parameter \"{name}\"");
+        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    };
+    let parameter = CString::new(name).map_err(|_| malformed())?;
+    let value = CString::new(value).map_err(|_| malformed())?;
+    // SAFETY: a NUL-terminated name, with missing_ok; SplitGUCList takes apart a copy of its own, palloc'd as it wants it,
+    // and gives back a list of pointers into that.
+    unsafe {
+        if pg_sys::GetConfigOptionFlags(parameter.as_ptr(), true) as u32 & pg_sys::GUC_LIST_QUOTE == 0 {
+            return Ok(None);
+        }
+        let copy = pg_sys::pstrdup(value.as_ptr());
+        let mut list = std::ptr::null_mut();
+        if !pg_sys::SplitGUCList(copy, b',' as std::ffi::c_char, &raw mut list) {
+            return Err(malformed());
+        }
+        let length = if list.is_null() { 0 } else { (*list).length as usize };
+        let element =
+            |place| CStr::from_ptr((*(*list).elements.add(place)).ptr_value.cast()).to_string_lossy();
+        Ok(Some((0..length).map(|place| element(place).into_owned()).collect()))
+    }
+}
+
 fn check_value(
     name: &str,
     value: &str,

@@ -14,6 +14,7 @@ pub mod reports;
 mod results;
 pub mod runs;
 mod sweeps;
+mod transfer;
 pub mod workloads;
 
 use bench_core::error::{UserError, sqlstate};

@@ -10,7 +10,7 @@ use crate::catalog;
 use crate::error::OrRaise;
 
 /// A run with all that was measured of it and what there is to say of it.
-fn document(run_id: Option<i64>) -> Result<Document, UserError> {
+pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
     let mut document = catalog::document(required("run_id", run_id)?)?;
     document.findings = bench_core::findings::findings(&document);
     Ok(document)

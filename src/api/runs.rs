@@ -350,6 +350,6 @@ pub fn status_of(status: Option<String>, segment: Option<i64>, run_id: Option<i6
 }
 
 /// Whether a row with this status has not been closed.
-fn is_open(status: &str) -> bool {
+pub fn is_open(status: &str) -> bool {
     matches!(status, "starting" | "running")
 }

@@ -150,9 +150,7 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     let mut watch = Watch::new(false, true);
     let result = errand.wait(release.is_ok(), |segment| {
         reporter.report(segment);
-        // Its runs' clients may wait for this session as well.
-        let under_way = segment.header().sweep.under_way.load(Acquire);
-        Segment::peek(under_way, |run| watch.check_own_locks(run));
+        look_at_run(segment, &mut watch);
         false
     });
     let sweep_id = errand.segment.sweep_id();
@@ -160,6 +158,12 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     result?;
     warn_of_status(sweep_id)?;
     Ok(sweep_id)
+}
+
+/// The clients of a sweep's run may wait for a lock of this session, as its leader may.
+fn look_at_run(segment: &Segment, watch: &mut Watch) {
+    let under_way = segment.header().sweep.under_way.load(Acquire);
+    Segment::peek(under_way, |run| watch.check_own_locks_at_times(run));
 }
 
 /// Says when a sweep is not what was asked for.
@@ -242,7 +246,9 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
                     );
                 }
                 let mut watch = Watch::new(release.is_ok(), false);
+                let mut watch_of_run = Watch::new(false, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
+                    look_at_run(&segment, &mut watch_of_run);
                     watch.pause(&segment);
                 }
                 watch.end();

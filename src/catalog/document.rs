@@ -35,10 +35,24 @@ SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
 /// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
 const ENOUGH_FOR_P999: u64 = 10_000;
 
+/// # Errors
+/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+pub fn check_visible(run_id: i64) -> Result<(), UserError> {
+    let role = run_handle(run_id)?.role;
+    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for run {run_id}"),
+        )
+        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
+    }
+    Ok(())
+}
+
 /// Everything that is known of a run, without findings.
 ///
 /// # Errors
-/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+/// As [`check_visible`].
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     as_owner(|| {
@@ -56,24 +70,10 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
     })
 }
 
-/// # Errors
-/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
-fn check_visible(run_id: i64) -> Result<(), UserError> {
-    let role = run_handle(run_id)?.role;
-    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied for run {run_id}"),
-        )
-        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
-    }
-    Ok(())
-}
-
 /// The same as [`headline`] in the name of the caller.
 ///
 /// # Errors
-/// 42704 for a run that does not exist, 42501 for one that the caller may not see.
+/// As [`check_visible`].
 pub fn visible_headline(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     headline(run_id)

@@ -15,6 +15,7 @@ mod ownership;
 pub mod recorder;
 mod sweeps;
 mod totals;
+mod transfer;
 
 use std::ffi::CStr;
 
@@ -27,13 +28,14 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 use crate::error::{from_caught, internal};
 
 pub use definitions::*;
-pub use document::{document, headline, visible_headline};
+pub use document::{check_visible, document, headline, visible_headline};
 pub use history::history;
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
+pub use transfer::{Imported, StoredJsonb, export, import, prune};
 
 /// A row of bench.workloads.
 pub struct Workload {

@@ -26,6 +26,8 @@ pub mod sqlstate {
     pub const SYNTAX_ERROR: &str = "42601";
     /// undefined_column: the nearest to an undefined script variable
     pub const UNDEFINED_COLUMN: &str = "42703";
+    /// unique_violation
+    pub const UNIQUE_VIOLATION: &str = "23505";
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_table

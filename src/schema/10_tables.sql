@@ -118,7 +118,7 @@ CREATE TABLE bench.run_log (
     settings          jsonb NOT NULL,
     sample_interval   double precision NOT NULL,
     tags              jsonb NOT NULL,
-    status            text NOT NULL CHECK (status IN ('starting', 'running', 'completed', 'incomplete', 'canceled', 'failed')),
+    status            text NOT NULL CHECK (status IN ('starting', 'running', 'completed', 'incomplete', 'canceled', 'failed', 'crashed')),
     started_at        timestamptz,
     finished_at       timestamptz,
     role              text NOT NULL,
@@ -138,8 +138,12 @@ CREATE TABLE bench.run_log (
     latency_max_ms    double precision,
     lag_avg_ms        double precision,
     lag_max_ms        double precision,
-    backlog           bigint
+    backlog           bigint,
+    origin            jsonb
 );
+-- A role has a run of another server once.
+CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
+    (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL;
 ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
 COMMENT ON SEQUENCE bench.run_id_seq IS 'Ids of runs';
 COMMENT ON TABLE bench.run_log IS 'What the recorder writes of each run; read bench.runs and bench.summary';

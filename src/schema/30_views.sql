@@ -10,7 +10,7 @@ CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
-       server_version, extension_version, environment
+       server_version, extension_version, environment, origin
 FROM bench.run_log
 WHERE bench.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to members of the run''s role and of pg_read_all_stats.';
@@ -45,6 +45,7 @@ COMMENT ON COLUMN bench.runs.horizon_held IS 'Whether a waiting caller held back
 COMMENT ON COLUMN bench.runs.server_version IS 'server_version at that time';
 COMMENT ON COLUMN bench.runs.extension_version IS 'The extension''s version at that time';
 COMMENT ON COLUMN bench.runs.environment IS 'What it ran on: server_settings (not at their defaults, in a client''s session), version, processors, memory, kernel, filesystem, costs of a clock read and of a flush to disk, unserved_defaults (parameters that were on and that the engine''s sessions do not honour), transaction ids used';
+COMMENT ON COLUMN bench.runs.origin IS 'Of a run that bench.import has taken over: run_id, role, database, system_identifier (see pg_control_system) and started_at where it ran, exported_at, imported_at; NULL for those made here';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
@@ -278,7 +279,8 @@ FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
 LEFT JOIN LATERAL (
     SELECT min(x.run_id) AS run_id FROM bench.run_log x
-    WHERE x.run_id <> a.run_id
+    -- of other servers' runs that was said when they were exported
+    WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
       AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
            -- names of a mix, without their weights
            OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')

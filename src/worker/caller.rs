@@ -133,10 +133,9 @@ impl Watch {
     pub fn pause(&mut self, segment: &Segment) {
         pgrx::check_for_interrupts!();
         if self.checked.elapsed() >= CHECK_EVERY {
-            self.checked = Instant::now();
             check_connection();
-            self.check_own_locks(segment);
         }
+        self.check_own_locks_at_times(segment);
         if self.release_horizon {
             // SAFETY: the caller of `new` has asked `horizon::can_release`.
             unsafe { horizon::release() };
@@ -151,9 +150,17 @@ impl Watch {
         }
     }
 
+    /// [`Watch::check_own_locks`], but not each time that it is called.
+    pub fn check_own_locks_at_times(&mut self, segment: &Segment) {
+        if self.checked.elapsed() >= CHECK_EVERY {
+            self.checked = Instant::now();
+            self.check_own_locks(segment);
+        }
+    }
+
     /// A client that waits for a lock of this very session would wait for ever: the server's
     /// deadlock detector sees no cycle, for this session waits for no lock.
-    pub fn check_own_locks(&mut self, segment: &Segment) {
+    fn check_own_locks(&mut self, segment: &Segment) {
         let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
         let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
         let blocked = segment

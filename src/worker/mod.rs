@@ -222,13 +222,35 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Opt
             pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
         let attached = Segment::attach(segment.value() as u32)?;
         attached.pin();
-        pg_sys::BackgroundWorkerInitializeConnectionByOid(
-            pg_sys::Oid::from(extra.database),
-            pg_sys::Oid::from(extra.role),
-            0,
-        );
+        connect(extra.database, extra.role);
         Some(Post { segment: attached, index: extra.index })
     }
+}
+
+/// # Safety
+/// Once in a worker's process.
+unsafe fn connect(database: u32, role: u32) {
+    // SAFETY: by the caller.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database.into(), role.into(), 0) };
+}
+
+/// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
+/// superuser. However this process ends, it returns no more.
+pub fn connect_after_crash() {
+    extern "C" fn end(_code: c_int, _argument: pg_sys::Datum) {
+        // SAFETY: all callbacks that put shared memory in order have been called before this one.
+        unsafe { libc::_exit(0) }
+    }
+    // SAFETY: runs once in the worker's process, on its main thread; bgw_extra as in `report_for_duty`.
+    unsafe {
+        on_proc_exit(Some(end), pg_sys::Datum::from(0));
+        let extra = (&raw const (*pg_sys::MyBgworkerEntry).bgw_extra).cast::<Extra>().read_unaligned();
+        connect(extra.database, 0);
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn on_proc_exit(callback: Option<extern "C" fn(c_int, pg_sys::Datum)>, argument: pg_sys::Datum);
 }
 
 /// Sets the latch of another backend, if it still is there.

@@ -13,7 +13,10 @@ use super::caller::Errand;
 use super::load_leader::user_error;
 use super::sweep_state::State;
 use super::system::System;
-use super::{OnTerminate, Post, ask_to_stop, my_pid, nap_until_canceled, report_for_duty, system, wake};
+use super::{
+    OnTerminate, Post, ask_to_stop, connect_after_crash, my_pid, nap_until_canceled, report_for_duty, system,
+    wake,
+};
 use crate::api::runs;
 use crate::catalog::{self, Planned, transaction};
 use crate::engine::Session;
@@ -33,8 +36,10 @@ pub const KIND: super::Kind = super::Kind {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     let Some(post) = report_for_duty(segment, OnTerminate::Die) else {
-        // A crash of the server has ended the leader before. The files have what they had before the sweep; the
-        // postmaster, which survives crashes, has not.
+        // A crash of the server has ended the leader before. The files have what they had before the sweep, or that is
+        // written down; the postmaster, which survives crashes, has not.
+        connect_after_crash();
+        let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), None);
         return system::reload();
     };
     let header = post.segment.header();
@@ -74,16 +79,15 @@ unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datu
     if let Some(sweep_id) = UNFINISHED.take() {
         // SAFETY: leaves whatever was open; outside a transaction it does nothing.
         unsafe { pg_sys::AbortOutOfAnyTransaction() };
+        // Where that fails, what is written down of it stays.
+        let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id));
         system::reload();
         let error = UserError::new(
             sqlstate::ADMIN_SHUTDOWN,
             "the sweep's leader was terminated by an administrator's command",
         );
         // Where it cannot be written, the sweep counts as crashed.
-        let _ = transaction(|| {
-            catalog::keep_system_settings(sweep_id, None)?;
-            catalog::finish_sweep(sweep_id, true, Some(&error))
-        });
+        let _ = transaction(|| catalog::finish_sweep(sweep_id, true, Some(&error)));
     }
 }
 
@@ -91,6 +95,9 @@ fn lead(post: &Post) -> Result<(), UserError> {
     let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext sweep").map_err(user_error)?;
+    if spec.options.changes_system() {
+        transaction(system::take_the_right)?;
+    }
     let handle = post.segment.handle();
     let sweep_id = match spec.resumes {
         None => transaction(|| catalog::begin_sweep(&spec, handle))?,

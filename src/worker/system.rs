@@ -4,8 +4,9 @@
 //! once, while the processes keep what they have read. So a restart of the server, whatever its reason, finds its own
 //! settings; what is left to be done at the end is to have them read again. A crash, which the postmaster survives with
 //! what it has read, is followed by the leader's return ([`super::Kind::returns_after_crash`]), for that alone.
-//! What the file had is written down before: were the server to lose its power between the two writes, the next sweep of
-//! a superuser puts it back.
+//! What the file had is written down before, so that it can be put back by whoever comes next: the leader as it is
+//! terminated, or when it returns, or the next sweep of a superuser where the server has lost its power between the two writes.
+//! Only one sweep at a time may do this, in all databases.
 
 use std::collections::BTreeMap;
 
@@ -34,17 +35,21 @@ pub struct System {
     sweep_id: i64,
     /// Every one that any variant sets.
     names: Vec<String>,
-    /// What is in force: nothing of a variant's at first; `None` where nobody knows.
-    in_force: Option<InForce>,
+    in_force: InForce,
 }
 
-/// Parameters of a variant.
-#[derive(Default)]
-struct InForce {
-    /// As they were written.
-    wanted: BTreeMap<String, String>,
-    /// As the server has them, each in its own unit.
-    read: BTreeMap<String, String>,
+/// What is in force of the parameters.
+enum InForce {
+    /// The server's own, as they were at the begin.
+    Own,
+    Variants {
+        /// As they were written.
+        wanted: BTreeMap<String, String>,
+        /// All that any variant sets, as the server has them, each in its own unit.
+        read: BTreeMap<String, String>,
+    },
+    /// Something went wrong on the way.
+    Unknown,
 }
 
 /// A variant's parameters, as ALTER SYSTEM takes them.
@@ -62,22 +67,32 @@ impl System {
             options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect();
         names.sort();
         names.dedup();
-        Self { sweep_id, names, in_force: Some(InForce::default()) }
+        Self { sweep_id, names, in_force: InForce::Own }
     }
 
     /// Puts a variant's parameters in force, in place of another's.
     pub fn set(&mut self, session: &mut Session, variant: &Variant) -> Result<(), UserError> {
         let wanted = wanted(variant);
-        if self.in_force.as_ref().is_some_and(|in_force| in_force.wanted == wanted) {
-            return Ok(());
+        match &self.in_force {
+            _ if self.names.is_empty() => return Ok(()),
+            InForce::Own if wanted.is_empty() => {
+                read_if_told()?;
+                self.in_force = InForce::Variants { wanted, read: server_settings(&self.names)? };
+                return Ok(());
+            }
+            InForce::Variants { wanted: there, .. } if *there == wanted => return Ok(()),
+            _ => {}
         }
-        self.in_force = None;
+        self.in_force = InForce::Unknown;
+        // What the one below has to write is little then, and the time short for which the file is not as it was.
+        execute(session, "CHECKPOINT")?;
         let had = transaction(|| file_settings(&self.names))?;
         transaction(|| catalog::keep_system_settings(self.sweep_id, Some(had.clone())))?;
         let result = write_and_read(session, &wanted);
         put_into_file(session, &had)?;
         transaction(|| catalog::keep_system_settings(self.sweep_id, None))?;
-        self.in_force = Some(InForce { wanted, read: result? });
+        result?;
+        self.in_force = InForce::Variants { wanted, read: server_settings(&self.names)? };
         Ok(())
     }
 
@@ -86,13 +101,12 @@ impl System {
     /// # Errors
     /// 55000.
     pub fn check(&mut self) -> Result<(), UserError> {
-        let Some(in_force) = &self.in_force else { return Ok(()) };
+        let InForce::Variants { read, .. } = &self.in_force else { return Ok(()) };
         read_if_told()?;
-        let now = server_settings(&in_force.wanted)?;
-        if now == in_force.read {
+        if server_settings(&self.names)? == *read {
             return Ok(());
         }
-        self.in_force = None;
+        self.in_force = InForce::Unknown;
         Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             "the configuration files were read again during the run, and the variant's parameters with them",
@@ -102,25 +116,22 @@ impl System {
 
     /// Has the server's own settings read again.
     pub fn put_back(&mut self, session: &mut Session) -> Result<(), UserError> {
-        let is_as_before = self.in_force.as_ref().is_some_and(|in_force| in_force.wanted.is_empty());
-        if is_as_before {
-            return Ok(());
+        match &self.in_force {
+            InForce::Own => return Ok(()),
+            InForce::Variants { wanted, .. } if wanted.is_empty() => return Ok(()),
+            _ => {}
         }
         let result = put_back_forgotten(session, Some(self.sweep_id));
         reload();
-        self.in_force = Some(InForce::default());
+        self.in_force = InForce::Own;
         result
     }
 }
 
-/// Writes parameters to the file, and waits until all processes have read it; what the server has then.
-fn write_and_read(
-    session: &mut Session,
-    wanted: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, UserError> {
+/// Writes parameters to the file, and waits until all processes have read it.
+fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> Result<(), UserError> {
     for (name, value) in wanted {
-        let statement = format!("ALTER SYSTEM SET {} = {}", quote_name(name), quote_literal(value));
-        execute(session, &statement)?;
+        execute(session, &alter_system(name, value)?)?;
     }
     reload();
     let mut has_read = false;
@@ -148,8 +159,7 @@ fn write_and_read(
     }
     // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
     nap_until_canceled(200)?;
-    execute(session, "CHECKPOINT")?;
-    server_settings(wanted)
+    execute(session, "CHECKPOINT")
 }
 
 /// Reads the files where the postmaster has told this process to, and says whether it has.
@@ -166,13 +176,12 @@ fn read_if_told() -> Result<bool, UserError> {
 }
 
 /// What the server has for these parameters, each in its own unit.
-fn server_settings(wanted: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, UserError> {
-    let names: Vec<String> = wanted.keys().cloned().collect();
+fn server_settings(names: &[String]) -> Result<BTreeMap<String, String>, UserError> {
     let rows = transaction(|| {
         catalog::fetch_all(
             "SELECT pg_catalog.lower(name), setting FROM pg_catalog.pg_settings \
              WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1)",
-            &[names.clone().into()],
+            &[names.to_vec().into()],
             |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
         )
     })?;
@@ -194,10 +203,9 @@ fn file_settings(names: &[String]) -> Result<Map<String, Value>, UserError> {
 
 fn put_into_file(session: &mut Session, had: &Map<String, Value>) -> Result<(), UserError> {
     for (name, value) in had {
-        let name = quote_name(name);
         let statement = match value {
-            Value::String(value) => format!("ALTER SYSTEM SET {name} = {}", quote_literal(value)),
-            _ => format!("ALTER SYSTEM RESET {name}"),
+            Value::String(value) => alter_system(name, value)?,
+            _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
         };
         // A cancel must not come between.
         // SAFETY: a flag of this process's.
@@ -205,6 +213,17 @@ fn put_into_file(session: &mut Session, had: &Map<String, Value>) -> Result<(), 
         execute(session, &statement)?;
     }
     Ok(())
+}
+
+/// The statement that sets a parameter to a value as the file has it. Of some that are lists each element is a literal of
+/// its own (as pg_dump's dumputils.c has to write them, variable_is_guc_list_quote).
+fn alter_system(name: &str, value: &str) -> Result<String, UserError> {
+    let values = match crate::settings::list_elements(name, value)? {
+        Some(elements) if !elements.is_empty() => elements,
+        _ => vec![value.to_owned()],
+    };
+    let values: Vec<String> = values.iter().map(|value| quote_literal(value)).collect();
+    Ok(format!("ALTER SYSTEM SET {} = {}", quote_name(name), values.join(", ")))
 }
 
 /// A parameter's name may have a dot, whose parts are quoted apart.
@@ -221,6 +240,34 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(),
     }
     if !forgotten.is_empty() {
         reload();
+    }
+    Ok(())
+}
+
+/// Keeps all other sweeps of the server from changing its parameters for as long as this process lives.
+///
+/// # Errors
+/// 55006 when another one does.
+pub fn take_the_right() -> Result<(), UserError> {
+    // SAFETY: a lock of the session's, which the server gives back when the process ends. In no database: advisory locks of
+    // SQL are all in one. The other numbers are "bench system".
+    let taken = unsafe {
+        let tag = pg_sys::LOCKTAG {
+            locktag_field1: 0,
+            locktag_field2: u32::from_be_bytes(*b"benc"),
+            locktag_field3: u32::from_be_bytes(*b"hsys"),
+            locktag_field4: 3,
+            locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+            locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+        };
+        pg_sys::LockAcquire(&raw const tag, pg_sys::ExclusiveLock as i32, true, true)
+    };
+    if taken == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
+        return Err(UserError::new(
+            sqlstate::OBJECT_IN_USE,
+            "another sweep is setting parameters of the whole server",
+        )
+        .hint("Wait for its end: SELECT sweep_id FROM bench.sweeps WHERE status = 'running'."));
     }
     Ok(())
 }

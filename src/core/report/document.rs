@@ -86,6 +86,8 @@ pub struct Run {
     pub horizon_held: bool,
     pub server_version: String,
     pub extension_version: String,
+    /// Of a run that was imported: where it ran.
+    pub origin: Option<Value>,
 }
 
 /// The figures of the whole; see the comments of `bench.summary`.

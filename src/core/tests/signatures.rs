@@ -88,8 +88,9 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
-        "Jsonb" | "pgrx::JsonB" => "jsonb",
+        "Jsonb" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
+        "Interval" => "interval",
         "" => "void",
         other => panic!("no SQL type is known for {other}"),
     }
@@ -126,12 +127,18 @@ fn rust_signature(after_name: &str) -> Signature {
 /// Functions under `#[pg_extern]`, those that a macro makes included.
 fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
     let mut found = BTreeMap::new();
-    for piece in rust.split("#[pg_extern(").skip(1) {
+    let mut macro_name = "";
+    let mut pieces = rust.split("#[pg_extern(");
+    let mut before_piece = pieces.next().unwrap_or("");
+    for piece in pieces {
+        if let Some((_, definition)) = before_piece.rsplit_once("macro_rules! ") {
+            macro_name = definition.split(' ').next().unwrap_or("");
+        }
+        before_piece = piece;
         let (_, declaration) = piece.split_once("fn ").expect("a function");
         let (name, rest) = declaration.split_once('(').expect("arguments");
         if name == "$name" {
-            // The next piece is of the same file, or of another one with calls of the same macro.
-            for call in rest.split("_function!(\n").skip(1) {
+            for call in rust.split(&format!("\n{macro_name}!(")).skip(1) {
                 let words: String =
                     until_closing(call).0.lines().filter(|l| !l.trim().starts_with("//")).collect();
                 let words = split_arguments(&words);

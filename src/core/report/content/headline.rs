@@ -130,6 +130,18 @@ pub fn outcome(status: &str, error: Option<&Value>) -> Option<String> {
     Some(text)
 }
 
+/// Where an imported run was made.
+fn origin(origin: &Value) -> String {
+    let field = |name: &str| origin.get(name).map_or_else(|| "unknown".to_owned(), plain);
+    format!(
+        "run {} of role {}, database {}, system {}",
+        field("run_id"),
+        field("role"),
+        field("database"),
+        field("system_identifier")
+    )
+}
+
 /// How the run was asked for.
 pub fn run(document: &Document) -> Section {
     let run = &document.run;
@@ -164,6 +176,7 @@ pub fn run(document: &Document) -> Section {
         ("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned())),
         ("server version", given(&run.server_version)),
         ("extension version", given(&run.extension_version)),
+        ("imported", run.origin.as_ref().map(origin)),
     ];
     Section::of_facts("run", "Run", facts)
 }

@@ -25,6 +25,7 @@ pub fn hostile() -> Document {
     (run.server_version, run.extension_version) = (text(), text());
     (run.variables, run.settings, run.tags) = (map(), map(), map());
     run.error = Some(json!({"message": HOSTILE, "detail": long, "hint": HOSTILE}));
+    run.origin = Some(json!({"run_id": HOSTILE, "role": long, "database": null}));
     (run.rate, run.latency_limit) = (Some(1e300), Some(f64::NAN));
     (run.clients, run.seed, run.warmup) = (u32::MAX, i64::MIN, f64::INFINITY);
     let summary = &mut document.summary;

@@ -1,0 +1,81 @@
+//! bench.export, bench.import and bench.prune.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::PgTryBuilder;
+use pgrx::datum::Interval;
+use pgrx::prelude::*;
+
+use super::{reports, required, results, runs};
+use crate::catalog::{self, Imported, StoredJsonb};
+use crate::error::{OrRaise, from_caught};
+
+/// Runs as a document. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
+    export_runs(run_ids).or_raise()
+}
+
+fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserError> {
+    let run_ids = required("run_ids", run_ids)?;
+    if run_ids.is_empty() {
+        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "run_ids must not be empty"));
+    }
+    let run_ids = run_ids
+        .into_iter()
+        .map(|id| required("an element of run_ids", id))
+        .collect::<Result<Vec<i64>, _>>()?;
+    let mut seen = HashSet::new();
+    for &run_id in &run_ids {
+        if !seen.insert(run_id) {
+            return Err(UserError::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("run {run_id} is in run_ids more than once"),
+            ));
+        }
+        catalog::check_visible(run_id)?;
+        if runs::is_open(&results::status(run_id)?) {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("run {run_id} is under way"),
+            )
+            .hint(format!("Wait for it: SELECT bench.wait({run_id}).")));
+        }
+    }
+    catalog::export(&run_ids)
+}
+
+/// Runs of a document. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn import(document: Option<StoredJsonb>) -> Vec<i64> {
+    import_runs(document).or_raise()
+}
+
+fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
+    let imported = catalog::import(required("document", document)?)?;
+    imported.iter().try_for_each(check_readable)?;
+    Ok(imported.into_iter().map(|run| run.run_id).collect())
+}
+
+/// Reads a run as its reports will: what they cannot read must not get in, for the views are everybody's.
+fn check_readable(run: &Imported) -> Result<(), UserError> {
+    PgTryBuilder::new(AssertUnwindSafe(|| reports::document(Some(run.run_id)).map(drop)))
+        .catch_others(|caught| Err(from_caught(caught)))
+        .execute()
+        .map_err(|error| match &*error.sqlstate {
+            sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN => error,
+            _ => UserError::new(
+                sqlstate::INVALID_PARAMETER_VALUE,
+                format!("run {} of the document makes no sense", run.id_in_document),
+            )
+            .detail(error.message),
+        })
+}
+
+/// Deletes old runs. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn prune(older_than: Option<Interval>) -> i64 {
+    required("older_than", older_than).and_then(catalog::prune).or_raise()
+}

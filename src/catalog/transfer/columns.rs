@@ -1,0 +1,35 @@
+//! The columns of the tables that runs are kept in, as the catalog has them.
+
+use bench_core::error::UserError;
+
+use crate::catalog::fetch_all;
+
+/// A column of a table of schema bench.
+pub struct Column {
+    /// Quoted where it has to be.
+    pub name: String,
+    /// As SQL writes it.
+    pub sql_type: String,
+    /// The expression of its default.
+    pub default: Option<String>,
+}
+
+/// A table's columns, in their order.
+pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
+    fetch_all(
+        "SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod), \
+                pg_catalog.pg_get_expr(d.adbin, d.adrelid) \
+         FROM pg_catalog.pg_attribute a \
+         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE a.attrelid = ('bench.' || $1)::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
+         ORDER BY a.attnum",
+        &[table.into()],
+        |row| {
+            Ok(Column {
+                name: row.get::<String>(1)?.unwrap_or_default(),
+                sql_type: row.get::<String>(2)?.unwrap_or_default(),
+                default: row.get::<String>(3)?,
+            })
+        },
+    )
+}

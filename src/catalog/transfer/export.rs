@@ -1,0 +1,106 @@
+//! Runs as one document.
+
+use std::panic::AssertUnwindSafe;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::PgTryBuilder;
+
+use super::columns::{Column, columns};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
+use crate::catalog::{as_owner, fetch};
+use crate::error::{from_caught, internal};
+
+/// Everything that is kept of these runs, in their order.
+///
+/// One statement, and so one snapshot: a bench.prune meanwhile leaves no half of a run. The caller has made sure that
+/// the runs may be seen and are over.
+///
+/// # Errors
+/// 54000 when it is more than a jsonb can hold.
+pub fn export(run_ids: &[i64]) -> Result<StoredJsonb, UserError> {
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        as_owner(|| {
+            let system_identifier = system_identifier()?;
+            let document = fetch::<StoredJsonb>(
+                &document_query()?,
+                &[run_ids.to_vec().into(), FORMAT_VERSION.into(), system_identifier.into()],
+            )?;
+            document.ok_or_else(|| internal("the query of an export has no row"))
+        })
+    }))
+    .catch_others(|caught| Err(explain(from_caught(caught))))
+    .execute()
+}
+
+/// The identifier that initdb gave to this cluster; `None` where the extension's owner may not read it.
+fn system_identifier() -> Result<Option<String>, UserError> {
+    let may_read = "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')";
+    if fetch::<bool>(may_read, &[])? != Some(true) {
+        return Ok(None);
+    }
+    fetch::<String>("SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()", &[])
+}
+
+/// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
+/// put them together again, at a hundred bytes for each value, at every level.
+fn document_query() -> Result<String, UserError> {
+    let mut lists = String::new();
+    for table in RESULT_TABLES {
+        lists += &format!(", '{table}', ({})", columns_query(table)?);
+    }
+    Ok(format!(
+        "SELECT pg_catalog.json_build_object( \
+             'format_version', $2, 'exported_at', pg_catalog.now(), \
+             'server', pg_catalog.json_build_object( \
+                 'system_identifier', $3, 'database', pg_catalog.current_database(), \
+                 'server_version', pg_catalog.current_setting('server_version'), \
+                 'extension_version', (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext')), \
+             '{RUN_LOG}', (SELECT pg_catalog.json_agg( \
+                     pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid}}'::pg_catalog.text[] \
+                     || pg_catalog.jsonb_build_object('status', bench.status_of(r.status, r.segment, r.run_id)) \
+                     ORDER BY pg_catalog.array_position($1, r.run_id)) \
+                 FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
+             {lists})::pg_catalog.jsonb"
+    ))
+}
+
+/// A table's rows as an object of its columns, those without any value left out: a name beside each value would be
+/// half of the document.
+fn columns_query(table: &str) -> Result<String, UserError> {
+    let listed: Vec<String> = columns(table)?
+        .iter()
+        .map(|Column { name, .. }| {
+            format!(
+                "CASE WHEN pg_catalog.count(x.{name}) > 0 THEN pg_catalog.json_agg(x.{name}) END AS {name}"
+            )
+        })
+        .collect();
+    let rows = match table {
+        // Which runs were in the way of an audit is known only here, beside them.
+        "audit_log" => {
+            "SELECT a.run_id, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
+             FROM bench.audit_log a JOIN bench.audits v USING (run_id, counter)"
+                .to_owned()
+        }
+        _ => format!("SELECT * FROM bench.{table}"),
+    };
+    // Each table's columns begin with its primary key, so rows compare by that.
+    Ok(format!(
+        "SELECT pg_catalog.json_strip_nulls(pg_catalog.to_json(c)) FROM (SELECT {} \
+         FROM (SELECT y.* FROM ({rows}) y WHERE y.run_id = ANY ($1) ORDER BY y) x) c",
+        listed.join(", ")
+    ))
+}
+
+/// The limits of jsonb are 256 MB of elements in an array or an object (JENTRY_OFFLENMASK, utils/jsonb.h), and a
+/// palloc of 1 GB.
+fn explain(error: UserError) -> UserError {
+    if error.sqlstate == sqlstate::PROGRAM_LIMIT_EXCEEDED
+        || error.message.contains("invalid memory alloc request size")
+    {
+        return UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "the runs are too large for one document")
+            .detail(error.message)
+            .hint("Export fewer of them at a time. pg_dump has no such limit.");
+    }
+    error
+}

@@ -1,0 +1,254 @@
+//! Runs of a document, written as runs of the caller's.
+//!
+//! Whoever has written the document: nothing of it is taken for this server's own, each value passes through the
+//! column's own type, and what the views could not add up is refused.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::PgTryBuilder;
+
+use super::columns::{Column, columns};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
+use crate::catalog::{as_owner, current_role, fetch, fetch_all, run};
+use crate::error::from_caught;
+
+/// How an imported run can have ended.
+const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
+
+/// Integers up to here are exact in JSON whoever reads it (RFC 8259, section 6), and sums of them stay far from the
+/// limits of double precision.
+const LARGEST_NUMBER: &str = "9007199254740992";
+
+/// A run by its id in the document and the one that it has got here.
+pub struct Imported {
+    pub id_in_document: i64,
+    pub run_id: i64,
+}
+
+/// Writes the document's runs, in its order.
+///
+/// # Errors
+/// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for
+/// what is not a document of bench.export. The transaction cannot go on after an error.
+pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
+    let role = current_role();
+    let place = Cell::new(None);
+    let result = PgTryBuilder::new(AssertUnwindSafe(|| {
+        Ok(as_owner(|| {
+            check_format(document)?;
+            place.set(Some(RUN_LOG));
+            let runs = new_ids(document)?;
+            insert_runs(document, &runs, &role)?;
+            for table in RESULT_TABLES {
+                place.set(Some(table));
+                insert_results(document, table, &runs)?;
+            }
+            Ok(runs)
+        }))
+    }))
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute();
+    result.map_err(|error| explain(error, place.get()))?
+}
+
+/// The server's own error about a value, with where in the document it is.
+fn explain(error: UserError, table: Option<&str>) -> UserError {
+    match table {
+        Some(table) if error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") => {
+            UserError { message: format!("invalid \"{table}\" in the document: {}", error.message), ..error }
+        }
+        _ => error,
+    }
+}
+
+fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+fn check_format(document: StoredJsonb) -> Result<(), UserError> {
+    let version = fetch::<String>(
+        "SELECT ($1 -> 'format_version')::pg_catalog.text WHERE pg_catalog.jsonb_typeof($1 -> 'format_version') = 'number' \
+             AND pg_catalog.jsonb_typeof($1 -> 'run_log') = 'array'",
+        &[document.into()],
+    )?;
+    let Some(version) = version else {
+        return Err(invalid("document is not one of bench.export")
+            .hint("It has to be the whole of what bench.export has returned."));
+    };
+    let number = version.parse::<f64>().unwrap_or(f64::INFINITY);
+    if number > f64::from(FORMAT_VERSION) {
+        return Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!(
+                "the document is of format version {version}, and this extension reads up to {FORMAT_VERSION}"
+            ),
+        )
+        .hint("Update pgbench_ext on this server."));
+    }
+    if number < f64::from(FORMAT_VERSION) {
+        return Err(invalid(format!("the document is of format version {version}, which there never was")));
+    }
+    Ok(())
+}
+
+/// The runs of the document with ids of this server's.
+fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
+    let sql = format!(
+        "SELECT x.run_id, x.status, pg_catalog.count(*) OVER (PARTITION BY x.run_id), pg_catalog.jsonb_typeof(x.origin) \
+         FROM ROWS FROM (pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
+         ORDER BY x.ordinality"
+    );
+    let found = fetch_all(&sql, &[document.into()], |row| {
+        let status = row.get::<String>(2)?.unwrap_or_default();
+        Ok((row.get::<i64>(1)?, status, row.get::<i64>(3)?, row.get::<String>(4)?))
+    })?;
+    let mut runs = Vec::with_capacity(found.len());
+    for (id, status, count, origin) in found {
+        let id_in_document = id.ok_or_else(|| invalid("a run of the document has no run_id"))?;
+        if count != Some(1) {
+            return Err(invalid(format!("run {id_in_document} is in the document more than once")));
+        }
+        if !FINAL.contains(&&*status) {
+            return Err(invalid(format!("run {id_in_document} of the document has status \"{status}\""))
+                .hint(format!("A run that is over is {}.", FINAL.join(", "))));
+        }
+        if origin.is_some_and(|kind| kind != "object") {
+            return Err(invalid(format!(
+                "run {id_in_document} of the document has an origin that is no object"
+            )));
+        }
+        let run_id = fetch::<i64>("SELECT pg_catalog.nextval('bench.run_id_seq')", &[])?.unwrap_or_default();
+        runs.push(Imported { id_in_document, run_id });
+    }
+    Ok(runs)
+}
+
+fn ids_of(runs: &[Imported]) -> (Vec<i64>, Vec<i64>) {
+    runs.iter().map(|run| (run.id_in_document, run.run_id)).unzip()
+}
+
+/// What a column is given: the value, else its default.
+fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
+    match default {
+        // The version of this server is not that of the run's.
+        Some(default) if name != "server_version" => format!("coalesce({value}, {default})"),
+        _ => value.to_owned(),
+    }
+}
+
+/// Writes the runs' rows. The origin of one that was imported where it was exported stays the first.
+fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(), UserError> {
+    let mut listed = columns(RUN_LOG)?;
+    listed.retain(|c| {
+        !["run_id", "sweep_id", "role", "segment", "coordinator_pid", "origin"].contains(&&*c.name)
+    });
+    let names = joined(&listed, |c| c.name.clone());
+    let values = joined(&listed, |c| value_of(c, &format!("x.{}", c.name)));
+    let sql = format!(
+        "WITH d AS MATERIALIZED (SELECT $1 AS d) \
+         INSERT INTO bench.{RUN_LOG} (run_id, role, segment, coordinator_pid, origin, {names}) \
+         SELECT ids.run_id, $4, 0, 0, \
+             coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
+                 'system_identifier', d.d #> '{{server,system_identifier}}', 'database', d.d #> '{{server,database}}', \
+                 'exported_at', d.d -> 'exported_at')) \
+             || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
+         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
+         ON CONFLICT (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
+             WHERE origin IS NOT NULL DO NOTHING"
+    );
+    let (old, new) = ids_of(runs);
+    let written = run(&sql, &[document.into(), old.into(), new.clone().into(), role.into()])?;
+    if written < runs.len() {
+        let there = fetch::<Vec<i64>>(
+            "SELECT pg_catalog.array_agg(run_id) FROM bench.run_log WHERE run_id = ANY ($1)",
+            &[new.into()],
+        )?
+        .unwrap_or_default();
+        let missing =
+            runs.iter().find(|run| !there.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
+        return Err(UserError::new(
+            sqlstate::UNIQUE_VIOLATION,
+            format!("role \"{role}\" has imported run {missing} of the document already"),
+        )
+        .hint("See the column origin of bench.runs for where a run here comes from."));
+    }
+    check_values(RUN_LOG, runs)
+}
+
+/// Writes the runs' rows of another table. The planner copies a parameter wherever it is mentioned, and so it is once.
+fn insert_results(document: StoredJsonb, table: &str, runs: &[Imported]) -> Result<(), UserError> {
+    let lengths = fetch_all(
+        "SELECT DISTINCT pg_catalog.jsonb_array_length(value) FROM pg_catalog.jsonb_each($1 -> $2)",
+        &[document.into(), table.into()],
+        |row| row.get::<i32>(1),
+    )?;
+    let rows = match lengths[..] {
+        // An earlier version of the extension may not have had the table.
+        [] => return Ok(()),
+        [length] => length.unwrap_or_default(),
+        _ => return Err(invalid(format!("\"{table}\" of the document has columns of different lengths"))),
+    };
+    let listed = columns(table)?;
+    let names = joined(&listed, |c| c.name.clone());
+    let lists = joined(&listed, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
+    let values = joined(&listed, |c| match &*c.name {
+        "run_id" => "ids.run_id".to_owned(),
+        name => value_of(c, &format!("x.{name}::{}", c.sql_type)),
+    });
+    let sql = format!(
+        "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
+         INSERT INTO bench.{table} ({names}) SELECT {values} FROM d, ROWS FROM ({lists}) AS x ({names}) \
+         JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8"
+    );
+    let (old, new) = ids_of(runs);
+    let written = run(&sql, &[document.into(), old.into(), new.into()])?;
+    if written != rows.unsigned_abs() as usize {
+        return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
+    }
+    check_values(table, runs)
+}
+
+fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
+    columns.iter().map(piece).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses numbers that would keep others from adding up a table: those that are none, or beyond all measure, and
+/// intervals without a length.
+fn check_values(table: &str, runs: &[Imported]) -> Result<(), UserError> {
+    // What a run was asked for is nobody's sum.
+    let (kinds, limit) = match table {
+        RUN_LOG => ("{float8}", "Infinity"),
+        _ => ("{float8,int8}", LARGEST_NUMBER),
+    };
+    let condition = fetch::<String>(
+        "SELECT pg_catalog.string_agg(CASE \
+             WHEN a.atttypid = 'pg_catalog.timestamptz'::pg_catalog.regtype THEN pg_catalog.format('NOT pg_catalog.isfinite(%I)', a.attname) \
+             ELSE pg_catalog.format('pg_catalog.abs(%I::pg_catalog.float8) >= %L::pg_catalog.float8', a.attname, $3) \
+                 || CASE WHEN a.attname = 'secs' THEN ' OR secs <= 0' ELSE '' END END, ' OR ') \
+         FROM pg_catalog.pg_attribute a \
+         WHERE a.attrelid = ('bench.' || $1)::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
+           AND a.attname <> 'run_id' \
+           AND (a.atttypid = ANY ($2::pg_catalog.regtype[]) OR a.atttypid = 'pg_catalog.timestamptz'::pg_catalog.regtype)",
+        &[table.into(), kinds.into(), limit.into()],
+    )?;
+    let Some(condition) = condition else { return Ok(()) };
+    let (_, new) = ids_of(runs);
+    let bad = fetch::<i64>(
+        &format!("SELECT run_id FROM bench.{table} WHERE run_id = ANY ($1) AND ({condition}) LIMIT 1"),
+        &[new.into()],
+    )?;
+    match bad.and_then(|bad| runs.iter().find(|run| run.run_id == bad)) {
+        None => Ok(()),
+        Some(run) => Err(UserError::new(
+            sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!(
+                "\"{table}\" of the document has a value of run {} that is out of range",
+                run.id_in_document
+            ),
+        )
+        .detail("Numbers and times have to be finite, figures below 2^53, and secs above 0.")),
+    }
+}

@@ -1,0 +1,34 @@
+//! Runs as documents, and their end: bench.export, bench.import and bench.prune.
+
+mod columns;
+mod export;
+mod import;
+mod prune;
+mod stored_jsonb;
+
+pub use export::export;
+pub use import::{Imported, import};
+pub use prune::prune;
+pub use stored_jsonb::StoredJsonb;
+
+/// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within
+/// a version: readers pass over what they do not know, and what is missing is NULL or has its default.
+const FORMAT_VERSION: i32 = 1;
+
+/// The table with one row per run. Its `segment`, `coordinator_pid`, `role` and `sweep_id` are this server's own.
+const RUN_LOG: &str = "run_log";
+
+/// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`].
+/// A document has an object for each, under its name, with a list for each column.
+const RESULT_TABLES: [&str; 10] = [
+    "samples",
+    "warmup_samples",
+    "latencies",
+    "error_log",
+    "script_log",
+    "statement_log",
+    "wait_log",
+    "event_log",
+    "relation_log",
+    "audit_log",
+];
