@@ -123,7 +123,7 @@ pub fn load(
 }
 
 /// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.
-fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
+pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
     match jobs {
         Some(jobs) if (1..=MAX_JOBS).contains(&jobs) => Ok(jobs.unsigned_abs()),
         Some(jobs) => Err(UserError::new(

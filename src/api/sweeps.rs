@@ -9,11 +9,13 @@ use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use super::fixtures::choose_jobs;
 use super::jsonb::Jsonb;
 use super::reports::format_of;
 use super::required;
 use super::runs::prepare;
 use crate::error::{OrRaise, warn};
+use crate::fixture::LoadSpec;
 use crate::shm::{Segment, Shape, StopReason};
 use crate::worker::caller::{Errand, Watch};
 use crate::worker::sweep_leader::KIND;
@@ -110,10 +112,12 @@ fn check(options: &SweepOptions) -> Result<(), UserError> {
     sweep_state::check(options)?;
     for variant in &options.variants {
         if variant.load.is_empty() {
-            prepare(options.run_arguments(variant, most, None))?;
+            let (run, _) = prepare(options.run_arguments(variant, most, None))?;
+            sweep_state::check_run(options, &run)?;
         } else {
             let load = sweep_state::load_of(options, variant)?;
-            crate::fixture::LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
+            let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
+            choose_jobs(load.jobs, spec.counted_ids())?;
         }
     }
     Ok(())

@@ -241,8 +241,15 @@ pub fn keep_system_settings(sweep_id: i64, settings: Option<Map<String, Value>>)
     })
 }
 
+/// What a sweep has not put back.
+pub struct Forgotten {
+    pub sweep_id: i64,
+    /// By parameter; null for one that the file did not have.
+    pub settings: Map<String, Value>,
+}
+
 /// What sweeps whose leaders are gone, and this one of its own, have not put back into postgresql.auto.conf.
-pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<(i64, Map<String, Value>)>, UserError> {
+pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<Forgotten>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
             "SELECT sweep_id, segment, system_settings FROM bench.sweep_log WHERE system_settings IS NOT NULL",
@@ -262,7 +269,7 @@ pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<(i64, Map<Strin
         .filter(|(sweep_id, segment, _)| Some(*sweep_id) == own || !is_led(*sweep_id, *segment));
     Ok(forgotten
         .filter_map(|(sweep_id, _, settings)| match settings {
-            Value::Object(settings) => Some((sweep_id, settings)),
+            Value::Object(settings) => Some(Forgotten { sweep_id, settings }),
             _ => None,
         })
         .collect())

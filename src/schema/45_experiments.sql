@@ -213,13 +213,16 @@ SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
            'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
-           'fixture_rows', r.fixture_rows, 'system', r.origin ->> 'system_identifier', 'script', md5(r.script))) AS options,
+           'fixture_rows', r.fixture_rows, 'origin', r.origin ->> 'system_identifier',
+           'system', (SELECT nullif(v.value -> 'system', '{}') FROM bench.sweep_run_log l JOIN bench.sweep_log w USING (sweep_id),
+                          jsonb_array_elements(w.options -> 'variants') AS v (value)
+                      WHERE l.run_id = r.run_id AND v.value ->> 'name' = l.variant), 'script', md5(r.script))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed';
 COMMENT ON VIEW bench.history IS 'Completed runs by what makes them comparable: workload, options and tags are the same for all runs of a series';
 COMMENT ON COLUMN bench.history.workload IS 'The workload''s name, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, script: a hash of the script as run, and system: where an imported run is from';
+COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, script: a hash of the script as run, origin: the server that an imported run is from, and system: parameters that a sweep''s variant set there';
 COMMENT ON COLUMN bench.history.tags IS 'The user''s own labels';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When its clients were let loose';

@@ -2,6 +2,7 @@
 //! is to begin with.
 
 use std::cell::Cell as StdCell;
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
@@ -94,7 +95,9 @@ unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datu
 fn lead(post: &Post) -> Result<(), UserError> {
     let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let session = Session::new(Results::Discard);
-    session.set(c"application_name", c"pgbench_ext sweep").map_err(user_error)?;
+    for (name, value) in OWN_SETTINGS {
+        session.set(name, value).map_err(user_error)?;
+    }
     if spec.options.changes_system() {
         transaction(system::take_the_right)?;
     }
@@ -116,13 +119,22 @@ fn lead(post: &Post) -> Result<(), UserError> {
     result.and(put_back).and(finished)
 }
 
+/// What this session must not have from elsewhere, the variants' parameters of the server among it.
+const OWN_SETTINGS: [(&CStr, &CStr); 5] = [
+    (c"application_name", c"pgbench_ext sweep"),
+    (c"default_transaction_read_only", c"off"),
+    (c"default_transaction_isolation", c"read committed"),
+    (c"statement_timeout", c"0"),
+    (c"lock_timeout", c"0"),
+];
+
 /// What a stop is told as.
 fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {
         StopReason::None | StopReason::Abandoned => None,
         StopReason::CallerGone => canceled("canceled with the call of bench.sweep"),
-        StopReason::Requested => canceled("stopped by bench.stop_sweep"),
+        StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
         StopReason::BlockedByCaller => Some(
             UserError::new(
                 sqlstate::DEADLOCK_DETECTED,
@@ -148,12 +160,9 @@ impl Sweep<'_> {
 
     /// What sweeps before this one could not put back.
     fn put_back_forgotten(&mut self) -> Result<(), UserError> {
-        // SAFETY: looks up the current role.
-        if unsafe { pg_sys::superuser() } {
-            system::put_back_forgotten(&mut self.state.session, None)
-        } else {
-            Ok(())
-        }
+        // SAFETY: looks up the current role, for which it needs a transaction.
+        let is_superuser = transaction(|| Ok(unsafe { pg_sys::superuser() }))?;
+        if is_superuser { system::put_back_forgotten(&mut self.state.session, None) } else { Ok(()) }
     }
 
     fn make_runs(&mut self) -> Result<(), UserError> {

@@ -169,14 +169,8 @@ impl State {
 
     /// Empties the fixtures that runs fill: those that were loaded without rows.
     fn truncate(&mut self, run: &RunSpec) -> Result<(), UserError> {
+        check_empty_fixtures(run)?;
         for fixture in &run.fixtures {
-            if fixture.rows > 0 || fixture.schema.is_none() {
-                return Err(UserError::new(
-                    sqlstate::NOT_IN_PREREQUISITE_STATE,
-                    format!("fixture \"{}\" was loaded with rows, which TRUNCATE would remove", fixture.name),
-                )
-                .hint("Use before => 'reload'."));
-            }
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
             let names = transaction(|| names(&tables))?.join(", ");
             execute(&mut self.session, &format!("TRUNCATE {names}"))?;
@@ -230,7 +224,56 @@ pub fn prewarm_function() -> Result<String, UserError> {
     }
 }
 
-/// What the calling role needs for the steps before each run, found out before any.
+/// What the calling role needs for the steps before each run, and what a run's fixtures must be like, found out before any.
+///
+/// # Errors
+/// 42501 and 55000.
+pub fn check_run(options: &SweepOptions, run: &RunSpec) -> Result<(), UserError> {
+    if options.before.contains(&Before::Vacuum) {
+        let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
+        check_may_vacuum(&tables)?;
+    }
+    if options.before.contains(&Before::Truncate) { check_empty_fixtures(run) } else { Ok(()) }
+}
+
+/// Privileges beside ownership that a VACUUM asks for (vacuum_is_permitted_for_relation in commands/vacuum.c): what is
+/// wanting there is only a WARNING.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+const MAY_MAINTAIN: &str = "false";
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+const MAY_MAINTAIN: &str = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
+
+fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let sql = format!(
+        "SELECT c.oid::pg_catalog.regclass::pg_catalog.text FROM pg_catalog.pg_class c \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT (pg_catalog.pg_has_role(c.relowner, 'USAGE') OR {MAY_MAINTAIN} \
+             OR (SELECT pg_catalog.pg_has_role(d.datdba, 'USAGE') FROM pg_catalog.pg_database d \
+                 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
+         ORDER BY c.oid LIMIT 1"
+    );
+    match catalog::fetch::<String>(&sql, &[tables.to_vec().into()])? {
+        None => Ok(()),
+        Some(table) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to vacuum {table}"),
+        )
+        .hint("Load a fixture of your own into another schema: options => '{\"schema\": \"…\"}'.")),
+    }
+}
+
+/// TRUNCATE is for fixtures that runs fill: those that were loaded without rows.
+fn check_empty_fixtures(run: &RunSpec) -> Result<(), UserError> {
+    match run.fixtures.iter().find(|fixture| fixture.rows > 0 || fixture.schema.is_none()) {
+        None => Ok(()),
+        Some(fixture) => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("fixture \"{}\" was loaded with rows, which TRUNCATE would remove", fixture.name),
+        )
+        .hint("Use before => 'reload'.")),
+    }
+}
+
+/// What the steps before each run need of the role and the server, found out before any.
 ///
 /// # Errors
 /// 42501 and 55000.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::nap_until_canceled;
 use super::sweep_state::execute;
-use crate::catalog::{self, transaction};
+use crate::catalog::{self, Forgotten, transaction};
 use crate::engine::Session;
 use crate::settings::{quote_identifier, quote_literal};
 
@@ -234,8 +234,8 @@ fn quote_name(name: &str) -> String {
 /// Puts back what sweeps have left in the file whose leaders are gone, and this one's own.
 pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(), UserError> {
     let forgotten = transaction(|| catalog::forgotten_system_settings(own))?;
-    for (sweep_id, had) in &forgotten {
-        put_into_file(session, had)?;
+    for Forgotten { sweep_id, settings } in &forgotten {
+        put_into_file(session, settings)?;
         transaction(|| catalog::keep_system_settings(*sweep_id, None))?;
     }
     if !forgotten.is_empty() {

@@ -194,14 +194,18 @@ impl SweepOptions {
             seed,
             variables: over(&self.variables, &variant.variables),
             settings: over(&self.settings, &variant.settings),
-            // As many samples as a run of that length has by default, and at least a few of a short one.
-            sample_interval: Some((self.secs / 5.0).clamp(0.1, 1.0)),
+            sample_interval: Some(self.sample_interval_secs()),
             driver: Some("engine".to_owned()),
             query_mode: Some(self.query_mode.clone()),
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
         }
+    }
+
+    /// As of a run by default, but so that a short one has a few samples as well.
+    fn sample_interval_secs(&self) -> f64 {
+        if self.secs < 5.0 { (self.secs / 5.0).max(0.1) } else { 1.0 }
     }
 
     /// The sweep's runs, in their order.
