@@ -167,7 +167,9 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
 /// The clients of a sweep's run may wait for a lock of this session, as its leader may.
 fn look_at_run(segment: &Segment, watch: &mut Watch) {
     let under_way = segment.header().sweep.under_way.load(Acquire);
-    Segment::peek(under_way, |run| watch.check_own_locks_at_times(run));
+    if Segment::peek(under_way, |run| watch.is_in_the_way_at_times(run)) == Some(true) {
+        watch.give_way(segment);
+    }
 }
 
 /// Says when a sweep is not what was asked for.

@@ -293,7 +293,7 @@ pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64,
 pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
     let line = as_owner(|| {
         fetch::<String>(
-            "SELECT pg_catalog.format('%s clients%s, round %s: %s', s.clients, \
+            "SELECT pg_catalog.format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
                         CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
                         CASE WHEN s.status = 'completed' AND s.error IS NULL \
                              THEN pg_catalog.round(s.tps::pg_catalog.numeric, 1) || ' tps' \

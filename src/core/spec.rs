@@ -375,7 +375,7 @@ fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
         .collect()
 }
 
-fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
+pub(crate) fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
     match value {
         Value::Object(map) => Ok(map),
         _ => Err(invalid(format!("{argument} must be a JSON object"))
@@ -383,7 +383,7 @@ fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError>
     }
 }
 
-fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
+pub(crate) fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
     value.ok_or_else(|| {
         UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
     })
@@ -405,7 +405,7 @@ fn word(
     }
 }
 
-fn invalid(message: impl Into<String>) -> UserError {
+pub(crate) fn invalid(message: impl Into<String>) -> UserError {
     UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 

@@ -135,7 +135,9 @@ impl Watch {
         if self.checked.elapsed() >= CHECK_EVERY {
             check_connection();
         }
-        self.check_own_locks_at_times(segment);
+        if self.is_in_the_way_at_times(segment) {
+            self.give_way(segment);
+        }
         if self.release_horizon {
             // SAFETY: the caller of `new` has asked `horizon::can_release`.
             unsafe { horizon::release() };
@@ -150,17 +152,18 @@ impl Watch {
         }
     }
 
-    /// [`Watch::check_own_locks`], but not each time that it is called.
-    pub fn check_own_locks_at_times(&mut self, segment: &Segment) {
-        if self.checked.elapsed() >= CHECK_EVERY {
+    /// Whether somebody at work in the segment waits for a lock of this session; not looked at each time that it is called.
+    pub fn is_in_the_way_at_times(&mut self, segment: &Segment) -> bool {
+        let is_due = self.checked.elapsed() >= CHECK_EVERY;
+        if is_due {
             self.checked = Instant::now();
-            self.check_own_locks(segment);
         }
+        is_due && self.is_in_the_way(segment)
     }
 
     /// A client that waits for a lock of this very session would wait for ever: the server's
     /// deadlock detector sees no cycle, for this session waits for no lock.
-    fn check_own_locks(&mut self, segment: &Segment) {
+    fn is_in_the_way(&mut self, segment: &Segment) -> bool {
         let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
         let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
         let blocked = segment
@@ -171,9 +174,14 @@ impl Watch {
             .chain([segment.header().coordinator_pid.load(Relaxed)])
             .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
         self.attempts = attempts;
-        if blocked && self.owns_the_work {
+        blocked
+    }
+
+    /// Ends the work, or this wait, for a lock of this session.
+    pub fn give_way(&self, segment: &Segment) {
+        if self.owns_the_work {
             ask_to_stop(segment.header(), StopReason::BlockedByCaller);
-        } else if blocked {
+        } else {
             crate::error::raise(
                 UserError::new(
                     sqlstate::DEADLOCK_DETECTED,

@@ -116,7 +116,8 @@ fn lead(post: &Post) -> Result<(), UserError> {
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
     let finished = transaction(|| catalog::finish_sweep(sweep_id, stop.is_some(), error.as_ref()));
     UNFINISHED.set(None);
-    result.and(put_back).and(finished)
+    let blocked = stop.filter(|_| post.segment.header().stop() == StopReason::BlockedByCaller);
+    blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
 /// What this session must not have from elsewhere, the variants' parameters of the server among it.
@@ -180,9 +181,10 @@ impl Sweep<'_> {
                 break;
             }
             let made = self.make_run(place, cell);
-            if self.header().stop() == StopReason::None
-                && let Err(error) = &made
-            {
+            if self.header().stop() != StopReason::None {
+                break;
+            }
+            if let Err(error) = &made {
                 transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
             }
             let progress = &self.header().sweep;

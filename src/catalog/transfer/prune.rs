@@ -54,16 +54,23 @@ pub fn prune(older_than: Interval) -> Result<i64, UserError> {
     })
 }
 
-/// A sweep goes with the last of its runs.
+/// A sweep goes with the last of its runs, with what it has not come to; but not while it has something to put back.
 fn forget_in_sweeps(old: &[i64]) -> Result<(), UserError> {
-    run(
-        "WITH gone AS (DELETE FROM bench.sweep_run_log WHERE run_id = ANY ($1) RETURNING sweep_id, place) \
-         DELETE FROM bench.sweep_log s WHERE sweep_id IN (SELECT sweep_id FROM gone) \
-           AND NOT EXISTS (SELECT FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id \
-                             AND NOT EXISTS (SELECT FROM gone WHERE gone.sweep_id = l.sweep_id AND gone.place = l.place))",
+    let sweeps = fetch::<Vec<i64>>(
+        "SELECT pg_catalog.array_agg(DISTINCT sweep_id) FROM bench.sweep_run_log WHERE run_id = ANY ($1)",
         &[old.to_vec().into()],
-    )
-    .map(drop)
+    )?;
+    let Some(sweeps) = sweeps else { return Ok(()) };
+    run("DELETE FROM bench.sweep_run_log WHERE run_id = ANY ($1)", &[old.to_vec().into()])?;
+    let empty = fetch::<Vec<i64>>(
+        "SELECT pg_catalog.array_agg(sweep_id) FROM bench.sweep_log s \
+         WHERE sweep_id = ANY ($1) AND system_settings IS NULL AND NOT EXISTS ( \
+             SELECT FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND l.run_id IS NOT NULL)",
+        &[sweeps.into()],
+    )?;
+    let Some(empty) = empty else { return Ok(()) };
+    run("DELETE FROM bench.sweep_run_log WHERE sweep_id = ANY ($1)", &[empty.clone().into()])?;
+    run("DELETE FROM bench.sweep_log WHERE sweep_id = ANY ($1)", &[empty.into()]).map(drop)
 }
 
 /// Writes down, for runs that stay, which of those that go kept their audits from being judged: without them the view

@@ -11,8 +11,10 @@ use crate::report::document::Environment;
 /// Server settings that say where a server is to be found, and nothing of how it works.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];
 
-/// Costs measured before each run stray by themselves; one must be so many times the other to be a difference.
-const COST_FACTOR: f64 = 1.5;
+/// Costs measured before each run stray by themselves, that of a flush severalfold: so many readings a side, and one
+/// median so many times the other, make a difference.
+const COST_READINGS: usize = 3;
+const COST_FACTOR: f64 = 2.0;
 
 /// A fact's place in the list, its name, and its value.
 type Facts = BTreeMap<(usize, String), String>;
@@ -79,7 +81,7 @@ fn cost(
             .filter(|cost| cost.is_finite() && *cost > 0.0)
             .collect();
         costs.sort_by(f64::total_cmp);
-        costs.get(costs.len() / 2).copied()
+        (costs.len() >= COST_READINGS).then(|| costs[costs.len() / 2])
     };
     let (baseline, candidate) = (median(baseline)?, median(candidate)?);
     let shown = |cost: f64| Some(format!("{cost:.0} {unit}"));

@@ -83,11 +83,14 @@ impl Sides<'_> {
                 compare::pairs(&pairs, terms)
             }
         };
+        let positive = compared.baseline > 0.0 && compared.candidate > 0.0;
+        let quotient = positive.then(|| compared.candidate / compared.baseline);
         Line {
             metric: metric.name,
             baseline: Some(compared.baseline),
             candidate: Some(compared.candidate),
-            ratio: compared.ratio.map(|ratio| ratio.value),
+            // Without an interval it still is what was measured.
+            ratio: compared.ratio.map(|ratio| ratio.value).or(quotient),
             ratio_low: compared.ratio.map(|ratio| ratio.low),
             ratio_high: compared.ratio.map(|ratio| ratio.high),
             verdict: compared.verdict.as_str(),

@@ -10,8 +10,8 @@ mod energy;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::compare::Effect;
 use super::estimate::Estimate;
 use energy::Split;
 
@@ -103,26 +103,12 @@ fn change(before: &[f64], after: &[f64]) -> Option<Estimate> {
     if before.iter().chain(after).any(|value| *value <= 0.0) {
         return None;
     }
-    let moments = [before, after].map(|values| {
-        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        let (mean, freedom) = (mean(&logs), logs.len() as f64 - 1.0);
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        // The mean, the square of its error, and that error's degrees of freedom.
-        (mean, squares / freedom / logs.len() as f64, freedom)
-    });
-    let [(from, from_error, from_freedom), (to, to_error, to_freedom)] = moments;
-    let error = from_error + to_error;
-    // Welch 1947, "The generalization of 'Student's' problem", Biometrika 34. Values that are all alike have no error.
-    let freedom = error.powi(2) / (from_error.powi(2) / from_freedom + to_error.powi(2) / to_freedom);
-    let quantile =
-        StudentsT::new(0.0, 1.0, freedom).map(|student| student.inverse_cdf(0.5 + CONFIDENCE / 2.0));
-    let margin = if error > 0.0 { quantile.ok()? * error.sqrt() } else { 0.0 };
+    let logs = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
+    // Never fewer than three values a side, so that Student's interval it is, as for the comparison of few runs.
+    let effect = Effect::new(vec![logs(after, 1.0), logs(before, -1.0)])?;
+    let (log, margin) = (effect.value(), effect.student_margin(0, CONFIDENCE));
     let ratio = |log: f64| log.exp_m1();
-    Some(Estimate {
-        value: ratio(to - from),
-        low: ratio(to - from - margin),
-        high: ratio(to - from + margin),
-    })
+    Some(Estimate { value: ratio(log), low: ratio(log - margin), high: ratio(log + margin) })
 }
 
 #[cfg(test)]

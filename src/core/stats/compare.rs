@@ -7,7 +7,7 @@
 mod effect;
 
 use super::estimate::Estimate;
-use effect::Effect;
+pub(super) use effect::Effect;
 
 /// More runs than this are nobody's next step: there is no advice beyond.
 pub const MOST_MORE_RUNS: u32 = 1000;

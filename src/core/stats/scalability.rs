@@ -13,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::estimate::Estimate;
 use intervals::Errors;
-use least_squares::Law;
+pub use least_squares::Law;
 
 /// Rungs that fitting takes: one more than there are parameters.
 const LEAST_RUNGS: usize = 4;

@@ -11,7 +11,7 @@ pub use plan::Cell;
 pub use variant::Variant;
 
 use crate::error::{UserError, sqlstate};
-use crate::spec::{Observation, RunArguments, RunOptions};
+use crate::spec::{Observation, RunArguments, RunOptions, invalid, object, required};
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
@@ -245,23 +245,6 @@ fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
         rungs.push(clients);
     }
     Ok(rungs)
-}
-
-fn object(argument: &str, value: Value) -> Result<Map<String, Value>, UserError> {
-    match value {
-        Value::Object(map) => Ok(map),
-        _ => Err(invalid(format!("{argument} must be a JSON object"))),
-    }
-}
-
-fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
-    value.ok_or_else(|| {
-        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
-    })
-}
-
-fn invalid(message: impl Into<String>) -> UserError {
-    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 
 #[cfg(test)]

@@ -108,7 +108,11 @@ fn steps_before_a_run_have_an_order_of_their_own() {
 #[test]
 fn what_is_wrong_is_said() {
     type Case = (fn(&mut SweepArguments), &'static str);
-    let cases: [Case; 13] = [
+    let cases: [Case; 14] = [
+        (
+            |a| a.variants = Some(json!({"a": {}, "b": {"load": {"rows": 1}}})),
+            "variant \"b\" loads a fixture and variant \"a\" does not (22023)",
+        ),
         (|a| a.secs = Some(f64::NAN), "secs must be above 0 and at most 31622400, not NaN (22023)"),
         (|a| a.workload = None, "workload must not be null (22004)"),
         (|a| a.clients = Some(vec![]), "clients must name at least one rung (22023)"),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{invalid, object};
 use crate::error::UserError;
+use crate::spec::{invalid, object};
 
 /// What a variant changes. In SQL it is an object of configuration parameters, as `settings` of bench.run, in which
 /// `variables`, `load` and `system` may be objects of their own: no parameter of the server has such a value.
@@ -28,7 +28,18 @@ pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
     if variants.is_empty() {
         return Ok(vec![Variant::default()]);
     }
-    variants.into_iter().map(|(name, changes)| one(name, changes)).collect()
+    let variants: Vec<Variant> =
+        variants.into_iter().map(|(name, changes)| one(name, changes)).collect::<Result<_, _>>()?;
+    let without = variants.iter().find(|variant| variant.load.is_empty());
+    match (without, variants.iter().find(|variant| !variant.load.is_empty())) {
+        // It would find whatever was loaded last.
+        (Some(without), Some(with)) => Err(invalid(format!(
+            "variant \"{}\" loads a fixture and variant \"{}\" does not",
+            with.name, without.name
+        ))
+        .hint("Give each of them its \"load\".")),
+        _ => Ok(variants),
+    }
 }
 
 /// A variant by its name and what it changes.

@@ -93,7 +93,8 @@ fn advice_tells_how_many_more_runs() {
 fn one_run_has_no_spread() {
     let advice = |baseline: usize, candidate: usize| {
         let lines = lines(&side(1, 1000.0, baseline), &side(11, 500.0, candidate), 0.02);
-        assert_eq!((lines[0].verdict, lines[0].ratio), ("inconclusive", None));
+        assert_eq!((lines[0].verdict, lines[0].ratio_low), ("inconclusive", None));
+        assert!(lines[0].ratio.is_some_and(|ratio| (ratio - 0.5).abs() < 0.1));
         assert_eq!((lines[0].baseline, lines[0].candidate.is_some()), (Some(1000.0), true));
         lines[0].advice.clone().unwrap()
     };
@@ -126,7 +127,7 @@ fn nothing_done_has_no_ratio() {
     let mut candidate = side(11, 1000.0, 4);
     candidate[2].summary.tps = Some(0.0);
     let line = &lines(&side(1, 1000.0, 4), &candidate, 0.02)[0];
-    assert_eq!((line.verdict, line.ratio), ("inconclusive", None));
+    assert_eq!((line.verdict, line.ratio_low), ("inconclusive", None));
     assert_eq!(
         line.advice.as_deref(),
         Some("Run 13 has a tps that is not above 0, of which there is no ratio.")

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::document::{SweepDocument, SweepRun};
 use crate::report::number::{finite, mean};
 use crate::stats::estimate::Estimate;
-use crate::stats::scalability::fit;
+use crate::stats::scalability::{Law, fit};
 
 /// Of what the least and the greatest tps are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -158,9 +158,8 @@ pub fn scalability(document: &SweepDocument) -> Vec<VariantScalability> {
 impl VariantScalability {
     /// The tps that the law has for a number of clients; `None` where nothing was fitted.
     pub fn tps_at(&self, clients: f64) -> Option<f64> {
-        let [lambda, sigma, kappa] = [self.lambda?, self.sigma?, self.kappa?].map(|estimate| estimate.value);
-        let tps = lambda * clients / (1.0 + sigma * (clients - 1.0) + kappa * clients * (clients - 1.0));
-        finite(Some(tps))
+        let law = Law { lambda: self.lambda?.value, sigma: self.sigma?.value, kappa: self.kappa?.value };
+        finite(Some(law.tps(clients)))
     }
 }
 
