@@ -25,6 +25,7 @@ else
 fi
 unlike "$output" 'WARNING' 'no example is warned of'
 is "$(sql "SELECT count(*) FROM bench.summary WHERE status NOT IN ('completed', 'canceled')")" 0 'every run of the examples ended well'
+is "$(sql "SELECT count(*), bool_and(status = 'completed') FROM bench.sweeps")" '3|t' 'and every sweep, the stopped and resumed one too'
 is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 'no audit of the examples found a difference'
 
 if [ -n "$has_cron" ]; then
