@@ -76,7 +76,7 @@ SELECT markdown ~ '^# ' AS heading, markdown ~ '\n\|[ :-]+\|' AS tables FROM ben
 -- json: version 1 of the schema. Keys may be added, none goes
 SELECT (bench.report(:mixed, 'json')::jsonb ->> 'schema_version')::int AS schema_version;
 CREATE TEMP VIEW documents AS
-    SELECT r.run_id, bench.report(r.run_id, 'json')::jsonb AS d FROM bench.runs r WHERE workload LIKE 'pk_update%';
+    SELECT r.run_id, bench.report(r.run_id, 'json')::jsonb AS d FROM bench.runs r WHERE workload LIKE 'pk_update%' AND run_id >= :mixed;
 SELECT key, string_agg(DISTINCT jsonb_typeof(d -> key), ' ') AS type FROM documents, jsonb_object_keys(d) AS key GROUP BY key ORDER BY key COLLATE "C";
 SELECT part, string_agg(DISTINCT key, ', ' ORDER BY key) AS keys
 FROM documents, unnest('{run,summary,samples,warmup_samples,environment}'::text[]) AS part, jsonb_object_keys(d -> part) AS key

@@ -59,7 +59,11 @@ WITH promised (relation, columns) AS (VALUES
     ('relations', 'run_id, relation, bytes_before, bytes_after, live, dead, inserted, updated, hot_updated, deleted, mod_since_analyze, seq_scan, idx_scan, vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze'),
     ('errors', 'run_id, sqlstate, message, count, first_at, node'),
     ('summary', 'run_id, workload, clients, driver, results, status, started_at, secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms'),
-    ('progress', 'run_id, phase, elapsed, remaining, tps, latency_avg_ms, transactions, clients')
+    ('progress', 'run_id, phase, elapsed, remaining, tps, latency_avg_ms, transactions, clients'),
+    ('sweeps', 'sweep_id, workload, clients, secs, rounds, variants, before, seed, tags, status, runs, completed, started_at, finished_at, remaining, role, error'),
+    ('sweep_runs', 'sweep_id, place, round, variant, clients, run_id, status, error, tps, latency_p99_ms'),
+    ('sweep_results', 'sweep_id, clients, variant, rounds, tps_avg, tps_min, tps_max, run_ids'),
+    ('history', 'workload, options, tags, run_id, started_at, tps, latency_p99_ms')
 )
 SELECT relation, string_agg(name, ', ' ORDER BY place) AS missing
 FROM promised, unnest(string_to_array(columns, ', ')) WITH ORDINALITY AS u (name, place)

@@ -218,7 +218,7 @@ fn change_points(
         name!(at, TimestampWithTimeZone),
         name!(before, f64),
         name!(after, f64),
-        name!(change, f64),
+        name!(change, Option<f64>),
         name!(p, f64),
         name!(change_low, Option<f64>),
         name!(change_high, Option<f64>),
@@ -236,7 +236,7 @@ fn change_points(
     TableIterator::new(found.or_raise())
 }
 
-type Change = (i64, TimestampWithTimeZone, f64, f64, f64, f64, Option<f64>, Option<f64>);
+type Change = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
 
 fn all_changes(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Change>, UserError> {
     let mut found = Vec::new();
@@ -250,7 +250,7 @@ fn all_changes(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
                 run.started_at,
                 change.before,
                 change.after,
-                change.after / change.before - 1.0,
+                change.change.map(|e| e.value),
                 change.p,
                 change.change.map(|e| e.low),
                 change.change.map(|e| e.high),

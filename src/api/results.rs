@@ -65,9 +65,16 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
                 &[run_id.into()],
             )
         })?;
+        let errors = catalog::as_owner(|| {
+            catalog::fetch::<bool>(
+                "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1",
+                &[run_id.into()],
+            )
+        })?;
+        let (columns, view) = if errors.is_some() { ("*", "errors") } else { ("error", "runs") };
         warn(
             format!("run {run_id} is {status}: {}", why.unwrap_or_default()),
-            format!("See SELECT * FROM bench.errors WHERE run_id = {run_id}."),
+            format!("See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
         );
     }
     Ok(())

@@ -161,6 +161,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         horizon_held: false,
         sweep_id: None,
+        system: Default::default(),
     };
     Ok((spec, checked.commands))
 }

@@ -85,8 +85,8 @@ sweep_function!(
 
 /// Everything that can be found wrong before the first run, of any of the runs.
 pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
-    // To have the error list the known ones, and to have the server's state checked first.
     let options = SweepOptions::new(arguments, random_seed())?;
+    let options = SweepOptions { loaded: sweep_state::loaded(&options)?, ..options };
     check(&options)?;
     Ok(spec_of(options, None))
 }

@@ -151,6 +151,15 @@ pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<
     })
 }
 
+/// A run that was completed, and found not to be what it should have been.
+pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserError> {
+    let error = JsonB(serde_json::to_value(error).unwrap_or_default());
+    as_owner(|| {
+        let sql = "UPDATE bench.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
+        run(sql, &[run_id.into(), error.into()]).map(drop)
+    })
+}
+
 /// Writes how a sweep ended: as it was ended, or by how many of its runs have completed.
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {

@@ -27,7 +27,8 @@ pub struct Totals {
     pub retried: u64,
     pub late: u64,
     pub skipped: u64,
-    lag_sum_ns: u64,
+    /// No integer: that of an overloaded rate outgrows 64 bits within the hour.
+    lag_sum_ns: f64,
     pub lag_max_ns: u64,
     /// Of the committed ones' latencies.
     pub moments: Moments,
@@ -41,7 +42,7 @@ impl Totals {
         self.retried += tally.retried.get();
         self.late += tally.late.get();
         self.skipped += tally.skipped.get();
-        self.lag_sum_ns += tally.lag_sum_ns.get();
+        self.lag_sum_ns += tally.lag_sum_ns.get() as f64;
         self.lag_max_ns = self.lag_max_ns.max(tally.lag_max_ns.get());
         self.moments.merge(&tally.moments());
         tally.add_to(&mut self.histogram);
@@ -61,7 +62,7 @@ impl Totals {
 
     /// How far behind their schedule the committed ones started, on average.
     pub fn lag_avg_ms(&self) -> Option<f64> {
-        (self.moments.count > 0).then(|| ms(self.lag_sum_ns as f64 / self.moments.count as f64))
+        (self.moments.count > 0).then(|| ms(self.lag_sum_ns / self.moments.count as f64))
     }
 
     /// The greatest latency of the committed ones.

@@ -254,6 +254,9 @@ pub struct RunSpec {
     pub horizon_held: bool,
     /// The sweep that it is part of.
     pub sweep_id: Option<i64>,
+    /// Parameters of the whole server that its variant of the sweep has set.
+    #[serde(default)]
+    pub system: Map<String, Value>,
     pub observation: Observation,
 }
 

@@ -116,6 +116,7 @@ CREATE TABLE bench.run_log (
     nodes             text NOT NULL DEFAULT 'local',
     variables         jsonb NOT NULL,
     settings          jsonb NOT NULL,
+    system            jsonb NOT NULL DEFAULT '{}',
     sample_interval   double precision NOT NULL,
     tags              jsonb NOT NULL,
     status            text NOT NULL CHECK (status IN ('starting', 'running', 'completed', 'incomplete', 'canceled', 'failed', 'crashed')),

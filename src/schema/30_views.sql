@@ -8,7 +8,7 @@ COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the ru
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
-       driver, query_mode, results, nodes, variables, settings, sample_interval, tags,
+       driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin
 FROM bench.run_log
@@ -34,6 +34,7 @@ COMMENT ON COLUMN bench.runs.results IS 'serialize: rows turned into text and dr
 COMMENT ON COLUMN bench.runs.nodes IS 'local: this server only';
 COMMENT ON COLUMN bench.runs.variables IS 'Script variables given';
 COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set in every client''s session';
+COMMENT ON COLUMN bench.runs.system IS 'Parameters of the whole server that its sweep had set for it';
 COMMENT ON COLUMN bench.runs.sample_interval IS 'Seconds';
 COMMENT ON COLUMN bench.runs.tags IS 'The user''s own labels';
 COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost), canceled, failed (nothing was measured), crashed (the coordinator is gone)';

@@ -96,7 +96,7 @@ CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', ta
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'change_points_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these. run_id is the first run of the new level; before and after are the mean levels, change is after / before - 1 with its 95 % interval, p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
+'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
 
 REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab FROM PUBLIC;
 
@@ -151,9 +151,7 @@ COMMENT ON COLUMN bench.sweeps.extension_version IS 'The extension''s version at
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
-       -- A run that does not count, as when the server's settings changed under it.
-       CASE WHEN l.error IS NOT NULL AND r.status = 'completed' THEN 'incomplete'
-            WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
+       CASE WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(x.cpu_idle) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
@@ -169,8 +167,8 @@ COMMENT ON COLUMN bench.sweep_runs.round IS 'From 1';
 COMMENT ON COLUMN bench.sweep_runs.variant IS 'Name of the variant; empty where there are none';
 COMMENT ON COLUMN bench.sweep_runs.clients IS 'Concurrent sessions';
 COMMENT ON COLUMN bench.sweep_runs.run_id IS 'The run, the last one where it was made again; NULL: not made yet';
-COMMENT ON COLUMN bench.sweep_runs.status IS 'As in bench.runs; incomplete also where it does not count';
-COMMENT ON COLUMN bench.sweep_runs.error IS 'Why it could not be made, did not complete, or does not count';
+COMMENT ON COLUMN bench.sweep_runs.status IS 'As in bench.runs';
+COMMENT ON COLUMN bench.sweep_runs.error IS 'Why it could not be made, or did not complete';
 COMMENT ON COLUMN bench.sweep_runs.secs IS 'Seconds measured';
 COMMENT ON COLUMN bench.sweep_runs.transactions IS 'Transactions committed while measuring';
 COMMENT ON COLUMN bench.sweep_runs.failed IS 'Transactions given up';
@@ -213,16 +211,14 @@ SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
            'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
-           'fixture_rows', r.fixture_rows, 'origin', r.origin ->> 'system_identifier',
-           'system', (SELECT nullif(v.value -> 'system', '{}') FROM bench.sweep_run_log l JOIN bench.sweep_log w USING (sweep_id),
-                          jsonb_array_elements(w.options -> 'variants') AS v (value)
-                      WHERE l.run_id = r.run_id AND v.value ->> 'name' = l.variant), 'script', md5(r.script))) AS options,
+           'fixture_rows', r.fixture_rows, 'system', nullif(r.system, '{}'), 'role', r.role,
+           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed';
 COMMENT ON VIEW bench.history IS 'Completed runs by what makes them comparable: workload, options and tags are the same for all runs of a series';
 COMMENT ON COLUMN bench.history.workload IS 'The workload''s name, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, script: a hash of the script as run, origin: the server that an imported run is from, and system: parameters that a sweep''s variant set there';
+COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, script: a hash of the script as run, system: parameters of the whole server that a sweep had set, the role, and origin: the server that an imported run is from';
 COMMENT ON COLUMN bench.history.tags IS 'The user''s own labels';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When its clients were let loose';

@@ -43,6 +43,9 @@ DECLARE
     holds boolean;
     remark text;
 BEGIN
+    IF want = 'NaN' THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'value must be a number, not NaN';
+    END IF;
     IF op IS NULL OR want IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null', CASE WHEN op IS NULL THEN 'op' ELSE 'value' END);
     END IF;
@@ -134,7 +137,8 @@ BEGIN
         RETURN bench.tap(false, description, remark);
     END IF;
     SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
-    passed := coalesce(tps.ratio_high >= 1 - tolerance, true);
+    -- A side at which nothing was done has no interval, and needs none.
+    passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - tolerance, true);
     IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
         remark := concat_ws(E'\n',
             format('     tps: %s, baseline %s', round(tps.candidate::numeric, 1), round(tps.baseline::numeric, 1)),

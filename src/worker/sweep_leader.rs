@@ -205,12 +205,13 @@ impl Sweep<'_> {
         self.interruptibly(|sweep| {
             sweep.system.set(&mut sweep.state.session, variant)?;
             let header = sweep.post.segment.header();
-            sweep.state.load(variant, &|errand| await_errand(header, errand))
+            sweep.state.load(variant, cell.round, &|errand| await_errand(header, errand))
         })?;
         let seed = options.seed_of_round(cell.round);
         let arguments = options.run_arguments(variant, cell.clients, Some(seed));
         let (mut run, commands) = transaction(|| runs::prepare(arguments.clone()))?;
         run.sweep_id = Some(self.sweep_id);
+        run.system = variant.system.clone();
         run.observation = self.spec.observation;
         run.horizon_held = self.spec.horizon_held;
         self.interruptibly(|sweep| sweep.state.prepare(&run))?;
@@ -222,8 +223,13 @@ impl Sweep<'_> {
             Ok(errand)
         })?;
         let result = self.follow(place, &errand);
+        let run_id = errand.segment.header().run_id.load(Acquire);
         errand.leave();
-        result.and_then(|()| self.system.check())
+        result?;
+        self.system.check().inspect_err(|error| {
+            // Where that fails, the sweep's own record says so.
+            let _ = transaction(|| catalog::run_does_not_count(run_id, error));
+        })
     }
 
     /// Waits for a run's end.

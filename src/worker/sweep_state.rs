@@ -1,10 +1,11 @@
 //! The state that each run of a sweep begins with: what is loaded, emptied, vacuumed, read and written before.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{RunArguments, RunOptions, RunSpec};
-use bench_core::sweep::{Before, SweepOptions, Variant};
+use bench_core::sweep::{Before, Loaded, SweepOptions, Variant};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
@@ -64,7 +65,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
         )
         .hint("Load the fixtures before the sweep."));
     };
-    let mut load = reload_of(name)?;
+    let mut load = reload_of(options, name);
     let mut changes = variant.load.clone();
     let mut number = |key: &str| match changes.remove(key) {
         None => Ok(None),
@@ -87,29 +88,41 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
     Ok(load)
 }
 
-/// A fixture's load as it was made; with its defaults where it is not loaded.
-fn reload_of(name: &str) -> Result<Load, UserError> {
-    let usable = fixture::usable(name)?;
-    let loaded = catalog::fixtures(name)?
-        .into_iter()
-        .find(|f| usable.as_ref().is_some_and(|usable| usable.schema.as_deref() == Some(f.schema.as_str())));
-    let mut load = Load { fixture: name.to_owned(), rows: None, jobs: None, options: Map::new() };
-    if let Some(loaded) = loaded {
-        load.rows = Some(loaded.rows);
-        if let Value::Object(options) = loaded.options {
-            load.options = options;
+/// How the fixtures of a sweep's runs are loaded at this moment; those that are not are left out.
+pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, Loaded>, UserError> {
+    let mut all = BTreeMap::new();
+    for name in fixtures_of(options.run_arguments(&options.variants[0], options.clients[0], None))? {
+        let Some(usable) = fixture::usable(&name)? else { continue };
+        let of_schema = |f: &catalog::Fixture| Some(&f.schema) == usable.schema.as_ref();
+        if let Some(loaded) = catalog::fixtures(&name)?.into_iter().find(of_schema) {
+            let mut options = match loaded.options {
+                Value::Object(options) => options,
+                _ => Map::new(),
+            };
+            options.insert("schema".to_owned(), Value::String(loaded.schema));
+            all.insert(name, Loaded { rows: loaded.rows, options });
         }
-        load.options.insert("schema".to_owned(), Value::String(loaded.schema));
     }
-    Ok(load)
+    Ok(all)
+}
+
+/// A fixture's load as it was at the sweep's begin; with its defaults where it was not loaded.
+fn reload_of(options: &SweepOptions, name: &str) -> Load {
+    let loaded = options.loaded.get(name);
+    Load {
+        fixture: name.to_owned(),
+        rows: loaded.map(|loaded| loaded.rows),
+        jobs: None,
+        options: loaded.map(|loaded| loaded.options.clone()).unwrap_or_default(),
+    }
 }
 
 /// The steps before a run.
 pub struct State {
     pub session: Session,
     options: SweepOptions,
-    /// The variant whose fixture is loaded.
-    loaded: Option<String>,
+    /// The round and the variant whose fixture is loaded.
+    loaded: Option<(u32, String)>,
 }
 
 impl State {
@@ -121,15 +134,19 @@ impl State {
     pub fn load(
         &mut self,
         variant: &Variant,
+        round: u32,
         wait: &dyn Fn(&Errand) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
         let anew = self.options.before.contains(&Before::Reload);
+        // Once in each round: all rounds begin alike.
+        let place = (round, variant.name.clone());
         let options = std::panic::AssertUnwindSafe(&self.options);
-        let loads = if !variant.load.is_empty() && (anew || self.loaded.as_ref() != Some(&variant.name)) {
+        let loads = if !variant.load.is_empty() && (anew || self.loaded.as_ref() != Some(&place)) {
             vec![transaction(|| load_of(&options, variant))?]
         } else if anew {
             let arguments = self.options.run_arguments(variant, self.options.clients[0], None);
-            transaction(|| fixtures_of(arguments.clone())?.iter().map(|name| reload_of(name)).collect())?
+            let names = transaction(|| fixtures_of(arguments.clone()))?;
+            names.iter().map(|name| reload_of(&options, name)).collect()
         } else {
             return Ok(());
         };
@@ -144,7 +161,7 @@ impl State {
             errand.leave();
             result?;
         }
-        self.loaded = Some(variant.name.clone());
+        self.loaded = Some(place);
         Ok(())
     }
 

@@ -159,6 +159,8 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
     }
     // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
     nap_until_canceled(200)?;
+    // What was read above may have been another's reload, and this one's come only now.
+    read_if_told()?;
     execute(session, "CHECKPOINT")
 }
 

@@ -83,8 +83,11 @@ impl Sides<'_> {
                 compare::pairs(&pairs, terms)
             }
         };
-        let positive = compared.baseline > 0.0 && compared.candidate > 0.0;
-        let quotient = positive.then(|| compared.candidate / compared.baseline);
+        let quotient = (compared.baseline > 0.0).then(|| compared.candidate / compared.baseline);
+        // A server on which nothing is done any more is slower, whatever the spread.
+        let stands_still =
+            terms.better == Better::Higher && compared.candidate == 0.0 && compared.baseline > 0.0;
+        let verdict = if stands_still { Verdict::Slower } else { compared.verdict };
         Line {
             metric: metric.name,
             baseline: Some(compared.baseline),
@@ -93,8 +96,8 @@ impl Sides<'_> {
             ratio: compared.ratio.map(|ratio| ratio.value).or(quotient),
             ratio_low: compared.ratio.map(|ratio| ratio.low),
             ratio_high: compared.ratio.map(|ratio| ratio.high),
-            verdict: compared.verdict.as_str(),
-            advice: (compared.verdict == Verdict::Inconclusive).then(|| match compared.ratio {
+            verdict: verdict.as_str(),
+            advice: (verdict == Verdict::Inconclusive).then(|| match compared.ratio {
                 Some(_) => self.how_many_more(compared.more_runs),
                 None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), metric),
             }),

@@ -54,7 +54,9 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let run = &document.run;
     let asked = f64::from(run.clients);
     let at_work = intervals.column(|samples| &samples.clients).and_then(|clients| median(&clients));
-    let lost = run.status == "incomplete" || run.status == "crashed";
+    let error = |key| run.error.as_ref().and_then(|error| error.get(key)).and_then(|value| value.as_str());
+    // Of transaction ids that ran out there is a finding of its own.
+    let lost = run.status == "crashed" || run.status == "incomplete" && error("sqlstate") != Some("54000");
     // Clients with a number of transactions each go home at different times.
     let fewer = run.transactions.is_none() && at_work.is_some_and(|at_work| at_work < asked);
     if !lost && !fewer {
@@ -62,6 +64,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     }
     let what = match run.status.as_str() {
         "crashed" => "The server, or the run's coordinator, went down during the run".to_owned(),
+        "incomplete" if error("sqlstate") == Some("55000") => "The run was disturbed".to_owned(),
         "incomplete" => "Clients were lost during the run".to_owned(),
         _ => "Not all clients were at work".to_owned(),
     };
@@ -71,9 +74,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
         }
         _ => String::new(),
     };
-    let reason =
-        run.error.as_ref().and_then(|error| error.get("message")).and_then(|message| message.as_str());
-    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    let reason = error("message").map_or(String::new(), |reason| format!(" ({reason})"));
     Some(finding(
         Severity::Critical,
         "clients",

@@ -3,6 +3,8 @@
 mod plan;
 mod variant;
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -126,6 +128,17 @@ pub struct SweepOptions {
     pub query_mode: String,
     pub nodes: String,
     pub tags: Map<String, Value>,
+    /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
+    #[serde(default)]
+    pub loaded: BTreeMap<String, Loaded>,
+}
+
+/// How a fixture was loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    pub rows: i64,
+    /// Of bench.load, with the schema that it is in.
+    pub options: Map<String, Value>,
 }
 
 impl SweepOptions {
@@ -155,6 +168,7 @@ impl SweepOptions {
             query_mode: required("query_mode", a.query_mode)?,
             nodes: required("nodes", a.nodes)?,
             tags: object("tags", required("tags", a.tags)?)?,
+            loaded: BTreeMap::new(),
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
         if runs > MAX_RUNS {

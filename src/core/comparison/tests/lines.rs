@@ -123,6 +123,24 @@ fn a_metric_that_a_run_lacks_has_no_figures() {
 }
 
 #[test]
+fn a_server_that_stands_still_is_slower() {
+    let stopped: Vec<Document> = side(11, 1000.0, 3)
+        .into_iter()
+        .map(|mut document| {
+            document.summary.tps = Some(0.0);
+            document
+        })
+        .collect();
+    let line = &lines(&side(1, 1000.0, 3), &stopped, 0.02)[0];
+    assert_eq!((line.verdict, line.ratio, line.ratio_high), ("slower", Some(0.0), None));
+    // Two that do nothing tell nothing.
+    assert_eq!(
+        lines(&stopped, &changed(stopped.clone(), |document| document.run.run_id += 10), 0.02)[0].verdict,
+        "inconclusive"
+    );
+}
+
+#[test]
 fn nothing_done_has_no_ratio() {
     let mut candidate = side(11, 1000.0, 4);
     candidate[2].summary.tps = Some(0.0);

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use rand::RngExt;
-use statrs::distribution::Normal;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::*;
 
