@@ -176,6 +176,31 @@ mod tests {
         assert_eq!(timeline.phase_at(i64::MAX - 1), Phase::Interval(u32::MAX - 1));
     }
 
+    /// Eight hours in intervals of 0.1 s, the shortest that there are, on a machine that has been up for ten years.
+    #[test]
+    fn a_soak_drifts_by_nothing() {
+        let (interval, start) = (SECOND / 10, 10 * 365 * 86_400 * SECOND);
+        let timeline = Timeline::new(start, 0, Some(8 * 3600 * SECOND), interval);
+        assert_eq!(timeline.measured_intervals, 288_000);
+        for index in 0..timeline.measured_intervals {
+            let (begin, end) = timeline.bounds(index);
+            assert_eq!(begin, start + i64::from(index) * interval);
+            assert_eq!(end - begin, interval);
+            assert_eq!(timeline.phase_at(begin), Phase::Interval(index));
+            assert_eq!(timeline.phase_at(end - 1), Phase::Interval(index));
+        }
+        assert_eq!(timeline.phase_at(start + 8 * 3600 * SECOND), Phase::Drain);
+    }
+
+    /// The shortest intervals of an open-ended run are enough for as long as a machine lives.
+    #[test]
+    fn an_open_ended_run_has_intervals_for_years() {
+        let ten_years = 10 * 365 * 86_400 * SECOND;
+        let timeline = Timeline::new(ten_years, 0, None, SECOND / 10);
+        assert_eq!(timeline.phase_at(2 * ten_years), Phase::Interval(3_153_600_000));
+        assert_eq!(timeline.bounds(3_153_600_000), (2 * ten_years, 2 * ten_years + SECOND / 10));
+    }
+
     proptest! {
         #[test]
         fn intervals_tile_both_parts((start, warmup, measure, interval) in lengths()) {

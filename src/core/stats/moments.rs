@@ -78,6 +78,60 @@ mod tests {
         assert!(deviation.is_finite() && deviation < 123_456_789_123.0 * 1e-6);
     }
 
+    /// Eight hours of a million transactions a second, and the 288,000 intervals of 0.1 s that they are read in.
+    const SOAK: u64 = 30_000_000_000;
+    const INTERVALS: u64 = 288_000;
+
+    #[test]
+    fn the_intervals_of_a_soak_lose_nothing_of_mean_and_deviation() {
+        // Half of the latencies are 1 µs below the mean, half above: any loss in 3e10 squares would show in the deviation.
+        let half = SOAK / INTERVALS / 2;
+        let mut interval = Moments { count: 2 * half, max_ns: 101_000, ..Moments::default() };
+        for latency in [99_000.0, 101_000.0] {
+            interval.sum_ns += half as f64 * latency;
+            interval.sum_sq_ns2 += half as f64 * latency * latency;
+        }
+        let mut soak = Moments::default();
+        (0..INTERVALS).for_each(|_| soak.merge(&interval));
+        assert_eq!(soak.count, 2 * half * INTERVALS);
+        assert!((soak.mean_ns().unwrap() - 100_000.0).abs() < 1e-4);
+        assert!((soak.stddev_ns().unwrap() - 1_000.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_latency_counts_after_as_many_as_a_soak_has() {
+        // What is added is 2⁻³⁵ of the sum, whatever the unit; other latencies have other roundings.
+        for latency in [10_000u64, 1_000_000, 1_000_000_000] {
+            let (n, ns) = (SOAK as f64, latency as f64);
+            let mut soak = Moments { count: SOAK, sum_ns: n * ns, sum_sq_ns2: n * ns * ns, max_ns: latency };
+            (0..100_000).for_each(|_| soak.record(3 * latency));
+            assert_eq!(soak.count, SOAK + 100_000);
+            // By hand: a share s of latencies of 3 x among those of x has the mean x (1 + 2 s) and the deviation
+            // 2 x √(s (1 − s)).
+            let share = 100_000.0 / (n + 100_000.0);
+            let mean = ns * (1.0 + 2.0 * share);
+            let stddev = 2.0 * ns * (share * (1.0 - share)).sqrt();
+            // Rounding of a sum of 2³⁵ terms leaves 2⁻¹⁸ of each term.
+            assert!((soak.mean_ns().unwrap() / mean - 1.0).abs() < 1e-10);
+            assert!((soak.stddev_ns().unwrap() / stddev - 1.0).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn an_hour_each_does_not_overflow() {
+        let hour = 3_600_000_000_000u64;
+        let mut soak = Moments {
+            count: i64::MAX as u64 - 1,
+            sum_ns: i64::MAX as f64 * hour as f64,
+            sum_sq_ns2: i64::MAX as f64 * hour as f64 * hour as f64,
+            max_ns: hour,
+        };
+        soak.merge(&of(&[hour]));
+        assert_eq!(soak.count, i64::MAX as u64);
+        assert!((soak.mean_ns().unwrap() / hour as f64 - 1.0).abs() < 1e-12);
+        assert!(soak.stddev_ns().unwrap() < hour as f64 * 1e-6);
+    }
+
     proptest! {
         #[test]
         fn merging_is_recording_both(

@@ -83,6 +83,37 @@ fn empty_until_something_is_counted() {
     assert_eq!(histogram.count(), 3);
 }
 
+/// Eight hours of a million transactions a second, a hundred seconds of them at a time.
+#[test]
+fn a_soak_loses_no_count() {
+    let mut interval = Histogram::new();
+    interval.add(bucket_of(20 * MICROSECOND), 99_000_000);
+    interval.add(bucket_of(1_000 * MICROSECOND), 1_000_000);
+    let mut soak = Histogram::new();
+    (0..288).for_each(|_| soak.merge(&interval));
+    assert_eq!(soak.count(), 28_800_000_000);
+    let whole: Vec<_> = interval.iter_nonzero().map(|(bucket, count)| (bucket, count * 288)).collect();
+    assert_eq!(soak.iter_nonzero().collect::<Vec<_>>(), whole);
+}
+
+/// What bench.latencies can hold, a bigint, is what bench.percentile may be asked about.
+#[test]
+fn percentiles_of_as_many_as_a_bigint_counts() {
+    let (fast, slow) = (bucket_of(20 * MICROSECOND), bucket_of(HOUR));
+    let mut histogram = Histogram::new();
+    let half = i64::MAX as u64 / 2;
+    histogram.add(fast, half);
+    histogram.add(slow, half + 1);
+    assert_eq!(histogram.count(), i64::MAX as u64);
+    for (p, bucket) in
+        [(0.0, fast), (0.25, fast), (0.499_999, fast), (0.500_001, slow), (0.999, slow), (1.0, slow)]
+    {
+        let (low, high) = bucket_bounds_ns(bucket);
+        let percentile = histogram.percentile_ns(p).unwrap();
+        assert!(low as f64 <= percentile && percentile <= high as f64, "{p}: {percentile}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_latency_lies_within_its_bucket(latency in 0..1u64 << LIMIT_BITS) {
