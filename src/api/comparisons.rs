@@ -236,12 +236,17 @@ fn change_points(
     TableIterator::new(found.or_raise())
 }
 
+/// The runs of a series that are looked at, the latest: the search takes time by their square, and a second for so many.
+const LONGEST_SERIES: usize = 1000;
+
 type Change = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
 
 fn all_changes(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Change>, UserError> {
     let mut found = Vec::new();
     // Runs of other options, or with other tags, are other series.
     for series in catalog::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {
+        let series = &series[series.len().saturating_sub(LONGEST_SERIES)..];
+        pgrx::check_for_interrupts!();
         let values: Vec<f64> = series.iter().map(|run| run.value).collect();
         for change in changes_of(&values) {
             let run = &series[change.index];

@@ -16,7 +16,7 @@ pub struct Past {
     pub value: f64,
 }
 
-/// Metrics of bench.summary of which series can be made.
+/// Metrics of bench.history of which series can be made.
 const METRICS: [&str; 5] = ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms"];
 
 /// Completed runs of a workload that the caller may see and whose tags include these, series by series.
@@ -34,9 +34,9 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
     };
     // As the caller, for the views show each their own.
     let sql = format!(
-        "SELECT h.options::pg_catalog.text OPERATOR(pg_catalog.||) h.tags::pg_catalog.text, h.run_id, h.started_at, s.{metric} \
-         FROM bench.history h JOIN bench.summary s ON s.run_id OPERATOR(pg_catalog.=) h.run_id \
-         WHERE h.workload OPERATOR(pg_catalog.=) $1 AND h.tags OPERATOR(pg_catalog.@>) $2 AND s.{metric} IS NOT NULL \
+        "SELECT h.options::pg_catalog.text OPERATOR(pg_catalog.||) h.tags::pg_catalog.text, h.run_id, h.started_at, h.{metric} \
+         FROM bench.history h \
+         WHERE h.workload OPERATOR(pg_catalog.=) $1 AND h.tags OPERATOR(pg_catalog.@>) $2 AND h.{metric} IS NOT NULL \
            AND h.started_at IS NOT NULL ORDER BY 1, h.started_at, h.run_id"
     );
     let rows = fetch_all(&sql, &[workload.into(), JsonB(Value::Object(tags)).into()], |row| {

@@ -142,9 +142,9 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
         Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
-                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, extension_version) \
+                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', $15, $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -170,6 +170,7 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
                 spec.sweep_id.into(),
                 spec.fixture_rows().into(),
                 pgrx::JsonB(spec.system.clone().into()).into(),
+                spec.fixture_options().map(pgrx::JsonB).into(),
             ],
         )
         .map_err(spi_error)?

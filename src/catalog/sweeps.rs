@@ -89,15 +89,19 @@ pub fn begin_sweep(spec: &SweepSpec, segment: u32) -> Result<i64, UserError> {
 /// Takes up a sweep that has ended early: it belongs to this leader from now on.
 ///
 /// # Errors
-/// 55006 when another leader has it.
+/// 55006 when another leader has it, 42704 when it was pruned meanwhile.
 pub fn take_up_sweep(sweep_id: i64, segment: u32) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "SELECT status, segment FROM bench.sweep_log WHERE sweep_id = $1 FOR UPDATE";
         let rows = super::locked_rows(sql, &[sweep_id.into()], |row| {
             Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32))
         })?;
-        if rows.iter().any(|(status, segment)| status == "running" && is_led(sweep_id, *segment)) {
-            return Err(under_way(sweep_id));
+        match rows.first() {
+            None => return Err(no_sweep(sweep_id)),
+            Some((status, segment)) if status == "running" && is_led(sweep_id, *segment) => {
+                return Err(under_way(sweep_id));
+            }
+            Some(_) => {}
         }
         run(
             "UPDATE bench.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
@@ -202,10 +206,11 @@ pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
             })
         })
     })?;
-    found
-        .into_iter()
-        .next()
-        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("sweep {sweep_id} does not exist")))
+    found.into_iter().next().ok_or_else(|| no_sweep(sweep_id))
+}
+
+fn no_sweep(sweep_id: i64) -> UserError {
+    UserError::new(sqlstate::UNDEFINED_OBJECT, format!("sweep {sweep_id} does not exist"))
 }
 
 /// What a sweep was asked to do.

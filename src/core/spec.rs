@@ -225,6 +225,9 @@ pub struct FixtureSpec {
     pub scale: i64,
     /// OIDs of its tables, partitions among them.
     pub tables: Vec<u32>,
+    /// As given to bench.load; null for tables that are not the extension's own.
+    #[serde(default)]
+    pub options: Value,
 }
 
 /// Whether the server is observed while the clients run.
@@ -270,6 +273,12 @@ impl RunSpec {
     pub fn fixture_rows(&self) -> Option<Vec<i64>> {
         let rows: Vec<i64> = self.fixtures.iter().map(|fixture| fixture.rows).collect();
         (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The options that each of the fixtures was loaded with; `None` where there are none.
+    pub fn fixture_options(&self) -> Option<Value> {
+        let options: Vec<Value> = self.fixtures.iter().map(|fixture| fixture.options.clone()).collect();
+        (!options.is_empty()).then_some(Value::Array(options))
     }
 
     /// The fixtures' names, separated by commas; `None` where there are none.

@@ -101,6 +101,7 @@ CREATE TABLE bench.run_log (
     workload          text NOT NULL,
     fixture           text,
     fixture_rows      bigint[],
+    fixture_options   jsonb,
     script            text NOT NULL,
     clients           int NOT NULL,
     secs              double precision,
@@ -439,7 +440,8 @@ SELECT pg_catalog.pg_extension_config_dump('bench.custom_fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.sweep_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.sweep_log', '');
+-- What is to be put back into this server's configuration is not to be put into another's.
+SELECT pg_catalog.pg_extension_config_dump('bench.sweep_log', 'WHERE system_settings IS NULL');
 SELECT pg_catalog.pg_extension_config_dump('bench.sweep_run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');

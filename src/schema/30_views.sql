@@ -7,7 +7,7 @@ CREATE FUNCTION bench.is_visible(role text)
 COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the runs of another: is it, is its member, or is a member of pg_read_all_stats.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
-SELECT run_id, sweep_id, workload, fixture, fixture_rows, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
+SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin
@@ -19,6 +19,7 @@ COMMENT ON COLUMN bench.runs.sweep_id IS 'The sweep it is part of';
 COMMENT ON COLUMN bench.runs.workload IS 'The workload''s name, or the mix as given';
 COMMENT ON COLUMN bench.runs.fixture IS 'The fixture it worked on; several are separated by commas';
 COMMENT ON COLUMN bench.runs.fixture_rows IS 'Rows that each of these was loaded with';
+COMMENT ON COLUMN bench.runs.fixture_options IS 'Options of bench.load that each of these was loaded with; null for one that is not the extension''s own';
 COMMENT ON COLUMN bench.runs.script IS 'The script as run; those of a mix each under a comment with its name and weight';
 COMMENT ON COLUMN bench.runs.clients IS 'Concurrent sessions';
 COMMENT ON COLUMN bench.runs.secs IS 'Measured seconds asked for';

@@ -96,7 +96,7 @@ CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', ta
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'change_points_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
+'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these, of its last 1000 runs. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
 
 REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab FROM PUBLIC;
 
@@ -211,14 +211,14 @@ SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
            'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
-           'fixture_rows', r.fixture_rows, 'system', nullif(r.system, '{}'), 'role', r.role,
+           'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed';
 COMMENT ON VIEW bench.history IS 'Completed runs by what makes them comparable: workload, options and tags are the same for all runs of a series';
 COMMENT ON COLUMN bench.history.workload IS 'The workload''s name, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture and its rows, script: a hash of the script as run, system: parameters of the whole server that a sweep had set, the role, and origin: the server that an imported run is from';
+COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture, its rows and its options, script: a hash of the script as run, system: parameters of the whole server that a sweep had set, the role, and origin: the server that an imported run is from';
 COMMENT ON COLUMN bench.history.tags IS 'The user''s own labels';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When its clients were let loose';

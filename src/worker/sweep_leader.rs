@@ -21,7 +21,7 @@ use super::{
 use crate::api::runs;
 use crate::catalog::{self, Planned, transaction};
 use crate::engine::Session;
-use crate::error::internal;
+use crate::error::{internal, warn};
 use crate::shm::{Header, RunState, Segment, StopReason};
 
 /// The kind of worker that a sweep's leader is.
@@ -109,10 +109,12 @@ fn lead(post: &Post) -> Result<(), UserError> {
     UNFINISHED.set(Some(sweep_id));
     let system = System::new(sweep_id, &spec.options);
     let mut sweep = Sweep { post, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
-    let result = sweep.put_back_forgotten().and_then(|()| sweep.make_runs());
+    sweep.put_back_forgotten();
+    let result = sweep.make_runs();
     // Whatever happened, the server has its own settings again.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
     let stop = stop_error(post.segment.header());
+    forget_cancel();
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
     let finished = transaction(|| catalog::finish_sweep(sweep_id, stop.is_some(), error.as_ref()));
     UNFINISHED.set(None);
@@ -159,11 +161,22 @@ impl Sweep<'_> {
         self.post.segment.header()
     }
 
-    /// What sweeps before this one could not put back.
-    fn put_back_forgotten(&mut self) -> Result<(), UserError> {
+    /// What sweeps before this one could not put back, a superuser's does. What it cannot either must not keep it from its
+    /// own work; the server's log says so.
+    fn put_back_forgotten(&mut self) {
         // SAFETY: looks up the current role, for which it needs a transaction.
-        let is_superuser = transaction(|| Ok(unsafe { pg_sys::superuser() }))?;
-        if is_superuser { system::put_back_forgotten(&mut self.state.session, None) } else { Ok(()) }
+        let is_superuser = transaction(|| Ok(unsafe { pg_sys::superuser() }));
+        if is_superuser == Ok(true)
+            && let Err(error) = system::put_back_forgotten(&mut self.state.session, None)
+        {
+            warn(
+                format!(
+                    "what a sweep has changed in postgresql.auto.conf cannot be put back: {}",
+                    error.message
+                ),
+                "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
+            );
+        }
     }
 
     fn make_runs(&mut self) -> Result<(), UserError> {
@@ -209,7 +222,9 @@ impl Sweep<'_> {
         })?;
         let seed = options.seed_of_round(cell.round);
         let arguments = options.run_arguments(variant, cell.clients, Some(seed));
-        let (mut run, commands) = transaction(|| runs::prepare(arguments.clone()))?;
+        let header = self.post.segment.header();
+        let (mut run, commands) =
+            transaction(|| runs::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
         run.observation = self.spec.observation;
@@ -221,7 +236,8 @@ impl Sweep<'_> {
             errand.segment.pin();
             errand.tie();
             Ok(errand)
-        })?;
+        })
+        .inspect_err(|e| stop_if_canceled(header, e))?;
         let result = self.follow(place, &errand);
         let run_id = errand.segment.header().run_id.load(Acquire);
         errand.leave();
@@ -255,13 +271,25 @@ impl Sweep<'_> {
         header.interruptible.store(1, SeqCst);
         let result = match stop_error(header) {
             Some(error) => Err(error),
-            None => work(self),
+            None => work(self).inspect_err(|error| stop_if_canceled(header, error)),
         };
         header.interruptible.store(0, SeqCst);
-        // SAFETY: a flag of this process's: a cancel that has done its work must not hit what follows.
-        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+        forget_cancel();
         result
     }
+}
+
+/// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.
+fn stop_if_canceled(header: &Header, error: &UserError) {
+    if error.sqlstate == sqlstate::QUERY_CANCELED {
+        header.request_stop(StopReason::Requested);
+    }
+}
+
+/// A cancel that has done its work must not hit what follows.
+fn forget_cancel() {
+    // SAFETY: a flag of this process's.
+    unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
 }
 
 /// Waits for a load or a run, which a stop of the sweep stops.

@@ -76,13 +76,14 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
             )
         }),
     };
-    load.rows = number("rows")?;
+    let rows = number("rows")?;
     let jobs = number("jobs")?;
     // Out of range for certain where it does not fit.
     load.jobs = jobs.map(|jobs| i32::try_from(jobs).unwrap_or(-1));
     // It says how many rows there are, as rows does.
-    if load.rows.is_some() || changes.contains_key("scale") {
+    if rows.is_some() || changes.contains_key("scale") {
         load.options.remove("scale");
+        load.rows = rows;
     }
     load.options.extend(changes);
     Ok(load)

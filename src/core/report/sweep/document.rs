@@ -27,7 +27,11 @@ impl SweepDocument {
     /// (clients, TPS) of a variant's completed runs.
     pub fn points(&self, variant: &str) -> Vec<(f64, f64)> {
         let counts = |run: &&SweepRun| run.variant == variant && run.status.as_deref() == Some("completed");
-        self.runs.iter().filter(counts).filter_map(|run| Some((f64::from(run.clients), run.tps?))).collect()
+        self.runs
+            .iter()
+            .filter(counts)
+            .filter_map(|run| Some((f64::from(run.clients), run.tps.filter(|tps| tps.is_finite())?)))
+            .collect()
     }
 }
 

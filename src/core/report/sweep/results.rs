@@ -136,9 +136,7 @@ pub fn scalability(document: &SweepDocument) -> Vec<VariantScalability> {
         return Vec::new();
     }
     let of_variant = |variant: &str| {
-        let runs = document.runs.iter().filter(|run| is_completed(run) && run.variant == variant);
-        let points: Vec<_> =
-            runs.filter_map(|run| Some((f64::from(run.clients), finite(run.tps)?))).collect();
+        let points = document.points(variant);
         let fitted = fit(&points);
         VariantScalability {
             variant: variant.to_owned(),
