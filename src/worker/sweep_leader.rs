@@ -70,19 +70,22 @@ unsafe extern "C-unwind" fn stop_what_is_under_way(
 }
 
 thread_local! {
-    /// The sweep that is to be closed if this process ends before it.
-    static UNFINISHED: StdCell<Option<i64>> = const { StdCell::new(None) };
+    /// The sweep that is to be closed if this process ends before it, and whether it has changed the whole server's
+    /// parameters.
+    static UNFINISHED: StdCell<Option<(i64, bool)>> = const { StdCell::new(None) };
 }
 
 /// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datum) {
-    if let Some(sweep_id) = UNFINISHED.take() {
+    if let Some((sweep_id, changes_system)) = UNFINISHED.take() {
         // SAFETY: leaves whatever was open; outside a transaction it does nothing.
         unsafe { pg_sys::AbortOutOfAnyTransaction() };
-        // Where that fails, what is written down of it stays.
-        let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id));
-        system::reload();
+        if changes_system {
+            // Where that fails, what is written down of it stays.
+            let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id));
+            system::reload();
+        }
         let error = UserError::new(
             sqlstate::ADMIN_SHUTDOWN,
             "the sweep's leader was terminated by an administrator's command",
@@ -106,7 +109,7 @@ fn lead(post: &Post) -> Result<(), UserError> {
         None => transaction(|| catalog::begin_sweep(&spec, handle))?,
         Some(sweep_id) => transaction(|| catalog::take_up_sweep(sweep_id, handle)).map(|()| sweep_id)?,
     };
-    UNFINISHED.set(Some(sweep_id));
+    UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = System::new(sweep_id, &spec.options);
     let mut sweep = Sweep { post, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
     sweep.put_back_forgotten();
