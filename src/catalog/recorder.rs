@@ -18,11 +18,11 @@ pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
 use crate::observe::waits::split;
 
-/// How a run ended, or stands.
+/// How a run, or a sweep of them, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Completed,
-    /// Clients were lost on the way; the rest is there.
+    /// Clients were lost on the way, or runs of a sweep; the rest is there.
     Incomplete,
     Canceled,
     /// Nothing was measured.

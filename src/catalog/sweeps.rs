@@ -9,32 +9,11 @@ use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
+use super::recorder::Status;
 use super::{as_owner, fetch, fetch_all, is_member, run};
 use crate::error::internal;
 use crate::shm::Segment;
 use crate::worker::is_under_way;
-
-/// How a sweep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SweepStatus {
-    Completed,
-    /// Some of the runs are missing or did not complete.
-    Incomplete,
-    Canceled,
-    /// No run completed.
-    Failed,
-}
-
-impl SweepStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Incomplete => "incomplete",
-            Self::Canceled => "canceled",
-            Self::Failed => "failed",
-        }
-    }
-}
 
 /// A run that a sweep is still to make.
 pub struct Planned {
@@ -176,10 +155,10 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     })?;
     let (all, completed) = counts.first().copied().unwrap_or_default();
     let status = match completed {
-        n if n == all => SweepStatus::Completed,
-        _ if canceled => SweepStatus::Canceled,
-        0 => SweepStatus::Failed,
-        _ => SweepStatus::Incomplete,
+        n if n == all => Status::Completed,
+        _ if canceled => Status::Canceled,
+        0 => Status::Failed,
+        _ => Status::Incomplete,
     };
     let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
     as_owner(|| {

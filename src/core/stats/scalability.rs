@@ -9,11 +9,12 @@
 mod intervals;
 mod least_squares;
 
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::estimate::Estimate;
 use intervals::Errors;
-pub use least_squares::Law;
+use least_squares::Law;
 
 /// Rungs that fitting takes: one more than there are parameters.
 const LEAST_RUNGS: usize = 4;
@@ -26,8 +27,9 @@ const LACK_OF_FIT: f64 = 0.01;
 /// A peak beyond so many times the last rung is no prediction.
 const FARTHEST_PEAK: f64 = 2.0;
 
-/// What is said of a fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is said of a fit; written down as the words that users read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
 pub enum Verdict {
     /// The curve describes the rungs, and has its peak within or not far beyond them.
     Fits,
@@ -54,9 +56,15 @@ impl Verdict {
     }
 }
 
+impl From<Verdict> for &'static str {
+    fn from(verdict: Verdict) -> Self {
+        verdict.as_str()
+    }
+}
+
 /// X(N) = λN / (1 + σ(N − 1) + κN(N − 1)). The intervals are of 95 %, and cut at 0: where σ or κ is 0,
 /// theirs reaches upwards only, and those of the others take into account how far that is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scalability {
     /// TPS of one client. Like the others `None` where nothing was fitted.
     pub lambda: Option<Estimate>,

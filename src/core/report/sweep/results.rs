@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::document::{SweepDocument, SweepRun};
 use crate::report::number::{finite, mean};
-use crate::stats::estimate::Estimate;
-use crate::stats::scalability::{Law, fit};
+use crate::stats::scalability::{Scalability, fit};
 
 /// Of what the least and the greatest tps are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,16 +47,10 @@ pub struct RungResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariantScalability {
     pub variant: String,
-    /// How many runs it was fitted to.
+    /// Completed runs that the law was fitted to.
     pub runs: usize,
-    pub verdict: &'static str,
-    /// TPS of one client.
-    pub lambda: Option<Estimate>,
-    pub sigma: Option<Estimate>,
-    pub kappa: Option<Estimate>,
-    pub peak_clients: Option<Estimate>,
-    pub peak_tps: Option<Estimate>,
-    pub r2: Option<f64>,
+    #[serde(flatten)]
+    pub law: Scalability,
 }
 
 /// Those that are new, in their order.
@@ -137,28 +130,9 @@ pub fn scalability(document: &SweepDocument) -> Vec<VariantScalability> {
     }
     let of_variant = |variant: &str| {
         let points = document.points(variant);
-        let fitted = fit(&points);
-        VariantScalability {
-            variant: variant.to_owned(),
-            runs: points.len(),
-            verdict: fitted.verdict.as_str(),
-            lambda: fitted.lambda,
-            sigma: fitted.sigma,
-            kappa: fitted.kappa,
-            peak_clients: fitted.peak_clients,
-            peak_tps: fitted.peak_tps,
-            r2: fitted.r2,
-        }
+        VariantScalability { variant: variant.to_owned(), runs: points.len(), law: fit(&points) }
     };
     variants(document).into_iter().map(of_variant).collect()
-}
-
-impl VariantScalability {
-    /// The tps that the law has for a number of clients; `None` where nothing was fitted.
-    pub fn tps_at(&self, clients: f64) -> Option<f64> {
-        let law = Law { lambda: self.lambda?.value, sigma: self.sigma?.value, kappa: self.kappa?.value };
-        finite(Some(law.tps(clients)))
-    }
 }
 
 /// The result with the most tps among those of a variant; the first one of several.

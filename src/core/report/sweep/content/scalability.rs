@@ -23,7 +23,7 @@ pub fn scalability(report: &Report) -> Section {
             figures.push([MISSING; 4].map(str::to_owned));
         }
         // Said once, in the first of its rows.
-        let mut said = [label(&fitted.variant), fitted.verdict.to_owned()];
+        let mut said = [label(&fitted.variant), fitted.law.verdict.as_str().to_owned()];
         for figure in figures {
             table.rows.push([&std::mem::take(&mut said)[..], &figure].concat());
         }
@@ -42,12 +42,12 @@ fn figures(fitted: &VariantScalability) -> Vec<[String; 4]> {
     };
     let missing = || MISSING.to_owned();
     let rows = [
-        row("λ, tps of one client", fitted.lambda, |value| tps(Some(value))),
-        row("σ, contention", fitted.sigma, significant_or_missing),
-        row("κ, crosstalk", fitted.kappa, significant_or_missing),
-        row("clients at the peak", fitted.peak_clients, |value| fixed(Some(value), 1)),
-        row("tps at the peak", fitted.peak_tps, |value| tps(Some(value))),
-        fitted.r2.map(|r2| ["R²".to_owned(), fixed(Some(r2), 4), missing(), missing()]),
+        row("λ, tps of one client", fitted.law.lambda, |value| tps(Some(value))),
+        row("σ, contention", fitted.law.sigma, significant_or_missing),
+        row("κ, crosstalk", fitted.law.kappa, significant_or_missing),
+        row("clients at the peak", fitted.law.peak_clients, |value| fixed(Some(value), 1)),
+        row("tps at the peak", fitted.law.peak_tps, |value| tps(Some(value))),
+        fitted.law.r2.map(|r2| ["R²".to_owned(), fixed(Some(r2), 4), missing(), missing()]),
     ];
     rows.into_iter().flatten().collect()
 }
@@ -67,6 +67,6 @@ fn remarks(all: &[VariantScalability]) -> String {
         (Verdict::NotEnoughRungs, "the law needs at least four numbers of clients with completed runs"),
         (Verdict::DoesNotFit, "the runs do not follow the law, so that it tells nothing of them"),
     ];
-    let said = meanings.iter().filter(|(verdict, _)| all.iter().any(|one| one.verdict == verdict.as_str()));
+    let said = meanings.iter().filter(|(verdict, _)| all.iter().any(|one| one.law.verdict == *verdict));
     said.map(|(verdict, meaning)| format!(" {}: {meaning}.", verdict.as_str())).collect()
 }

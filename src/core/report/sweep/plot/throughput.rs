@@ -57,15 +57,14 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
 /// The law's curve within the rungs, where it describes them.
 fn law(report: &Report, curve: &Curve) -> Vec<(f64, f64)> {
     let describes = |fitted: &&VariantScalability| {
-        fitted.variant == curve.variant
-            && [Verdict::Fits, Verdict::NoPeak].iter().any(|verdict| verdict.as_str() == fitted.verdict)
+        fitted.variant == curve.variant && [Verdict::Fits, Verdict::NoPeak].contains(&fitted.law.verdict)
     };
     let Some(fitted) = report.scalability.iter().find(describes) else { return Vec::new() };
     let (Some((first, _)), Some((last, _))) = (curve.results.first(), curve.results.last()) else {
         return Vec::new();
     };
     let place = |step| first + (last - first) * f64::from(step) / f64::from(STEPS);
-    let points = (0..=STEPS).filter_map(|step| Some((place(step), fitted.tps_at(place(step))?)));
+    let points = (0..=STEPS).filter_map(|step| Some((place(step), fitted.law.tps(place(step))?)));
     points.collect()
 }
 

@@ -3,6 +3,7 @@
 use super::example::{by_setting, ladder, run, small};
 use crate::report::sweep::results::{RangeOf, peak};
 use crate::report::sweep::{SweepDocument, results, scalability};
+use crate::stats::scalability::Verdict;
 
 #[test]
 fn runs_of_a_rung_are_put_together() {
@@ -56,15 +57,17 @@ fn the_law_is_fitted_to_rungs() {
         few.iter().map(|fitted| (&*fitted.variant, fitted.runs)).collect::<Vec<_>>(),
         [("off", 6), ("on", 5)]
     );
-    assert!(few.iter().all(|fitted| fitted.verdict == "not enough rungs" && fitted.lambda.is_none()));
+    assert!(
+        few.iter().all(|fitted| fitted.law.verdict == Verdict::NotEnoughRungs && fitted.law.lambda.is_none())
+    );
     let fitted = &scalability(&ladder())[0];
-    assert_eq!((fitted.verdict, fitted.runs), ("fits", 9));
-    let peak = fitted.peak_clients.unwrap().value;
+    assert_eq!((fitted.law.verdict, fitted.runs), (Verdict::Fits, 9));
+    let peak = fitted.law.peak_clients.unwrap().value;
     assert!((21.0..23.0).contains(&peak), "{peak}");
     // The curve is that of the estimates: it goes through λ and is level at the peak.
-    let lambda = fitted.lambda.unwrap().value;
-    assert!((fitted.tps_at(1.0).unwrap() - lambda).abs() < 1e-6 * lambda);
-    let at_peak = fitted.tps_at(peak).unwrap();
-    assert!((at_peak - fitted.peak_tps.unwrap().value).abs() < 1e-6 * at_peak);
-    assert!(fitted.tps_at(peak * 0.9).unwrap() < at_peak && fitted.tps_at(peak * 1.1).unwrap() < at_peak);
+    let lambda = fitted.law.lambda.unwrap().value;
+    assert!((fitted.law.tps(1.0).unwrap() - lambda).abs() < 1e-6 * lambda);
+    let at_peak = fitted.law.tps(peak).unwrap();
+    assert!((at_peak - fitted.law.peak_tps.unwrap().value).abs() < 1e-6 * at_peak);
+    assert!(fitted.law.tps(peak * 0.9).unwrap() < at_peak && fitted.law.tps(peak * 1.1).unwrap() < at_peak);
 }
