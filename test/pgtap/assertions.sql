@@ -54,7 +54,8 @@ SELECT check_test(bench.tps_ok(:good, '>', 2000), false, 'a failure', format('ru
 SELECT check_test(bench.tps_ok(run_id, '>', 1), false, format('a run that is %s', status), NULL, format('is %s', status), true)
 FROM (VALUES (:canceled, 'canceled'), (:incomplete, 'incomplete'), (:crashed, 'crashed')) AS r (run_id, status);
 SELECT check_test(bench.tps_ok(:unmeasured, '<', 1), false, 'a run without samples', NULL, 'have: nothing measured', true);
-SELECT check_test(bench.tps_ok(:good, '>', 'NaN'), false, 'NaN is above all');
+SELECT throws_ok(format('SELECT bench.tps_ok(%s, ''<'', ''NaN'')', :good), '22023', 'value must be a number, not NaN', 'NaN is above all, and so every figure below it'),
+       throws_ok(format('SELECT bench.latency_ok(%s, 0.5, ''<'', ''NaN'')', :good), '22023', NULL, 'of latencies as well');
 
 --
 -- latency_ok

@@ -209,6 +209,8 @@ SET SESSION AUTHORIZATION trf_bob;
 SELECT is(bench.prune('1 hour'), 0::bigint, 'imported runs count from when they came');
 SELECT is(bench.prune('1 month'), 0::bigint, 'months'), is(bench.prune('100 years'), 0::bigint, 'years');
 RESET SESSION AUTHORIZATION;
+-- what other files have made up
+SELECT bench.prune('2 days') AS of_others \gset
 UPDATE bench.run_log SET started_at = started_at - interval '3 days', finished_at = finished_at - interval '3 days' WHERE run_id IN (:mixed, :alices, :live);
 UPDATE bench.run_log SET origin = origin || jsonb_build_object('imported_at', now() - interval '3 days') WHERE run_id = (:'bobs'::bigint[])[1];
 SET SESSION AUTHORIZATION trf_bob;
