@@ -234,16 +234,22 @@ unsafe fn connect(database: u32, role: u32) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database.into(), role.into(), 0) };
 }
 
-/// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
-/// superuser. However this process ends, it returns no more.
-pub fn connect_after_crash() {
+/// First thing in a worker that [`Kind::returns_after_crash`]: so that it returns after nothing else, for the server
+/// starts again what has ended with another code than 0, as at a FATAL error or SIGTERM.
+pub fn return_only_after_crash() {
     extern "C" fn end(_code: c_int, _argument: pg_sys::Datum) {
-        // SAFETY: all callbacks that put shared memory in order have been called before this one.
+        // SAFETY: the callback that was registered first is called last, when all is in order.
         unsafe { libc::_exit(0) }
     }
+    // SAFETY: the callback is a function of this library, which stays loaded.
+    unsafe { on_proc_exit(Some(end), pg_sys::Datum::from(0)) };
+}
+
+/// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
+/// superuser.
+pub fn connect_after_crash() {
     // SAFETY: runs once in the worker's process, on its main thread; bgw_extra as in `report_for_duty`.
     unsafe {
-        on_proc_exit(Some(end), pg_sys::Datum::from(0));
         let extra = (&raw const (*pg_sys::MyBgworkerEntry).bgw_extra).cast::<Extra>().read_unaligned();
         connect(extra.database, 0);
     }

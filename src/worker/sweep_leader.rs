@@ -15,8 +15,8 @@ use super::load_leader::user_error;
 use super::sweep_state::State;
 use super::system::System;
 use super::{
-    OnTerminate, Post, ask_to_stop, connect_after_crash, my_pid, nap_until_canceled, report_for_duty, system,
-    wake,
+    OnTerminate, Post, ask_to_stop, connect_after_crash, my_pid, nap_until_canceled, report_for_duty,
+    return_only_after_crash, system, wake,
 };
 use crate::api::runs;
 use crate::catalog::{self, Planned, transaction};
@@ -36,6 +36,7 @@ pub const KIND: super::Kind = super::Kind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
+    return_only_after_crash();
     let Some(post) = report_for_duty(segment, OnTerminate::Die) else {
         // A crash of the server has ended the leader before. The files have what they had before the sweep, or that is
         // written down; the postmaster, which survives crashes, has not.
@@ -44,11 +45,7 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
         return system::reload();
     };
     let header = post.segment.header();
-    let earlier = header.coordinator_pid.swap(my_pid(), AcqRel);
-    if earlier != 0 {
-        // It was terminated, and has put everything in order then.
-        return;
-    }
+    header.coordinator_pid.store(my_pid(), Release);
     post.segment.on_detach(stop_what_is_under_way);
     // SAFETY: the callback is a function of this library, which stays loaded.
     unsafe { pg_sys::before_shmem_exit(Some(close_unfinished), pg_sys::Datum::from(0)) };
