@@ -199,6 +199,7 @@ SET client_min_messages = error;
 SELECT bench.run('divide', transactions => 1) AS failed \gset
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a], ARRAY[:failed]))).*;
 SELECT bench.start('pk_select', secs => 60) AS unended \gset
+DO $$ BEGIN WHILE EXISTS (SELECT FROM bench.runs WHERE status = 'starting') LOOP PERFORM pg_sleep(0.02); END LOOP; END $$;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a], ARRAY[:unended]))).*;
 SELECT bench.stop(:unended);
 -- a sweep none of whose runs completes

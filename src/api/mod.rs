@@ -17,11 +17,5 @@ mod sweeps;
 mod transfer;
 pub mod workloads;
 
-use bench_core::error::{UserError, sqlstate};
-
 /// A value that must not be NULL.
-pub fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
-    value.ok_or_else(|| {
-        UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
-    })
-}
+pub use bench_core::spec::required;

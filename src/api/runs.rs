@@ -15,13 +15,10 @@ use super::required;
 use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
-use crate::shm::{Segment, Shape, StopReason, ring_for};
-use crate::worker::caller::{Errand, Watch};
-use crate::worker::{ask_to_stop, coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
+use crate::shm::{Segment, Shape, ring_for};
+use crate::worker::caller::{Errand, Watch, stop_and_wait};
+use crate::worker::{coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
 use crate::{settings, workload};
-
-/// How long bench.stop waits for the run to have ended.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything that bench.run and its like take, in their order, after texts of the function's own.
 macro_rules! run_function {
@@ -315,19 +312,8 @@ pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     if !is_open(&handle.status) {
         return Ok(false);
     }
-    Ok(Segment::peek(handle.segment, |segment| {
-        let header = segment.header();
-        if !segment.is_of_run(run_id) || !is_under_way(segment) {
-            return false;
-        }
-        ask_to_stop(header, StopReason::Requested);
-        let began = Instant::now();
-        while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
-            crate::worker::nap(20);
-        }
-        true
-    })
-    .unwrap_or(false))
+    Ok(Segment::peek(handle.segment, |segment| segment.is_of_run(run_id) && stop_and_wait(segment))
+        .unwrap_or(false))
 }
 
 /// A run's status: what its row says, unless its coordinator is gone. See the COMMENT ON.

@@ -1,7 +1,7 @@
 //! bench.sweep and its kin.
 
 use std::sync::atomic::Ordering::*;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::sweep::render;
@@ -16,16 +16,11 @@ use super::required;
 use super::runs::prepare;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
-use crate::shm::{Segment, Shape, StopReason};
-use crate::worker::caller::{Errand, Watch};
+use crate::shm::{Segment, Shape};
+use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::sweep_leader::KIND;
-use crate::worker::{
-    Kind, ask_to_stop, crew, horizon, is_under_way, my_pid, nap, random_seed, sweep_state, system,
-};
+use crate::worker::{Kind, crew, horizon, is_under_way, my_pid, random_seed, sweep_state, system};
 use crate::{catalog, settings};
-
-/// How long bench.stop_sweep waits for the sweep to have ended.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything that bench.sweep and bench.start_sweep take, in their order.
 macro_rules! sweep_function {
@@ -315,18 +310,8 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
             )
             .hint("Only members of its role and of pg_signal_backend may stop it."));
         }
-        Ok(Segment::peek(handle.segment, |segment| {
-            if !segment.is_of_sweep(sweep_id) || !is_under_way(segment) {
-                return false;
-            }
-            ask_to_stop(segment.header(), StopReason::Requested);
-            let began = Instant::now();
-            while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
-                nap(20);
-            }
-            true
-        })
-        .unwrap_or(false))
+        Ok(Segment::peek(handle.segment, |segment| segment.is_of_sweep(sweep_id) && stop_and_wait(segment))
+            .unwrap_or(false))
     })()
     .or_raise()
 }

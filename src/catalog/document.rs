@@ -38,15 +38,16 @@ const ENOUGH_FOR_P999: u64 = 10_000;
 /// # Errors
 /// 42704 for a run that does not exist, 42501 for one that the caller may not see.
 pub fn check_visible(run_id: i64) -> Result<(), UserError> {
-    let role = run_handle(run_id)?.role;
-    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied for run {run_id}"),
-        )
-        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
+    check_visible_of(&run_handle(run_id)?.role, &format!("run {run_id}"))
+}
+
+/// The same of whatever is a role's.
+pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
+    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.into()])? == Some(true) {
+        return Ok(());
     }
-    Ok(())
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for {what}"))
+        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")))
 }
 
 /// Everything that is known of a run, without findings.

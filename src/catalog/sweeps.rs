@@ -9,6 +9,7 @@ use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
+use super::document::check_visible_of;
 use super::recorder::Status;
 use super::{as_owner, fetch, fetch_all, is_member, run};
 use crate::error::internal;
@@ -205,14 +206,7 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
 /// # Errors
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
 pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
-    let role = sweep_handle(sweep_id)?.role;
-    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.as_str().into()])? != Some(true) {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied for sweep {sweep_id}"),
-        )
-        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")));
-    }
+    check_visible_of(&sweep_handle(sweep_id)?.role, &format!("sweep {sweep_id}"))?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
             'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \

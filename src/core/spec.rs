@@ -395,7 +395,11 @@ pub(crate) fn object(argument: &str, value: Value) -> Result<Map<String, Value>,
     }
 }
 
-pub(crate) fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
+/// A value that must not be NULL.
+///
+/// # Errors
+/// 22004 with the argument's name.
+pub fn required<T>(argument: &str, value: Option<T>) -> Result<T, UserError> {
     value.ok_or_else(|| {
         UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
     })

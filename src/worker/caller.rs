@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::{Kind, Worker, ask_to_stop, crew, horizon, is_backend};
+use super::{Kind, Worker, ask_to_stop, crew, horizon, is_backend, is_under_way};
 use crate::shm::{RunState, Segment, StopReason};
 
 /// How often a waiting session looks up when nobody wakes it.
@@ -103,6 +103,22 @@ impl Errand {
         self.segment.cancel_on_detach(caller_gone);
         self.segment.detach();
     }
+}
+
+/// How long a stop waits for the work to have ended.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Stops work that is under way and waits for its end; false when it was not under way.
+pub fn stop_and_wait(segment: &Segment) -> bool {
+    if !is_under_way(segment) {
+        return false;
+    }
+    ask_to_stop(segment.header(), StopReason::Requested);
+    let began = Instant::now();
+    while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
+        super::nap(20);
+    }
+    true
 }
 
 #[pgrx::pg_guard]
