@@ -16,6 +16,7 @@ use pgrx::{FromDatum, Spi, pg_sys};
 pub use super::totals::ms;
 pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
+use crate::shm::Segment;
 use crate::observe::waits::split;
 
 /// How a run, or a sweep of them, ended.
@@ -129,7 +130,7 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 }
 
 /// Writes the row of a run that is about to start; its id.
-pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
+pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
         let o = &spec.options;
@@ -139,7 +140,7 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
         };
         let settings: serde_json::Map<_, _> =
             o.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        Spi::get_one_with_args::<i64>(
+        let run_id = Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, extension_version) \
@@ -162,7 +163,7 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
                 o.sample_interval_secs.into(),
                 pgrx::JsonB(o.tags.clone()).into(),
                 spec.role.as_str().into(),
-                i64::from(segment).into(),
+                i64::from(segment.handle()).into(),
                 spec.horizon_held.into(),
                 o.query_mode.as_str().into(),
                 o.rate.into(),
@@ -174,7 +175,9 @@ pub fn begin(spec: &RunSpec, segment: u32) -> Result<i64, UserError> {
             ],
         )
         .map_err(spi_error)?
-        .ok_or_else(|| crate::error::internal("the run's row could not be written"))
+        .ok_or_else(|| crate::error::internal("the run's row could not be written"))?;
+        segment.claim_run(run_id);
+        Ok(run_id)
     })
 }
 

@@ -31,11 +31,12 @@ pub struct SweepHandle {
 }
 
 /// Writes a sweep and its plan; its id.
-pub fn begin_sweep(spec: &SweepSpec, segment: u32) -> Result<i64, UserError> {
+pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError> {
     let options = serde_json::to_value(&spec.options).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
         let sweep_id =
             fetch::<i64>("SELECT pg_catalog.nextval('bench.sweep_id_seq')", &[])?.unwrap_or_default();
+        segment.claim_sweep(sweep_id);
         run(
             "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, extension_version) \
              SELECT $1, $2, 'running', $3, $4, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
@@ -43,7 +44,7 @@ pub fn begin_sweep(spec: &SweepSpec, segment: u32) -> Result<i64, UserError> {
                 sweep_id.into(),
                 JsonB(options.clone()).into(),
                 spec.role.as_str().into(),
-                i64::from(segment).into(),
+                i64::from(segment.handle()).into(),
             ],
         )?;
         let plan = spec.options.plan();
@@ -70,7 +71,7 @@ pub fn begin_sweep(spec: &SweepSpec, segment: u32) -> Result<i64, UserError> {
 ///
 /// # Errors
 /// 55006 when another leader has it, 42704 when it was pruned meanwhile.
-pub fn take_up_sweep(sweep_id: i64, segment: u32) -> Result<(), UserError> {
+pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "SELECT status, segment FROM bench.sweep_log WHERE sweep_id = $1 FOR UPDATE";
         let rows = super::locked_rows(sql, &[sweep_id.into()], |row| {
@@ -83,10 +84,11 @@ pub fn take_up_sweep(sweep_id: i64, segment: u32) -> Result<(), UserError> {
             }
             Some(_) => {}
         }
+        segment.claim_sweep(sweep_id);
         run(
             "UPDATE bench.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
                  error = NULL, segment = $2 WHERE sweep_id = $1",
-            &[sweep_id.into(), i64::from(segment).into()],
+            &[sweep_id.into(), i64::from(segment.handle()).into()],
         )
         .map(drop)
     })

@@ -93,6 +93,9 @@ pub enum StopReason {
 pub struct Header {
     /// Tells the segment from anybody else's; written last.
     pub magic: AtomicU64,
+    /// The id that the segment's row in the catalog has, from before its commit.
+    pub row_id: AtomicI64,
+    /// The same, for those who wait for it: the row is committed.
     pub run_id: AtomicI64,
     pub coordinator_pid: AtomicI32,
     /// OID of the database that the run belongs to: another's run may have the same id.

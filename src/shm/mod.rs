@@ -175,7 +175,12 @@ impl Segment {
         // SAFETY: this backend's own state.
         let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
         let header = self.header();
-        header.run_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
+        header.row_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
+    }
+
+    /// Makes it that run's, in the transaction that writes the run's row: who can read the row finds the leader at work.
+    pub fn claim_run(&self, run_id: i64) {
+        self.header().row_id.store(run_id, Release);
     }
 
     /// Whether this is the segment of that load of this database.
@@ -185,6 +190,7 @@ impl Segment {
 
     /// Makes it that load's: below the ids of runs.
     pub fn set_load(&self, load_id: i64) {
+        self.claim_run(-load_id);
         self.header().run_id.store(-load_id, Release);
     }
 
@@ -198,8 +204,14 @@ impl Segment {
         self.is_of_run(i64::MIN + sweep_id)
     }
 
-    /// Makes it that sweep's: below the ids of loads.
-    pub fn set_sweep(&self, sweep_id: i64) {
+    /// Makes it that sweep's, below the ids of loads, in the transaction that writes the sweep's row, as
+    /// [`Self::claim_run`].
+    pub fn claim_sweep(&self, sweep_id: i64) {
+        self.claim_run(i64::MIN + sweep_id);
+    }
+
+    /// Tells those who wait for it the sweep's id; its row is committed.
+    pub fn announce_sweep(&self, sweep_id: i64) {
         self.header().run_id.store(i64::MIN + sweep_id, Release);
     }
 

@@ -104,7 +104,7 @@ fn conduct(post: &Post) -> Result<(), UserError> {
     let segment = &post.segment;
     let header = segment.header();
     let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
-    let run_id = recorder::begin(&spec, segment.handle())?;
+    let run_id = recorder::begin(&spec, segment)?;
     header.run_id.store(run_id, Release);
     let mut run = Run::new(segment, &spec, run_id);
     let result = run.start().and_then(|()| run.measure());

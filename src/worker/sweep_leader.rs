@@ -101,10 +101,9 @@ fn lead(post: &Post) -> Result<(), UserError> {
     if spec.options.changes_system() {
         transaction(system::take_the_right)?;
     }
-    let handle = post.segment.handle();
     let sweep_id = match spec.resumes {
-        None => transaction(|| catalog::begin_sweep(&spec, handle))?,
-        Some(sweep_id) => transaction(|| catalog::take_up_sweep(sweep_id, handle)).map(|()| sweep_id)?,
+        None => transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
+        Some(sweep_id) => transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?,
     };
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = System::new(sweep_id, &spec.options);
@@ -186,7 +185,7 @@ impl Sweep<'_> {
         progress.total.store(total, Relaxed);
         progress.done.store(total - planned.len() as u32, Relaxed);
         // Those who wait for it may know its name now.
-        self.post.segment.set_sweep(self.sweep_id);
+        self.post.segment.announce_sweep(self.sweep_id);
         self.header().set_state(RunState::Running);
         wake(self.header().caller_pid.load(Relaxed));
         for Planned { place, cell } in planned {
