@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# A Citus cluster of three nodes on the loopback interface: source this file, which sources cluster.sh.
+#
+#   citus_is_installed      whether the server has Citus
+#   citus_start [LINE…]     a coordinator and two workers, with both extensions; each LINE is added to
+#                           their postgresql.conf. `on 0` is in force afterwards
+#   on NODE                 psql reaches that node from now on: 0 the coordinator, 1 and 2 the workers
+#   on_each STATEMENT…      runs statements on the three
+#
+# NODE_DIRS and NODE_PORTS are the nodes' directories and ports; a node is stopped and started again by
+# `on NODE` and cluster_stop, cluster_resume.
+
+# shellcheck source=test/lib/cluster.sh
+. "${BASH_SOURCE%/*}/cluster.sh"
+
+NODE_DIRS=()
+NODE_PORTS=()
+
+citus_is_installed() {
+    [ -e "$("${PG_CONFIG:-pg_config}" --sharedir)/extension/citus.control" ]
+}
+
+on() { export PGHOST=${NODE_DIRS[$1]} PGPORT=${NODE_PORTS[$1]}; }
+
+on_each() {
+    local node
+    for node in 0 1 2; do on "$node" && sql "$@" || return 1; done
+    on 0
+}
+
+# One that nobody listens on now; whoever takes it first, the other's start fails and another is tried.
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 30000)); (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+    echo "$port"
+}
+
+citus_start() {
+    local node tries port
+    for node in 0 1 2; do
+        for tries in 1 2 3; do
+            port=$(free_port)
+            cluster_start "listen_addresses = '127.0.0.1'" "port = $port" "shared_preload_libraries = 'citus'" \
+                'shared_buffers = 128MB' 'max_prepared_transactions = 200' 'citus.enable_statistics_collection = off' "$@" && break
+            [ "$tries" -lt 3 ] || return 1
+        done
+        NODE_DIRS[node]=$PGHOST NODE_PORTS[node]=$port
+        on "$node"
+        sql 'CREATE EXTENSION citus' || return 1
+    done
+    on 0
+    sql "SELECT citus_set_coordinator_host('127.0.0.1', ${NODE_PORTS[0]})" \
+        "SELECT citus_add_node('127.0.0.1', ${NODE_PORTS[1]})" \
+        "SELECT citus_add_node('127.0.0.1', ${NODE_PORTS[2]})" \
+        'CREATE EXTENSION pgbench_ext' >/dev/null
+}
