@@ -39,6 +39,9 @@ pub struct Document {
     pub relations: Vec<Relation>,
     pub errors: Vec<ErrorLine>,
     pub audit: Vec<AuditLine>,
+    /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
+    /// ids; empty for a run that had nothing to do with Citus.
+    pub nodes: Vec<Node>,
     pub environment: Environment,
     /// What [`crate::findings::findings`] says of all this, the gravest first.
     pub findings: Vec<Finding>,
@@ -360,6 +363,56 @@ pub struct AuditLine {
     /// `None` where the two need not be equal.
     pub ok: Option<bool>,
     pub reason: String,
+}
+
+/// A node of a Citus cluster and its part in the run; see the comments of `bench.nodes`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// As Citus numbers them; 0: the only one that clients ran on.
+    pub node: i32,
+    /// Host and port, as other nodes reach it.
+    pub name: String,
+    /// Whether it is Citus' coordinator.
+    pub is_coordinator: bool,
+    /// Clients that ran on it; 0 where it only served others' statements.
+    pub clients: u32,
+    /// How its part ended, as a run's status; `None` without clients.
+    pub status: Option<String>,
+    /// sqlstate, message, detail and hint of what kept its part from completing.
+    pub error: Option<Value>,
+    /// By how many milliseconds its clients were let loose after the agreed instant, by the clock of the node that asked.
+    pub start_offset_ms: Option<f64>,
+    /// Its clock less that of the node that asked, in milliseconds, and the most that this may be wrong by.
+    pub clock_offset_ms: Option<f64>,
+    pub clock_error_ms: Option<f64>,
+    /// Seconds measured.
+    pub secs: Option<f64>,
+    pub transactions: Option<u64>,
+    pub failed: Option<u64>,
+    pub retried: Option<u64>,
+    pub tps: Option<f64>,
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    pub latency_max_ms: Option<f64>,
+    pub processors: Option<u32>,
+    /// Shares of all its processors' time, as those of `bench.samples`, over the whole run.
+    pub cpu_user: Option<f64>,
+    pub cpu_system: Option<f64>,
+    pub cpu_iowait: Option<f64>,
+    pub cpu_steal: Option<f64>,
+    pub cpu_idle: Option<f64>,
+    /// Transactions that it has had other nodes prepare for a two-phase commit, one for each connection.
+    pub prepared: Option<u64>,
+    /// Connections that its sessions have opened to other nodes, and found open, for a statement; `None` where Citus
+    /// does not count them (before 13.1).
+    pub connections_opened: Option<u64>,
+    pub connections_reused: Option<u64>,
+    /// Prepared transactions of Citus' that were left on it when the run had ended.
+    pub prepared_left: Option<u64>,
+    /// Parameters of Citus' that decide what is measured, by name, as SHOW shows them.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// What the run ran on. What is not known is `None`, or missing from a list.
