@@ -73,7 +73,7 @@ pub fn begin(
     }
     crew::check_slots(u64::from(spec.jobs) + 1, load_leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
-    let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, spec_bytes: 0 };
+    let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, nodes: 0, spec_bytes: 0 };
     let segment = Segment::create(shape, &json);
     // SAFETY: this process's own pid.
     let pid = unsafe { pg_sys::MyProcPid };

@@ -8,6 +8,7 @@ pub mod fixtures;
 mod jobs;
 mod jsonb;
 mod load_progress;
+mod nodes;
 mod preview;
 mod progress;
 pub mod reports;

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
+use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
@@ -15,6 +16,7 @@ use super::required;
 use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
+use crate::integration::{citus, cluster};
 use crate::shm::{Segment, Shape, ring_for};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::{coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
@@ -130,6 +132,9 @@ pub(super) fn check(arguments: RunArguments) -> Result<Request, UserError> {
 pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     let Request { options, scripts, checked, fixture_names } = check(arguments)?;
     crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
+    if options.nodes != Nodes::Local {
+        citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
+    }
     let fixtures = fixture_names
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
@@ -146,6 +151,14 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         )?;
     }
     let seed = options.seed.unwrap_or_else(random_seed);
+    let cluster = cluster::of_run(&options, &tables)?;
+    if let Some(cluster) = &cluster {
+        // One more for each node, and one that leads where several have clients.
+        let here: u32 =
+            cluster.nodes.iter().filter(|n| n.is_local && n.clients > 0).map(|n| n.clients + 1).sum();
+        let needed = u64::from(here) + cluster.nodes.len() as u64;
+        crew::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
+    }
     let spec = RunSpec {
         options,
         seed,
@@ -159,6 +172,8 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         horizon_held: false,
         sweep_id: None,
         system: Default::default(),
+        cluster,
+        part_of: None,
     };
     Ok((spec, checked.commands))
 }
@@ -169,11 +184,14 @@ const MAX_SEGMENT: usize = 1 << 30;
 /// Starts the coordinator.
 pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<Errand, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
+    // The coordinator of a run on several nodes has no clients of its own.
+    let is_here = !spec.is_of_several_nodes();
     let shape = Shape {
-        clients: spec.options.clients,
-        scripts: spec.scripts.len() as u32,
-        commands,
+        clients: if is_here { spec.options.clients } else { 0 },
+        scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
+        commands: if is_here { commands } else { 0 },
         ring: ring_for(spec.options.sample_interval_secs),
+        nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
         spec_bytes: json.len() as u32,
     };
     if shape.bytes() > MAX_SEGMENT {
@@ -226,7 +244,12 @@ fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
 pub(super) fn start_only(arguments: RunArguments) -> Result<i64, UserError> {
     let (spec, commands) = prepare(arguments)?;
     settings::tell_what_does_not_apply(&spec.options.settings)?;
-    let errand = launch(&spec, commands, my_pid())?;
+    start_prepared(&spec, commands)
+}
+
+/// Starts a run in which nothing was found wrong, and returns when it has an id.
+pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<i64, UserError> {
+    let errand = launch(spec, commands, my_pid())?;
     // Until the run has an id it is this call's to give up.
     errand.tie();
     let known = |segment: &Segment| segment.header().run_id.load(Acquire) != 0;

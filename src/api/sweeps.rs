@@ -121,8 +121,10 @@ fn check(options: &SweepOptions) -> Result<(), UserError> {
 /// Starts the leader.
 fn launch(spec: &SweepSpec) -> Result<Errand, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment =
-        Segment::create(Shape { clients: 0, scripts: 0, commands: 0, ring: 1, spec_bytes: 0 }, &json);
+    let segment = Segment::create(
+        Shape { clients: 0, scripts: 0, commands: 0, ring: 1, nodes: 0, spec_bytes: 0 },
+        &json,
+    );
     segment.header().caller_pid.store(my_pid(), Relaxed);
     let kind = Kind { returns_after_crash: spec.options.changes_system(), ..KIND };
     let most = spec.options.clients.iter().copied().max().unwrap_or(1);

@@ -5,6 +5,7 @@
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
 //! qualified, and the search_path is pg_catalog.
 
+pub mod cluster;
 mod definitions;
 mod document;
 mod history;
@@ -27,6 +28,7 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 
 use crate::error::{from_caught, internal};
 
+pub use cluster::{is_part, qualified_names, run_error};
 pub use definitions::*;
 pub use document::{check_visible, document, headline, visible_headline};
 pub use history::history;
@@ -35,7 +37,7 @@ pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
-pub use transfer::{Imported, StoredJsonb, export, import, prune};
+pub use transfer::{Imported, StoredJsonb, drop_run, export, import, prune, take_part};
 
 /// A row of bench.workloads.
 pub struct Workload {

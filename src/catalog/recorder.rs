@@ -16,8 +16,8 @@ use pgrx::{FromDatum, Spi, pg_sys};
 pub use super::totals::ms;
 pub use super::totals::{Sample, Totals};
 use super::{run, spi_error, transaction};
-use crate::shm::Segment;
 use crate::observe::waits::split;
+use crate::shm::Segment;
 
 /// How a run, or a sweep of them, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ thread_local! {
 }
 
 /// Holds the extension, the very one that the run began with.
-fn hold() -> Result<(), UserError> {
+pub(super) fn hold() -> Result<(), UserError> {
     let table = super::hold_extension()?;
     match RUN_LOG.get() {
         Some(first) if first != table => Err(UserError::new(
@@ -143,9 +143,9 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         let run_id = Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
-                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, extension_version) \
+                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', $15, $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -172,6 +172,8 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 spec.fixture_rows().into(),
                 pgrx::JsonB(spec.system.clone().into()).into(),
                 spec.fixture_options().map(pgrx::JsonB).into(),
+                o.nodes.as_str().into(),
+                spec.part_of.as_ref().map(|part_of| pgrx::JsonB(json_of(part_of))).into(),
             ],
         )
         .map_err(spi_error)?

@@ -4,6 +4,8 @@ use std::fmt;
 
 /// SQLSTATEs that this project raises itself (appendix A of the PostgreSQL manual).
 pub mod sqlstate {
+    /// connection_failure
+    pub const CONNECTION_FAILURE: &str = "08006";
     /// feature_not_supported
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     /// null_value_not_allowed
@@ -77,6 +79,17 @@ pub struct UserError {
 }
 
 impl UserError {
+    /// The same with each text cut to what has room in a segment: as JSON it stays whole.
+    pub fn cut(&self) -> Self {
+        let cut = |text: &str| text.chars().take(1000).collect::<String>();
+        Self {
+            sqlstate: self.sqlstate.clone(),
+            message: cut(&self.message),
+            detail: self.detail.as_deref().map(cut),
+            hint: self.hint.as_deref().map(cut),
+        }
+    }
+
     /// An error with a message only.
     pub fn new(sqlstate: &str, message: impl Into<String>) -> Self {
         Self { sqlstate: sqlstate.to_owned(), message: message.into(), detail: None, hint: None }

@@ -1,6 +1,7 @@
 //! The pure rooms of pgbench_ext: scripts, run specifications, time lines and statistics.
 //! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
 
+pub mod cluster;
 pub mod comparison;
 pub mod error;
 pub mod findings;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::cluster::{ClusterSpec, Nodes, PartOf};
 use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
@@ -125,6 +126,8 @@ pub struct RunOptions {
     pub settings: Vec<(String, String)>,
     pub sample_interval_secs: f64,
     pub results: Results,
+    #[serde(default)]
+    pub nodes: Nodes,
     /// The user's own labels, kept with the run.
     pub tags: Value,
 }
@@ -175,7 +178,12 @@ impl RunOptions {
             "extended" => QueryMode::Extended,
             _ => QueryMode::Prepared,
         };
-        word("nodes", a.nodes, &["local", "workers", "all"], &["local"])?;
+        let kinds = ["local", "workers", "all"];
+        let nodes = match word("nodes", a.nodes, &kinds, &kinds)? {
+            "workers" => Nodes::Workers,
+            "all" => Nodes::All,
+            _ => Nodes::Local,
+        };
         let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
         {
             "discard" => Results::Discard,
@@ -196,8 +204,38 @@ impl RunOptions {
             settings: settings(required("settings", a.settings)?)?,
             sample_interval_secs,
             results,
+            nodes,
             tags: Value::Object(object("tags", required("tags", a.tags)?)?),
         })
+    }
+
+    /// The arguments that make these options.
+    pub fn arguments(&self) -> RunArguments {
+        let (secs, transactions) = match self.extent {
+            Extent::Secs(secs) => (Some(secs), None),
+            Extent::Transactions(count) => (None, Some(count.cast_signed())),
+        };
+        let settings: Map<String, Value> =
+            self.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        RunArguments {
+            workload: Some(self.workload.clone()),
+            clients: Some(self.clients.cast_signed()),
+            secs,
+            transactions,
+            warmup: Some(self.warmup_secs),
+            rate: self.rate,
+            latency_limit: self.latency_limit_ms,
+            max_tries: Some(self.max_tries.cast_signed()),
+            seed: self.seed,
+            variables: Some(Value::Object(self.variables.clone())),
+            settings: Some(Value::Object(settings)),
+            sample_interval: Some(self.sample_interval_secs),
+            driver: Some("engine".to_owned()),
+            query_mode: Some(self.query_mode.as_str().to_owned()),
+            results: Some(self.results.as_str().to_owned()),
+            nodes: Some(self.nodes.as_str().to_owned()),
+            tags: Some(self.tags.clone()),
+        }
     }
 }
 
@@ -261,9 +299,20 @@ pub struct RunSpec {
     #[serde(default)]
     pub system: Map<String, Value>,
     pub observation: Observation,
+    /// `None` for a run that has nothing to do with Citus.
+    #[serde(default)]
+    pub cluster: Option<ClusterSpec>,
+    /// Of a run that another node has asked for, as its part on this one.
+    #[serde(default)]
+    pub part_of: Option<PartOf>,
 }
 
 impl RunSpec {
+    /// Whether other nodes have clients of it, or may have.
+    pub fn is_of_several_nodes(&self) -> bool {
+        self.cluster.is_some() && self.options.nodes != Nodes::Local
+    }
+
     /// OIDs of all tables that the run works on.
     pub fn tables(&self) -> impl Iterator<Item = u32> {
         self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()

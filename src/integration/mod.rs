@@ -1,3 +1,5 @@
 //! Other extensions: found at run time, never required.
 
+pub mod citus;
+pub mod cluster;
 pub mod pg_cron;

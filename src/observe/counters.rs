@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use crate::catalog::recorder::AuditLine;
 use crate::catalog::{fetch, transaction};
+use crate::observe::node::NodeState;
 use crate::shm::{Segment, TotalsOf};
 
 /// One reading.
@@ -56,7 +57,9 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             &[tables.clone().into()],
         )?;
         let side_effects = fetch::<bool>(
-            "SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = ANY ($1)) \
+            // Citus has a trigger of its own on each of its tables, for TRUNCATE.
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = ANY ($1) \
+                                AND NOT (p.proname = 'citus_truncate_trigger' AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)) \
                  OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = ANY ($1))",
             &[tables.clone().into()],
         )?;
@@ -187,6 +190,31 @@ fn harness(segment: &Segment) -> Harness {
     h
 }
 
+/// Rows inserted, updated and deleted in the shards of distributed tables, on all nodes together.
+pub type Tuples = [i64; 3];
+
+/// What the nodes' own readings say of that; `None` where one of them is missing.
+pub fn tuples_of_shards(segment: &Segment) -> Option<Tuples> {
+    let read = |text: Option<String>| serde_json::from_str::<NodeState>(&text?).ok();
+    segment.nodes().try_fold([0; 3], |sum: Tuples, cell| {
+        let (before, after) = (read(cell.before.get())?, read(cell.after.get())?);
+        let differences = [
+            (after.inserted, before.inserted),
+            (after.updated, before.updated),
+            (after.deleted, before.deleted),
+        ];
+        let mut sum = sum;
+        sum.iter_mut()
+            .zip(differences)
+            .for_each(|(sum, (now, then))| *sum += now.cast_signed() - then.cast_signed());
+        Some(sum)
+    })
+}
+
+/// Why a part of a run does not judge its tables' counters.
+pub const SHARED: &str =
+    "the tables' shards serve the clients of other nodes as well: the whole run's line compares them";
+
 /// Compares the two. `recorded` is the sum of the samples' transactions; `all_flushed` says whether
 /// every client has handed in its statistics.
 pub fn audit(
@@ -198,6 +226,14 @@ pub fn audit(
     all_flushed: bool,
 ) -> Vec<AuditLine> {
     let h = harness(segment);
+    let is_distributed = spec.cluster.is_some();
+    let shards = if is_distributed { tuples_of_shards(segment) } else { None };
+    let tuples = match shards {
+        Some(shards) => shards,
+        None => {
+            [after.inserted - before.inserted, after.updated - before.updated, after.deleted - before.deleted]
+        }
+    };
     let untracked = segment.header().untracked.load(Relaxed);
     let trouble = h.failed + h.retries + h.errors > 0;
     let tables_reason = if spec.fixtures.is_empty() {
@@ -214,6 +250,10 @@ pub fn audit(
         Some("work that was rolled back counts on the server as well")
     } else if !all_flushed {
         Some("a client was lost before it had flushed its statistics")
+    } else if spec.part_of.is_some() {
+        Some(SHARED)
+    } else if is_distributed && shards.is_none() {
+        Some("a node of the cluster has not told of its shards' counters")
     } else {
         None
     };
@@ -229,11 +269,12 @@ pub fn audit(
         .or_else(|| {
             (before.indexes != after.indexes).then_some("the tables' indexes are not those of the beginning")
         })
+        .or_else(|| is_distributed.then_some("the index scans are those of the shards, which are not read"))
         .or_else(|| (!h.index_scans_known).then_some("a plan is not simple enough to tell its index scans"));
     let mut lines = vec![
-        line("n_tup_ins", h.inserted, after.inserted - before.inserted, tables_reason, rows),
-        line("n_tup_upd", h.updated, after.updated - before.updated, tables_reason, rows),
-        line("n_tup_del", h.deleted, after.deleted - before.deleted, tables_reason, rows),
+        line("n_tup_ins", h.inserted, tuples[0], tables_reason, rows),
+        line("n_tup_upd", h.updated, tuples[1], tables_reason, rows),
+        line("n_tup_del", h.deleted, tuples[2], tables_reason, rows),
         line(
             "idx_scan",
             h.index_scans,

@@ -82,7 +82,8 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
     environment
 }
 
-fn processors() -> Option<u32> {
+/// Processors of the machine.
+pub fn processors() -> Option<u32> {
     // SAFETY: asks the C library for a number.
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|&count| count > 0)
 }

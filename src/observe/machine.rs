@@ -1,7 +1,9 @@
 //! The machine's processors, memory and disks, and the control group's quota, where the platform tells of them.
 
+use serde::{Deserialize, Serialize};
+
 /// Processor time of all processors since the machine started, in ticks; as /proc/stat (proc(5)).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuTicks {
     pub user: u64,
     pub system: u64,
@@ -11,7 +13,8 @@ pub struct CpuTicks {
 }
 
 impl CpuTicks {
-    fn since(self, before: Self) -> Self {
+    /// What has happened since an earlier reading.
+    pub fn since(self, before: Self) -> Self {
         // iowait may go backwards (proc(5)).
         Self {
             user: self.user.saturating_sub(before.user),

@@ -5,6 +5,7 @@ pub mod counters;
 pub mod environment;
 pub mod events;
 pub mod machine;
+pub mod node;
 pub mod observer;
 pub mod probes;
 pub mod relations;

@@ -141,7 +141,8 @@ CREATE TABLE bench.run_log (
     lag_avg_ms        double precision,
     lag_max_ms        double precision,
     backlog           bigint,
-    origin            jsonb
+    origin            jsonb,
+    part_of           jsonb
 );
 -- A role has a run of another server once.
 CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
@@ -210,7 +211,7 @@ CREATE TABLE bench.latencies (
 );
 COMMENT ON TABLE bench.latencies IS 'Histogram of the latencies of a run''s measured transactions: one row per run, node, script and bucket that is not empty. A bucket is at most 1 % wide.';
 COMMENT ON COLUMN bench.latencies.run_id IS 'The run';
-COMMENT ON COLUMN bench.latencies.node IS '0: the only one';
+COMMENT ON COLUMN bench.latencies.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, from 0';
 COMMENT ON COLUMN bench.latencies.low_ms IS 'Lower bound of the bucket in milliseconds, inclusive';
 COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milliseconds, exclusive';
@@ -339,14 +340,56 @@ COMMENT ON TABLE bench.relation_log IS 'What the recorder writes of each run''s 
 
 CREATE TABLE bench.audit_log (
     run_id  bigint NOT NULL,
+    node    int NOT NULL DEFAULT 0,
     counter text NOT NULL,
     harness bigint,
     server  bigint,
     judged  boolean NOT NULL,
     reason  text NOT NULL,
-    PRIMARY KEY (run_id, counter)
+    PRIMARY KEY (run_id, node, counter)
 );
 COMMENT ON TABLE bench.audit_log IS 'What the recorder writes of each run''s audit; read bench.audit(run_id)';
+
+CREATE TABLE bench.node_log (
+    run_id            bigint NOT NULL,
+    node              int NOT NULL,
+    name              text NOT NULL,
+    is_coordinator    boolean NOT NULL,
+    clients           int NOT NULL,
+    status            text,
+    error             jsonb,
+    start_offset_ms   double precision,
+    clock_offset_ms   double precision,
+    clock_error_ms    double precision,
+    secs              double precision,
+    transactions      bigint,
+    failed            bigint,
+    retried           bigint,
+    latency_avg_ms    double precision,
+    latency_stddev_ms double precision,
+    latency_p50_ms    double precision,
+    latency_p95_ms    double precision,
+    latency_p99_ms    double precision,
+    latency_p999_ms   double precision,
+    latency_max_ms    double precision,
+    lag_avg_ms        double precision,
+    lag_max_ms        double precision,
+    backlog           bigint,
+    environment       jsonb,
+    processors        int,
+    cpu_user          double precision,
+    cpu_system        double precision,
+    cpu_iowait        double precision,
+    cpu_steal         double precision,
+    cpu_idle          double precision,
+    prepared          bigint,
+    connections_opened bigint,
+    connections_reused bigint,
+    prepared_left     bigint,
+    settings          jsonb,
+    PRIMARY KEY (run_id, node)
+);
+COMMENT ON TABLE bench.node_log IS 'What the recorder writes of the nodes of the Citus cluster that a run was on; read bench.nodes';
 
 CREATE SEQUENCE bench.sweep_id_seq;
 COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Ids of sweeps';
@@ -387,7 +430,7 @@ DECLARE
 BEGIN
     FOREACH relation IN ARRAY '{bench.samples,bench.warmup_samples}'::regclass[] LOOP
         EXECUTE format('COMMENT ON COLUMN %s.run_id IS %L', relation, 'The run');
-        EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, '0: the only one');
+        EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, 'Citus'' number for the node; 0: the only one that clients ran on');
         EXECUTE format('COMMENT ON COLUMN %s.elapsed IS %L', relation, 'End of the interval, in seconds since the phase began');
         EXECUTE format('COMMENT ON COLUMN %s.secs IS %L', relation, 'True length of the interval in seconds');
         EXECUTE format('COMMENT ON COLUMN %s.at IS %L', relation, 'End of the interval');
@@ -453,3 +496,4 @@ SELECT pg_catalog.pg_extension_config_dump('bench.wait_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.event_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.relation_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.audit_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.node_log', '');

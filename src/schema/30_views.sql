@@ -10,7 +10,7 @@ CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
-       server_version, extension_version, environment, origin
+       server_version, extension_version, environment, origin, part_of
 FROM bench.run_log
 WHERE bench.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to members of the run''s role and of pg_read_all_stats.';
@@ -32,7 +32,7 @@ COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, given or drawn
 COMMENT ON COLUMN bench.runs.driver IS 'engine: inside the server';
 COMMENT ON COLUMN bench.runs.query_mode IS 'simple: values as text, extended: as parameters, both parsed and planned each time; prepared: parsed once, planned as prepared statements are';
 COMMENT ON COLUMN bench.runs.results IS 'serialize: rows turned into text and dropped; discard: not looked at';
-COMMENT ON COLUMN bench.runs.nodes IS 'local: this server only';
+COMMENT ON COLUMN bench.runs.nodes IS 'local: the clients ran on this server only; workers, all: on those nodes of the Citus cluster, as many on each; see bench.nodes';
 COMMENT ON COLUMN bench.runs.variables IS 'Script variables given';
 COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set in every client''s session';
 COMMENT ON COLUMN bench.runs.system IS 'Parameters of the whole server that its sweep had set for it';
@@ -48,6 +48,7 @@ COMMENT ON COLUMN bench.runs.server_version IS 'server_version at that time';
 COMMENT ON COLUMN bench.runs.extension_version IS 'The extension''s version at that time';
 COMMENT ON COLUMN bench.runs.environment IS 'What it ran on: server_settings (not at their defaults, in a client''s session), version, processors, memory, kernel, filesystem, costs of a clock read and of a flush to disk, unserved_defaults (parameters that were on and that the engine''s sessions do not honour), transaction ids used';
 COMMENT ON COLUMN bench.runs.origin IS 'Of a run that bench.import has taken over: run_id, role, database, system_identifier (see pg_control_system) and started_at where it ran, exported_at, imported_at; NULL for those made here';
+COMMENT ON COLUMN bench.runs.part_of IS 'Of what is this node''s part of another node''s run, while it is not fetched: node, name and run_id there';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
@@ -55,7 +56,7 @@ FROM bench.error_log e JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, those that were retried included';
 COMMENT ON COLUMN bench.errors.run_id IS 'The run';
-COMMENT ON COLUMN bench.errors.node IS '0: the only one';
+COMMENT ON COLUMN bench.errors.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.errors.sqlstate IS 'SQLSTATE';
 COMMENT ON COLUMN bench.errors.message IS 'Message of the first one';
 COMMENT ON COLUMN bench.errors.detail IS 'Where in the script the first one was, and what the server added to it';
@@ -73,7 +74,7 @@ FROM bench.script_log s JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.scripts IS 'One row per run, node and script of its mix: what was measured of it';
 COMMENT ON COLUMN bench.scripts.run_id IS 'The run';
-COMMENT ON COLUMN bench.scripts.node IS '0: the only one';
+COMMENT ON COLUMN bench.scripts.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.scripts.script IS 'Index of the script in the mix, from 0';
 COMMENT ON COLUMN bench.scripts.workload IS 'The workload''s name';
 COMMENT ON COLUMN bench.scripts.weight IS 'Its share of the transactions, relative to the other weights';
@@ -98,7 +99,7 @@ FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.statements IS 'One row per run, node, script and command, meta commands too: what was measured of it';
 COMMENT ON COLUMN bench.statements.run_id IS 'The run';
-COMMENT ON COLUMN bench.statements.node IS '0: the only one';
+COMMENT ON COLUMN bench.statements.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.statements.script IS 'Index of the script in the mix, from 0';
 COMMENT ON COLUMN bench.statements.command IS 'Place of the command in the script, from 1';
 COMMENT ON COLUMN bench.statements.line IS 'Line of the script that it begins at, from 1';
@@ -121,7 +122,7 @@ FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times; of each interval, see the column waits of bench.samples';
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
-COMMENT ON COLUMN bench.waits.node IS '0: the only one';
+COMMENT ON COLUMN bench.waits.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity; CPU: running on a processor; Runnable: waiting for one; Client: what pgbench''s sessions wait in while a script sleeps or waits for its turn; Unobserved: of clients that ended before they were looked at';
 COMMENT ON COLUMN bench.waits.wait_event IS 'As in pg_stat_activity';
 COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares of a run add up to 1';
@@ -132,7 +133,7 @@ FROM bench.event_log e JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, while a run went on';
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
-COMMENT ON COLUMN bench.events.node IS '0: the only one';
+COMMENT ON COLUMN bench.events.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.events.event IS 'Its number, from 1';
 COMMENT ON COLUMN bench.events.kind IS 'checkpoint, vacuum or autovacuum';
 COMMENT ON COLUMN bench.events.relation IS 'The table that was vacuumed';
@@ -149,7 +150,7 @@ FROM bench.relation_log l JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.relations IS 'The run''s tables and their indexes before and after it, by the server''s statistics; counts are of all phases of the run and of whoever else used them';
 COMMENT ON COLUMN bench.relations.run_id IS 'The run';
-COMMENT ON COLUMN bench.relations.node IS '0: the only one';
+COMMENT ON COLUMN bench.relations.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.relations.relation IS 'The table or index';
 COMMENT ON COLUMN bench.relations.kind IS 'table or index';
 COMMENT ON COLUMN bench.relations.bytes_before IS 'Bytes before the run, of a table with its maps and TOAST; NULL where somebody''s lock was in the way';
@@ -176,6 +177,34 @@ COMMENT ON COLUMN bench.relations.last_analyze IS 'When the last analyze by hand
 COMMENT ON COLUMN bench.relations.last_autoanalyze IS 'When the last analyze by autovacuum ended';
 
 -- For the extension's own functions, which ask about the run of their caller.
+CREATE VIEW bench.total_samples AS
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
+       sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
+       sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_stddev_ms)
+            WHEN sum(x.transactions) > 0 THEN
+                sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(x.latency_avg_ms * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p50_ms) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p95_ms) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p99_ms) END AS latency_p99_ms,
+       max(x.latency_max_ms) AS latency_max_ms,
+       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       sum(x.wal_bytes)::bigint AS wal_bytes, sum(x.wal_records)::bigint AS wal_records, sum(x.wal_fpi)::bigint AS wal_fpi,
+       sum(x.wal_buffers_full)::bigint AS wal_buffers_full, sum(x.checkpoints)::int AS checkpoints,
+       sum(x.buffers_checkpoint)::bigint AS buffers_checkpoint, sum(x.buffers_clean)::bigint AS buffers_clean,
+       sum(x.buffers_backend)::bigint AS buffers_backend, sum(x.blks_hit)::bigint AS blks_hit, sum(x.blks_read)::bigint AS blks_read,
+       sum(x.temp_files)::bigint AS temp_files, sum(x.temp_bytes)::bigint AS temp_bytes,
+       avg(x.cpu_user) AS cpu_user, avg(x.cpu_system) AS cpu_system, avg(x.cpu_iowait) AS cpu_iowait, avg(x.cpu_steal) AS cpu_steal,
+       avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
+       sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
+       sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.samples s) x
+GROUP BY x.run_id, x.place;
+COMMENT ON VIEW bench.total_samples IS 'bench.samples of all nodes together: one row per run and measured interval. Counts are added up, shares of processors are means of the nodes, and percentiles are NULL where there are several: those of the parts do not tell those of the whole.';
+COMMENT ON COLUMN bench.total_samples.nodes IS 'Nodes with this interval';
+
 CREATE VIEW bench.summary_of_all AS
 SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
@@ -185,7 +214,10 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
-           sum(x.retried)::bigint AS retried, sum(x.transactions) / sum(x.secs) AS tps,
+           sum(x.retried)::bigint AS retried,
+           -- the sum of the nodes'
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / sum(y.secs) AS tps FROM bench.samples y
+                                    WHERE y.run_id = r.run_id GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
            sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
            -- of the whole: the mean of the squares less the square of the mean
@@ -193,7 +225,7 @@ LEFT JOIN LATERAL (
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
            max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
-    FROM bench.samples x WHERE x.run_id = r.run_id
+    FROM bench.total_samples x WHERE x.run_id = r.run_id
 ) s ON true;
 COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody''s runs';
 
@@ -234,6 +266,70 @@ COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'Mean delay of the start behind th
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'Greatest delay of a start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'Transactions due before the end that were neither started nor skipped: how far the run fell behind its rate';
 
+CREATE VIEW bench.nodes WITH (security_barrier) AS
+SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
+       coalesce(n.clients, r.clients) AS clients,
+       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench.status_of(r.status, r.segment, r.run_id)) END AS status,
+       coalesce(n.error, CASE WHEN k.node = 0 THEN r.error END) AS error,
+       n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
+       s.secs, s.transactions, s.failed, s.retried, s.transactions / s.secs AS tps,
+       s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 THEN r.latency_p95_ms END) AS latency_p95_ms,
+       coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
+       coalesce(n.processors, CASE WHEN k.node = 0 THEN (r.environment ->> 'processors')::int END) AS processors,
+       coalesce(n.cpu_user, s.cpu_user) AS cpu_user, coalesce(n.cpu_system, s.cpu_system) AS cpu_system,
+       coalesce(n.cpu_iowait, s.cpu_iowait) AS cpu_iowait, coalesce(n.cpu_steal, s.cpu_steal) AS cpu_steal,
+       coalesce(n.cpu_idle, s.cpu_idle) AS cpu_idle,
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings
+FROM bench.run_log r
+CROSS JOIN LATERAL (
+    SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
+    UNION ALL
+    SELECT 0 WHERE NOT EXISTS (SELECT FROM bench.node_log l WHERE l.run_id = r.run_id) AND r.nodes = 'local'
+) k
+LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
+LEFT JOIN LATERAL (
+    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried,
+           sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(x.latency_max_ms) AS latency_max_ms,
+           sum(x.cpu_user * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_user IS NOT NULL), 0) AS cpu_user,
+           sum(x.cpu_system * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_system IS NOT NULL), 0) AS cpu_system,
+           sum(x.cpu_iowait * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_iowait IS NOT NULL), 0) AS cpu_iowait,
+           sum(x.cpu_steal * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_steal IS NOT NULL), 0) AS cpu_steal,
+           sum(x.cpu_idle * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_idle IS NOT NULL), 0) AS cpu_idle
+    FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
+) s ON true
+WHERE bench.is_visible(r.role);
+COMMENT ON VIEW bench.nodes IS 'One row per run and node, nodes of the Citus cluster that only served others'' statements included';
+COMMENT ON COLUMN bench.nodes.run_id IS 'The run';
+COMMENT ON COLUMN bench.nodes.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
+COMMENT ON COLUMN bench.nodes.name IS 'Host and port, as other nodes reach it; local where there is no cluster';
+COMMENT ON COLUMN bench.nodes.is_coordinator IS 'Whether it is Citus'' coordinator';
+COMMENT ON COLUMN bench.nodes.clients IS 'Clients that ran on it; 0 where it only served others'' statements';
+COMMENT ON COLUMN bench.nodes.status IS 'How its part ended, as in bench.runs; NULL without clients';
+COMMENT ON COLUMN bench.nodes.error IS 'Why it did not complete: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.nodes.start_offset_ms IS 'How much later than agreed its clients'' time began, in milliseconds, by the clock of the node that was asked for the run';
+COMMENT ON COLUMN bench.nodes.clock_offset_ms IS 'Its clock less that of the node that was asked, in milliseconds';
+COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'The most that clock_offset_ms may be wrong by';
+COMMENT ON COLUMN bench.nodes.secs IS 'Seconds measured';
+COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed while measuring';
+COMMENT ON COLUMN bench.nodes.failed IS 'Transactions given up while measuring';
+COMMENT ON COLUMN bench.nodes.retried IS 'Transactions that took more than one try';
+COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; those of all nodes add up to that of bench.summary';
+COMMENT ON COLUMN bench.nodes.latency_avg_ms IS 'Mean latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_p95_ms IS '95th percentile in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_p99_ms IS '99th percentile in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_max_ms IS 'Greatest latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.processors IS 'Processors of its machine';
+COMMENT ON COLUMN bench.nodes.cpu_user IS 'Share of all its processors'' time in user mode; on a cluster from just before the start to just after the end';
+COMMENT ON COLUMN bench.nodes.cpu_system IS 'Share in the kernel, interrupts included';
+COMMENT ON COLUMN bench.nodes.cpu_iowait IS 'Share idle while something waited for a disk';
+COMMENT ON COLUMN bench.nodes.cpu_steal IS 'Share that the hypervisor gave to others';
+COMMENT ON COLUMN bench.nodes.cpu_idle IS 'Share idle';
+COMMENT ON COLUMN bench.nodes.prepared IS 'Transactions that it has had other nodes prepare for a two-phase commit, one for each connection';
+COMMENT ON COLUMN bench.nodes.connections_opened IS 'Connections that its sessions opened to other nodes; NULL where Citus does not count them (citus.enable_stat_counters, 13.1 and newer)';
+COMMENT ON COLUMN bench.nodes.connections_reused IS 'Times that they found one open';
+COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus'' that were on it when the run had ended';
+COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus'' that decide what is measured';
+
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
        NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec
@@ -273,7 +369,7 @@ COMMENT ON COLUMN bench.fixture_definitions.rows IS 'How many ids, unless bench.
 COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.counter, a.harness, a.server, a.harness - a.server AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness - a.server AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
@@ -283,6 +379,9 @@ LEFT JOIN LATERAL (
     SELECT min(x.run_id) AS run_id FROM bench.run_log x
     -- of other servers' runs that was said when they were exported
     WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
+      -- a run on several nodes and its part on this one are one
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND (r.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM x.run_id)
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND (x.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM r.run_id)
       AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
            -- names of a mix, without their weights
            OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
@@ -293,6 +392,7 @@ LEFT JOIN LATERAL (
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.audits IS 'What bench.audit(run_id) shows, of all runs';
 COMMENT ON COLUMN bench.audits.run_id IS 'The run';
+COMMENT ON COLUMN bench.audits.node IS 'Citus'' number for the node; 0: the only one that clients ran on, or all of them together';
 COMMENT ON COLUMN bench.audits.counter IS 'Name of the server''s counter';
 COMMENT ON COLUMN bench.audits.harness IS 'What the clients counted, in all phases of the run';
 COMMENT ON COLUMN bench.audits.server IS 'How far the server''s counter went meanwhile';
@@ -305,9 +405,9 @@ CREATE FUNCTION bench.audit(run_id bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE sql
 BEGIN ATOMIC
     SELECT a.counter, a.harness, a.server, a.difference, a.ok, a.reason
-    FROM bench.audits a WHERE a.run_id = audit.run_id ORDER BY a.counter;
+    FROM bench.audits a WHERE a.run_id = audit.run_id AND a.node = 0 ORDER BY a.counter;
 END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
 
-GRANT SELECT ON bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;
+GRANT SELECT ON bench.total_samples, bench.nodes, bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;

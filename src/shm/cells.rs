@@ -107,6 +107,8 @@ pub struct Header {
     pub commands: AtomicU32,
     /// Intervals that each client can hold before the coordinator has read them.
     pub ring: AtomicU32,
+    /// Nodes of the cluster that the coordinator has links to.
+    pub nodes: AtomicU32,
     pub spec_bytes: AtomicU32,
     state: AtomicU32,
     stop: AtomicU32,
@@ -116,6 +118,15 @@ pub struct Header {
     pub closed: AtomicU32,
     /// The caller could not release its snapshot while waiting.
     pub horizon_held: AtomicU32,
+    /// Of a run on several nodes: when the clients' time is to begin, by the calendar, in microseconds as a timestamptz
+    /// counts them; 0 while it has not been said.
+    pub begins_us: AtomicI64,
+    /// 1 when its clients stand at the gate.
+    pub is_ready: AtomicU32,
+    /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.
+    pub heard_ns: AtomicI64,
+    /// 1 when the links are to read their nodes' state at the end, and to fetch what there is.
+    pub collects: AtomicU32,
     /// 1 when the leader runs long statements itself, and so has to be canceled to be stopped.
     pub interruptible: AtomicU32,
     /// Server defaults that a session would honour and the engine does not: bits of `engine::defaults`.
@@ -160,15 +171,7 @@ impl Header {
 
     /// Leaves the error that ended the work as a whole. The first one stays.
     pub fn fail(&self, error: &UserError) {
-        // Cut, so that the JSON is whole.
-        let cut = |text: &str| text.chars().take(1000).collect::<String>();
-        let error = UserError {
-            sqlstate: error.sqlstate.clone(),
-            message: cut(&error.message),
-            detail: error.detail.as_deref().map(cut),
-            hint: error.hint.as_deref().map(cut),
-        };
-        self.error.set(&serde_json::to_string(&error).unwrap_or_default());
+        self.error.set(&serde_json::to_string(&error.cut()).unwrap_or_default());
     }
 
     /// The error that ended the work as a whole.

@@ -5,10 +5,11 @@
 //! ```text
 //! Header | ClientSlot × clients | CommandCounters × clients × commands
 //!        | CommandTimes × clients × commands | IntervalCell × clients × ring
-//!        | Tally × clients × scripts of a mix | CommandPlans × commands | specification
+//!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes | specification
 //! ```
 
 mod cells;
+mod nodes;
 mod recorder;
 mod tallies;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::Ordering::*;
 use pgrx::pg_sys;
 
 pub use cells::*;
+pub use nodes::{LinkState, NodeCell};
 pub use recorder::{Outcome, Recorder, Transaction};
 pub use tallies::*;
 
@@ -34,6 +36,8 @@ pub struct Shape {
     pub commands: u32,
     /// Intervals that a client can hold before the coordinator has read them.
     pub ring: u32,
+    /// Nodes of the cluster that the coordinator has links to.
+    pub nodes: u32,
     pub spec_bytes: u32,
 }
 
@@ -45,6 +49,7 @@ struct Offsets {
     cells: usize,
     tallies: usize,
     plans: usize,
+    nodes: usize,
     spec: usize,
     end: usize,
 }
@@ -68,8 +73,11 @@ impl Shape {
         let cells = times + clients * self.commands as usize * size_of::<CommandTimes>();
         let tallies = cells + clients * self.ring as usize * size_of::<IntervalCell>();
         let plans = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
-        let spec = plans + self.commands as usize * size_of::<CommandPlans>();
-        Offsets { slots, commands, times, cells, tallies, plans, spec, end: spec + self.spec_bytes as usize }
+        let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
+            .next_multiple_of(align_of::<NodeCell>());
+        let spec = nodes + self.nodes as usize * size_of::<NodeCell>();
+        let end = spec + self.spec_bytes as usize;
+        Offsets { slots, commands, times, cells, tallies, plans, nodes, spec, end }
     }
 }
 
@@ -103,6 +111,7 @@ impl Segment {
         header.scripts.store(shape.scripts, Relaxed);
         header.commands.store(shape.commands, Relaxed);
         header.ring.store(shape.ring, Relaxed);
+        header.nodes.store(shape.nodes, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
         // SAFETY: this backend's own state.
         header.database.store(unsafe { pg_sys::MyDatabaseId }.to_u32(), Relaxed);
@@ -164,6 +173,7 @@ impl Segment {
                 scripts: header.scripts.load(Relaxed),
                 commands: header.commands.load(Relaxed),
                 ring: header.ring.load(Relaxed),
+                nodes: header.nodes.load(Relaxed),
                 spec_bytes: header.spec_bytes.load(Relaxed),
             };
             (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
@@ -333,6 +343,16 @@ impl Segment {
             let first = self.base.add(self.shape.offsets().plans).cast::<CommandPlans>();
             std::slice::from_raw_parts(first, self.shape.commands as usize)
         }
+    }
+
+    pub fn node(&self, node: u32) -> &NodeCell {
+        assert!(node < self.shape.nodes);
+        // SAFETY: as for `slot`.
+        unsafe { &*self.base.add(self.shape.offsets().nodes).cast::<NodeCell>().add(node as usize) }
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeCell> {
+        (0..self.shape.nodes).map(|node| self.node(node))
     }
 
     /// The specification that the segment was created with.

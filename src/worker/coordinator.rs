@@ -10,13 +10,14 @@ use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 use serde_json::Value;
 
+use super::links::Links;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
 use super::{
-    OnTerminate, Post, client, crew, nap, now_ns, report_for_duty, termination_requested, verdict, wake,
+    OnTerminate, Post, client, crew, nap, now_ns, part, report_for_duty, termination_requested, verdict, wake,
 };
 use crate::catalog::recorder::{self, Closing, ErrorLine, Status};
-use crate::catalog::{self, transaction};
+use crate::catalog::{self, cluster, transaction};
 use crate::engine::unserved;
 use crate::error::internal;
 use crate::observe::counters::{self, Counters};
@@ -28,6 +29,9 @@ const NS_PER_SEC: f64 = 1e9;
 
 /// How long clients have after the end of the measuring for the transaction they are in.
 const DRAIN_NS: i64 = 60_000_000_000;
+
+/// How long the links to other nodes have for a reading of those nodes' state.
+const LINKS_NS: i64 = 5_000_000_000;
 
 /// After a stop: when their statement is canceled, and when they are ended.
 const STOP_CANCEL_NS: i64 = 200_000_000;
@@ -106,8 +110,11 @@ fn conduct(post: &Post) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     let run_id = recorder::begin(&spec, segment)?;
     header.run_id.store(run_id, Release);
+    if spec.is_of_several_nodes() {
+        return super::cluster::conduct(segment, &spec, run_id);
+    }
     let mut run = Run::new(segment, &spec, run_id);
-    let result = run.start().and_then(|()| run.measure());
+    let result = run.start().and_then(|()| run.await_word()).and_then(|begins_ns| run.measure(begins_ns));
     // Whatever happened, nobody goes on.
     run.dismiss();
     let outcome = run.close(result.clone().err());
@@ -133,6 +140,8 @@ struct Run<'a> {
     stopped_at_ns: Option<i64>,
     canceled: bool,
     terminated: bool,
+    /// To the nodes that serve the clients' statements.
+    links: Option<Links<'a>>,
     /// Clients that ended without saying so.
     lost: u32,
     measured: bool,
@@ -155,6 +164,7 @@ impl<'a> Run<'a> {
             stopped_at_ns: None,
             canceled: false,
             terminated: false,
+            links: None,
             lost: 0,
             measured: false,
         }
@@ -170,6 +180,9 @@ impl<'a> Run<'a> {
             self.spec.database_oid,
             self.spec.role_oid,
         )?;
+        if self.spec.cluster.is_some() {
+            self.links = Some(Links::launch(self.segment, self.spec)?);
+        }
         loop {
             let ready = (0..clients).filter(|&c| self.segment.slot(c).state() == ClientState::Ready).count();
             if ready == clients as usize {
@@ -183,6 +196,10 @@ impl<'a> Run<'a> {
             }
             nap(100);
         }
+        if let Some(links) = &self.links {
+            // A node that is not heard of in time is not told of; the clients' statements may get there all the same.
+            links.wait_for_readings(LINKS_NS);
+        }
         self.query_ids = counters::query_ids(self.segment);
         self.before = counters::read(self.spec, &self.query_ids)?;
         let read = relations::read(&self.tables());
@@ -194,6 +211,41 @@ impl<'a> Run<'a> {
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;
         recorder::running(self.run_id, &environment)
+    }
+
+    /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose
+    /// for that.
+    fn await_word(&mut self) -> Result<Option<i64>, UserError> {
+        let Some(part_of) = &self.spec.part_of else { return Ok(None) };
+        let header = self.segment.header();
+        header.heard_ns.store(now_ns(), Relaxed);
+        header.is_ready.store(1, Release);
+        loop {
+            if let Some(reason) = self.stop_reason() {
+                return Err(verdict::stop_error(reason));
+            }
+            part::check_heard(header, part_of)?;
+            match part::begins_ns(header) {
+                None => nap(100),
+                Some(begins_ns) => {
+                    let wait_ns = begins_ns - self.ramp_ns() - now_ns();
+                    if wait_ns <= 0 {
+                        return Ok(Some(begins_ns));
+                    }
+                    nap((wait_ns / 1_000_000).clamp(1, 100));
+                }
+            }
+        }
+    }
+
+    /// How long before the first interval clients are let loose.
+    fn ramp_ns(&self) -> i64 {
+        match self.spec.options.extent {
+            // Time for every client to be woken, so that the first interval has all of them.
+            Extent::Secs(_) => 10_000_000 + 500_000 * i64::from(self.segment.shape().clients),
+            // Each transaction counts.
+            Extent::Transactions(_) => 0,
+        }
     }
 
     fn tables(&self) -> Vec<pg_sys::Oid> {
@@ -211,21 +263,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Opens the gate and writes samples until the end.
-    fn measure(&mut self) -> Result<(), UserError> {
+    /// Opens the gate and writes samples until the end. `begins_ns` is when the first interval is to begin, where that has
+    /// been agreed.
+    fn measure(&mut self, begins_ns: Option<i64>) -> Result<(), UserError> {
         let header = self.segment.header();
-        let clients = self.segment.shape().clients;
         let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
         let o = &self.spec.options;
-        let (ramp_ns, measure_ns) = match o.extent {
-            // Time for every client to be woken, so that the first interval has all of them.
-            Extent::Secs(secs) => (10_000_000 + 500_000 * i64::from(clients), Some(ns(secs))),
-            // Each transaction counts.
-            Extent::Transactions(_) => (0, None),
+        let ramp_ns = self.ramp_ns();
+        let measure_ns = match o.extent {
+            Extent::Secs(secs) => Some(ns(secs)),
+            Extent::Transactions(_) => None,
         };
         // Stamped before the gate opens: however late anybody wakes, no time is left out.
-        let timeline =
-            Timeline::new(now_ns() + ramp_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
+        let now = now_ns();
+        let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
+        let timeline = Timeline::new(begins_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
         header.timeline.store(&timeline);
         self.sampler.begin(timeline);
         let mut observes = ramp_ns == 0;
@@ -250,7 +302,9 @@ impl<'a> Run<'a> {
                 continue;
             }
             self.sampler.observer.look(now);
-            if let Err(error) = self.xids.look(header) {
+            let heard =
+                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| part::check_heard(header, part_of));
+            if let Err(error) = self.xids.look(header).and(heard) {
                 self.cut_short = Some(error);
                 return Ok(());
             }
@@ -367,6 +421,11 @@ impl<'a> Run<'a> {
         let errors = verdict::errors(self.segment, lost);
         let failure = failure.or_else(|| outcome.clone().err()).or_else(|| self.cut_short.clone());
         let (status, error) = self.verdict(failure, &errors);
+        if let Some(links) = &self.links {
+            // Which of them could not be read is in its error.
+            let _ = links.collect(LINKS_NS);
+            outcome = outcome.and(cluster::write_nodes(self.run_id, links.iter(), 0));
+        }
         let audit = if measured {
             self.audit().unwrap_or_else(|e| {
                 outcome = Err(e);

@@ -2,16 +2,21 @@
 //!
 //! A run has one coordinator ([`coordinator`]) and its clients ([`client`]); a load has one
 //! leader ([`load_leader`]) and its loaders ([`loader`]); a sweep has one leader ([`sweep_leader`]), which asks
-//! for runs and loads as a session does. The session that asked for any of them waits in [`caller`]. All of
+//! for runs and loads as a session does. A run on a Citus cluster has a session for each node ([`link`]), and one on
+//! several nodes a coordinator without clients ([`cluster`]). The session that asked for any of them waits in [`caller`]. All of
 //! them meet in a [`Segment`].
 
 pub mod caller;
 pub mod client;
+mod cluster;
 pub mod coordinator;
 pub mod crew;
 pub mod horizon;
+mod link;
+mod links;
 pub mod load_leader;
 pub mod loader;
+mod part;
 mod pause;
 mod program;
 mod sampler;
@@ -19,6 +24,7 @@ mod statements;
 pub mod sweep_leader;
 pub mod sweep_state;
 pub mod system;
+mod time_limit;
 mod verdict;
 mod xids;
 

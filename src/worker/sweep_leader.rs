@@ -103,7 +103,9 @@ fn lead(post: &Post) -> Result<(), UserError> {
     }
     let sweep_id = match spec.resumes {
         None => transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
-        Some(sweep_id) => transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?,
+        Some(sweep_id) => {
+            transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?
+        }
     };
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = System::new(sweep_id, &spec.options);

@@ -43,7 +43,7 @@ pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
             insert_runs(document, &runs, &role)?;
             for table in RESULT_TABLES {
                 place.set(Some(table));
-                insert_results(document, table, &runs)?;
+                insert_results(document, table, &runs, None)?;
             }
             Ok(runs)
         }))
@@ -178,8 +178,14 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(
     check_values(RUN_LOG, runs)
 }
 
-/// Writes the runs' rows of another table. The planner copies a parameter wherever it is mentioned, and so it is once.
-fn insert_results(document: StoredJsonb, table: &str, runs: &[Imported]) -> Result<(), UserError> {
+/// Writes the runs' rows of another table, as those of `node` where one is given. The planner copies a parameter wherever it
+/// is mentioned, and so it is once.
+pub(super) fn insert_results(
+    document: StoredJsonb,
+    table: &str,
+    runs: &[Imported],
+    node: Option<i32>,
+) -> Result<(), UserError> {
     let lengths = fetch_all(
         "SELECT DISTINCT pg_catalog.jsonb_array_length(value) FROM pg_catalog.jsonb_each($1 -> $2)",
         &[document.into(), table.into()],
@@ -196,6 +202,7 @@ fn insert_results(document: StoredJsonb, table: &str, runs: &[Imported]) -> Resu
     let lists = joined(&listed, |c| format!("pg_catalog.jsonb_array_elements_text(d.t -> '{}')", c.name));
     let values = joined(&listed, |c| match &*c.name {
         "run_id" => "ids.run_id".to_owned(),
+        "node" if let Some(node) = node => node.to_string(),
         name => value_of(c, &format!("x.{name}::{}", c.sql_type)),
     });
     let sql = format!(

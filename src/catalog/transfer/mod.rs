@@ -3,11 +3,13 @@
 mod columns;
 mod export;
 mod import;
+mod part;
 mod prune;
 mod stored_jsonb;
 
 pub use export::export;
 pub use import::{Imported, import};
+pub use part::{drop_run, take_part};
 pub use prune::prune;
 pub use stored_jsonb::StoredJsonb;
 
@@ -20,7 +22,7 @@ const RUN_LOG: &str = "run_log";
 
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`].
 /// A document has an object for each, under its name, with a list for each column.
-const RESULT_TABLES: [&str; 10] = [
+const RESULT_TABLES: [&str; 11] = [
     "samples",
     "warmup_samples",
     "latencies",
@@ -31,4 +33,5 @@ const RESULT_TABLES: [&str; 10] = [
     "event_log",
     "relation_log",
     "audit_log",
+    "node_log",
 ];

@@ -109,6 +109,8 @@ fn a_spec_survives_its_journey() {
         role_oid: 10,
         database_oid: 5,
         observation: Observation::On,
+        cluster: None,
+        part_of: None,
         horizon_held: false,
         sweep_id: None,
         system: Map::new(),

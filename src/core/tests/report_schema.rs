@@ -26,6 +26,7 @@ fn filled() -> Document {
         relations: vec![Relation::default()],
         errors: vec![ErrorLine::default()],
         audit: vec![AuditLine::default()],
+        nodes: vec![Node::default()],
         environment: Environment {
             server_settings: vec![ServerSetting::default()],
             unserved_defaults: vec![String::new()],

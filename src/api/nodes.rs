@@ -1,0 +1,208 @@
+//! What nodes of a Citus cluster ask each other for a run on several of them.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::{PartAnswer, PartRequest, PartState};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::{FixtureSpec, RunSpec};
+use pgrx::prelude::*;
+use pgrx::{JsonB, pg_sys};
+use serde::Serialize;
+
+use super::checks::{check_connection_limit, check_role, check_server};
+use super::jsonb::Jsonb;
+use super::runs::start_prepared;
+use super::{required, results};
+use crate::error::{OrRaise, internal};
+use crate::observe::node;
+use crate::shm::{RunState, Segment, StopReason};
+use crate::worker::{ask_to_stop, coordinator, crew, is_under_way, now_ns, wake};
+use crate::{catalog, settings, workload};
+
+fn json(value: &impl Serialize) -> JsonB {
+    JsonB(serde_json::to_value(value).unwrap_or_default())
+}
+
+/// The state of this node. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn node_state(tables: Option<Vec<String>>) -> JsonB {
+    (|| {
+        let tables = required("tables", tables)?;
+        // Sessions of other roles hide from everybody else.
+        catalog::as_owner(|| node::read(&tables)).map(|state| json(&state))
+    })()
+    .or_raise()
+}
+
+/// Starts this node's part of another's run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn start_part(request: Option<Jsonb>) -> JsonB {
+    // What is wrong is told as JSON: an error would get there without its SQLSTATE.
+    let answer = match start(request) {
+        Ok(run_id) => PartAnswer::RunId(run_id),
+        Err(error) => PartAnswer::Error(error),
+    };
+    json(&answer)
+}
+
+fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
+    let request: PartRequest =
+        serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
+    let PartRequest { spec, tables } = request.checked()?;
+    if spec.part_of.is_none() {
+        return Err(invalid("it is not said which run it is a part of".to_owned()));
+    }
+    check_server()?;
+    let checked = workload::check_scripts(&spec.scripts, &spec.options)?;
+    settings::check(&spec.options.settings)?;
+    check_role()?;
+    check_connection_limit(spec.options.clients)?;
+    crew::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
+    let fixtures = spec
+        .fixtures
+        .iter()
+        .zip(tables)
+        .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(&names)?, ..fixture.clone() }))
+        .collect::<Result<Vec<_>, UserError>>()?;
+    let spec = RunSpec {
+        fixtures,
+        role: catalog::current_role(),
+        // SAFETY: this backend's own state.
+        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
+        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        ..spec
+    };
+    start_prepared(&spec, checked.commands)
+}
+
+fn invalid(message: String) -> UserError {
+    UserError::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("invalid request for a part of a run: {message}"),
+    )
+}
+
+/// The tables of these names, which are qualified.
+fn tables_of(names: &[String]) -> Result<Vec<u32>, UserError> {
+    names
+        .iter()
+        .map(|name| {
+            let sql = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
+            let table = catalog::fetch::<pg_sys::Oid>(sql, &[name.as_str().into()])?;
+            table.map(|table| table.to_u32()).ok_or_else(|| {
+                UserError::new(sqlstate::UNDEFINED_TABLE, format!("table {name} does not exist on this node"))
+                    .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")
+            })
+        })
+        .collect()
+}
+
+/// The part that this role has been asked for.
+///
+/// # Errors
+/// 42704 for one that does not exist, 42501 for another role's.
+fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
+    let run_id = required("run_id", run_id)?;
+    let handle = catalog::run_handle(run_id)?;
+    if !catalog::is_part(run_id)? {
+        return Err(UserError::new(
+            sqlstate::WRONG_OBJECT_TYPE,
+            format!("run {run_id} is not a part of another node's run"),
+        ));
+    }
+    if handle.role != catalog::current_role() {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("run {run_id} belongs to role \"{}\"", handle.role),
+        ));
+    }
+    Ok((run_id, handle))
+}
+
+/// How far a part is. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
+    (|| {
+        let (run_id, handle) = part_handle(run_id)?;
+        let stop = required("stop", stop)?;
+        let state = Segment::peek(handle.segment, |segment| {
+            (segment.is_of_run(run_id) && is_under_way(segment)).then(|| state_of(segment, stop))
+        });
+        if let Some(state) = state.flatten() {
+            return Ok(json(&state));
+        }
+        let status = results::status(run_id)?;
+        let is_over = !matches!(&*status, "starting" | "running");
+        let error = catalog::run_error(run_id)?;
+        Ok(json(&PartState { status: is_over.then_some(status), error, ..PartState::default() }))
+    })()
+    .or_raise()
+}
+
+fn state_of(segment: &Segment, stop: bool) -> PartState {
+    let header = segment.header();
+    header.heard_ns.store(now_ns(), Release);
+    if stop {
+        ask_to_stop(header, StopReason::Requested);
+    }
+    let progress = &header.progress;
+    let figures = progress.figures();
+    let timeline = header.timeline.load();
+    let has_begun = header.state() != RunState::Starting;
+    PartState {
+        is_ready: header.is_ready.load(Acquire) != 0,
+        began_us: has_begun.then(|| {
+            // SAFETY: reads the clock.
+            unsafe { pg_sys::GetCurrentTimestamp() + (timeline.warmup_start_ns - now_ns()) / 1000 }
+        }),
+        in_warmup: progress.in_warmup.load(Relaxed) != 0,
+        samples: progress.samples.load(Acquire),
+        elapsed_secs: figures.elapsed_secs,
+        tps: figures.tps,
+        latency_avg_ms: figures.latency_avg_ms,
+        latency_stddev_ms: figures.latency_stddev_ms,
+        lag_avg_ms: figures.lag_avg_ms,
+        transactions: progress.transactions.get(),
+        failed: progress.failed.get(),
+        skipped: progress.skipped.get(),
+        clients: segment.slots().filter(|slot| !slot.is_over()).count() as u32,
+        ..PartState::default()
+    }
+}
+
+/// Says when a part is to begin. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
+    (|| {
+        let (run_id, handle) = part_handle(run_id)?;
+        let begins_us = required("begins_us", begins_us)?;
+        let told = Segment::peek(handle.segment, |segment| {
+            let header = segment.header();
+            // SAFETY: reads the clock.
+            let is_in_time = begins_us > unsafe { pg_sys::GetCurrentTimestamp() };
+            let is_there = segment.is_of_run(run_id) && is_under_way(segment) && is_in_time;
+            if is_there {
+                header.heard_ns.store(now_ns(), Release);
+                header.begins_us.store(begins_us, Release);
+                wake(header.coordinator_pid.load(Relaxed));
+            }
+            is_there
+        });
+        Ok(told == Some(true))
+    })()
+    .or_raise()
+}
+
+/// Forgets a part that has been fetched, or is not wanted. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn drop_part(run_id: Option<i64>) -> bool {
+    (|| {
+        let (run_id, handle) = part_handle(run_id)?;
+        let is_at_work = |segment: &Segment| segment.is_of_run(run_id) && is_under_way(segment);
+        if Segment::peek(handle.segment, is_at_work) == Some(true) {
+            return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way")));
+        }
+        catalog::drop_run(run_id).map(|()| true).map_err(|e| internal(e.message))
+    })()
+    .or_raise()
+}

@@ -1,0 +1,51 @@
+//! A run's part on another node, taken over from the document that it comes as.
+
+use bench_core::error::UserError;
+
+use super::import::insert_results;
+use super::{Imported, RESULT_TABLES, RUN_LOG, StoredJsonb};
+use crate::catalog::{as_owner, fetch, run};
+use crate::error::internal;
+
+/// Writes what a node has measured as that node's share of a run of this one's.
+///
+/// # Errors
+/// 22xxx and 23xxx for what is not a document of bench.export with one run.
+pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        let document = fetch::<StoredJsonb>("SELECT $1::pg_catalog.jsonb", &[document.into()])?
+            .ok_or_else(|| internal("an empty document"))?;
+        let id = format!("SELECT ($1 #>> '{{{RUN_LOG},0,run_id}}')::pg_catalog.int8");
+        let id_in_document = fetch::<i64>(&id, &[document.into()])?.unwrap_or_default();
+        let runs = [Imported { id_in_document, run_id }];
+        for table in RESULT_TABLES {
+            insert_results(document, table, &runs, Some(node))?;
+        }
+        run(
+            &format!(
+                "INSERT INTO bench.node_log (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
+                     latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms, \
+                     lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried) \
+                 SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
+                     x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
+                     x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried \
+                 FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
+                     (SELECT pg_catalog.sum(secs) AS secs, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
+                             pg_catalog.sum(failed)::pg_catalog.int8 AS failed, pg_catalog.sum(retried)::pg_catalog.int8 AS retried \
+                      FROM bench.samples WHERE run_id = $2 AND node = $3) s"
+            ),
+            &[document.into(), run_id.into(), node.into()],
+        )
+        .map(drop)
+    })
+}
+
+/// Removes a run and all that was kept of it.
+pub fn drop_run(run_id: i64) -> Result<(), UserError> {
+    as_owner(|| {
+        for table in RESULT_TABLES.iter().chain([&RUN_LOG]) {
+            run(&format!("DELETE FROM bench.{table} WHERE run_id = $1"), &[run_id.into()])?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,92 @@
+//! Whether the nodes have the connections that a run needs.
+
+use serde::{Deserialize, Serialize};
+
+use super::NodeSpec;
+use crate::error::{UserError, sqlstate};
+
+/// What a node has to give; as its configuration and its statistics say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub max_connections: u32,
+    /// Of these, kept for superusers and the like.
+    pub reserved: u32,
+    /// Client sessions that are there already.
+    pub in_use: u32,
+    /// citus.max_shared_pool_size as it is set: 0 stands for max_connections, -1 for no limit.
+    pub max_shared_pool_size: i32,
+}
+
+/// Connections of the pool beside one for each client, without which clients wait for each other: those of Citus' own
+/// maintenance and of this extension's questions.
+const POOL_RESERVE: u32 = 5;
+
+/// Sessions of this extension's questions and of Citus' maintenance on a node, at most.
+const SESSIONS_RESERVE: u32 = 3;
+
+/// Compares what a run needs with what the nodes have. Each client has at least one connection to every other node as
+/// soon as its transactions have been there, and keeps it; a client that waits for one while it holds another's waits for
+/// ever, for no detector of deadlocks sees it.
+///
+/// # Errors
+/// 53300 with the numbers, for the first node that has too few.
+pub fn check_connections(nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError> {
+    for (node, limits) in nodes {
+        check_pool(node, limits, nodes.len())?;
+        check_sessions(node, limits, nodes)?;
+    }
+    Ok(())
+}
+
+fn too_few(message: String) -> UserError {
+    UserError::new(sqlstate::TOO_MANY_CONNECTIONS, message)
+}
+
+/// What a node may open to each other one.
+fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize) -> Result<(), UserError> {
+    let pool = match limits.max_shared_pool_size {
+        -1 => return Ok(()),
+        0 => limits.max_connections,
+        size => size.unsigned_abs(),
+    };
+    let needed = node.clients + POOL_RESERVE;
+    if nodes < 2 || node.clients == 0 || pool >= needed {
+        return Ok(());
+    }
+    let setting = match limits.max_shared_pool_size {
+        0 => format!("citus.max_shared_pool_size is 0, so that max_connections counts, which is {pool}"),
+        _ => format!("citus.max_shared_pool_size is {pool}"),
+    };
+    Err(too_few(format!(
+        "the clients on node {} would wait for connections to other nodes for ever",
+        node.name()
+    ))
+    .detail(format!(
+        "Needed to each of them: {needed} (one for each of {} clients and {POOL_RESERVE} more); {setting}.",
+        node.clients
+    ))
+    .hint(format!(
+        "Set citus.max_shared_pool_size to at least {needed} on that node, or use at most {} clients.",
+        pool.saturating_sub(POOL_RESERVE)
+    )))
+}
+
+/// What a node has to accept from the others.
+fn check_sessions(node: &NodeSpec, limits: &Limits, nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError> {
+    let incoming: u32 =
+        nodes.iter().filter(|(other, _)| other.node != node.node).map(|(other, _)| other.clients).sum();
+    let needed = incoming + SESSIONS_RESERVE;
+    let free = limits.max_connections.saturating_sub(limits.reserved + limits.in_use);
+    if incoming == 0 || free >= needed {
+        return Ok(());
+    }
+    Err(too_few(format!("node {} has not enough connections for the run", node.name()))
+        .detail(format!(
+            "Needed: {needed} (one for each of {incoming} clients on other nodes and {SESSIONS_RESERVE} more); max_connections is {}, of which {} are reserved and {} in use.",
+            limits.max_connections, limits.reserved, limits.in_use
+        ))
+        .hint(format!(
+            "Set max_connections to at least {} on that node, or use fewer clients.",
+            needed + limits.reserved + limits.in_use
+        )))
+}

@@ -1,0 +1,109 @@
+//! Runs on a Citus cluster: which nodes they run on, whether those can bear it, and one instant for all to begin at.
+
+mod clock;
+mod limits;
+mod part;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{UserError, sqlstate};
+
+pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
+pub use limits::{Limits, check_connections};
+pub use part::{PartAnswer, PartRequest, PartState};
+
+/// On which nodes a run's clients are to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nodes {
+    /// The one that is asked.
+    #[default]
+    Local,
+    /// All but Citus' coordinator.
+    Workers,
+    All,
+}
+
+impl Nodes {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Workers => "workers",
+            Self::All => "all",
+        }
+    }
+}
+
+/// A node of the cluster, as pg_dist_node has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// Citus' number for it.
+    pub node: i32,
+    pub host: String,
+    pub port: i32,
+    /// Whether it is Citus' coordinator: the node of group 0.
+    pub is_coordinator: bool,
+    /// Whether it is the one that was asked for the run.
+    pub is_local: bool,
+    /// Clients of the run that are on it; 0 where it only serves others' statements.
+    pub clients: u32,
+}
+
+impl NodeSpec {
+    /// Host and port, as users know it.
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+/// What a run has to know of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSpec {
+    /// All active nodes, in the order of their numbers.
+    pub nodes: Vec<NodeSpec>,
+    /// The run's distributed and reference tables, by qualified names, quoted.
+    pub tables: Vec<String>,
+}
+
+/// The run that a part of it belongs to, on the node that was asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartOf {
+    /// Citus' number for the node that asked, and its name.
+    pub node: i32,
+    pub name: String,
+    pub run_id: i64,
+}
+
+/// Gives the chosen nodes their clients.
+///
+/// # Errors
+/// 55000 where there are no nodes of that kind, or Citus does not know its coordinator.
+pub fn place(nodes: &mut [NodeSpec], chosen: Nodes, clients: u32) -> Result<(), UserError> {
+    let state =
+        |message: &str, hint: &str| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(hint);
+    if chosen == Nodes::Workers && nodes.iter().all(|node| node.is_coordinator) {
+        return Err(state(
+            "the Citus cluster has no workers",
+            "Add them: SELECT citus_add_node('host', 5432); or use nodes => 'local'.",
+        ));
+    }
+    if chosen == Nodes::All && !nodes.iter().any(|node| node.is_coordinator) {
+        return Err(state(
+            "Citus does not know how to reach its coordinator",
+            "On it: SELECT citus_set_coordinator_host('host', 5432); or use nodes => 'workers'.",
+        ));
+    }
+    for node in nodes {
+        let is_chosen = match chosen {
+            Nodes::Local => node.is_local,
+            Nodes::Workers => !node.is_coordinator,
+            Nodes::All => true,
+        };
+        node.clients = if is_chosen { clients } else { 0 };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

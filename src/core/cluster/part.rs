@@ -1,0 +1,74 @@
+//! What nodes say to each other of a run's parts; travels as JSON.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::UserError;
+use crate::spec::{RunOptions, RunSpec};
+
+/// A run that another node is to make as its part of one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PartRequest {
+    /// As the node that asks has it: roles and tables are to be looked up anew.
+    pub spec: RunSpec,
+    /// Qualified names, quoted, of each fixture's tables.
+    pub tables: Vec<Vec<String>>,
+}
+
+impl PartRequest {
+    /// The run asked for, with everything in it checked that SQL's own arguments would be: whoever may call a function may
+    /// send it anything.
+    ///
+    /// # Errors
+    /// As [`RunOptions::new`], and 22023 for scripts that do not belong to the options or to a fixture.
+    pub fn checked(self) -> Result<Self, UserError> {
+        let Self { spec, tables } = self;
+        let options = RunOptions::new(spec.options.arguments())?;
+        let weights = |spec: &RunSpec| spec.scripts.iter().map(|script| script.weight).collect::<Vec<_>>();
+        let fits = weights(&spec) == options.mix.iter().map(|share| share.weight).collect::<Vec<_>>()
+            && spec
+                .scripts
+                .iter()
+                .all(|script| script.fixture.is_none_or(|index| index < spec.fixtures.len()))
+            && tables.len() == spec.fixtures.len();
+        if !fits {
+            return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
+        }
+        Ok(Self { spec: RunSpec { options, cluster: None, sweep_id: None, ..spec }, tables })
+    }
+}
+
+/// What becomes of a [`PartRequest`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartAnswer {
+    /// The run's id on its node.
+    RunId(i64),
+    Error(UserError),
+}
+
+/// How far a part is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PartState {
+    /// Its clients stand at the gate.
+    pub is_ready: bool,
+    /// As bench.runs has it, when it is over.
+    pub status: Option<String>,
+    pub error: Option<Value>,
+    /// When its clients' time began, by its own node's clock, in microseconds as a timestamptz counts them.
+    pub began_us: Option<i64>,
+    /// Of the last sample.
+    pub in_warmup: bool,
+    pub samples: u32,
+    pub elapsed_secs: f64,
+    pub tps: f64,
+    pub latency_avg_ms: f64,
+    pub latency_stddev_ms: f64,
+    pub lag_avg_ms: f64,
+    /// Of all so far.
+    pub transactions: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub clients: u32,
+}

@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::spec::{FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec};
+
+fn nodes(count: i32) -> Vec<NodeSpec> {
+    (0..count)
+        .map(|number| NodeSpec {
+            node: number + 1,
+            host: "db".to_owned(),
+            port: 5432 + number,
+            is_coordinator: number == 0,
+            is_local: number == 0,
+            clients: 0,
+        })
+        .collect()
+}
+
+fn placed(count: i32, chosen: Nodes) -> Vec<u32> {
+    let mut all = nodes(count);
+    place(&mut all, chosen, 8).expect("placed");
+    all.iter().map(|node| node.clients).collect()
+}
+
+#[test]
+fn clients_are_on_the_chosen_nodes() {
+    assert_eq!(placed(3, Nodes::Local), [8, 0, 0]);
+    assert_eq!(placed(3, Nodes::Workers), [0, 8, 8]);
+    assert_eq!(placed(3, Nodes::All), [8, 8, 8]);
+    assert_eq!(placed(1, Nodes::All), [8]);
+}
+
+#[test]
+fn nodes_that_are_not_there_are_not_chosen() {
+    let error = place(&mut nodes(1), Nodes::Workers, 8).expect_err("no workers");
+    assert_eq!((error.sqlstate.as_str(), error.message.contains("no workers")), ("55000", true));
+    let mut workers = nodes(3).split_off(1);
+    let error = place(&mut workers, Nodes::All, 8).expect_err("no coordinator");
+    assert!(error.hint.is_some_and(|hint| hint.contains("citus_set_coordinator_host")));
+    place(&mut workers, Nodes::Workers, 8).expect("workers can do without");
+}
+
+const ROOMY: Limits = Limits { max_connections: 100, reserved: 3, in_use: 2, max_shared_pool_size: 0 };
+
+fn check(chosen: Nodes, clients: u32, limits: &[Limits]) -> Result<(), UserError> {
+    let mut all = nodes(limits.len() as i32);
+    place(&mut all, chosen, clients)?;
+    check_connections(&all.into_iter().zip(limits.iter().cloned()).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_pool_has_to_have_room_for_all_clients_and_five() {
+    let pool = |size| [Limits { max_shared_pool_size: size, ..ROOMY }, ROOMY, ROOMY];
+    check(Nodes::Local, 20, &pool(25)).expect("just enough");
+    let error = check(Nodes::Local, 20, &pool(24)).expect_err("one too few");
+    assert_eq!(error.sqlstate, "53300");
+    assert!(error.message.contains("db:5432"), "{}", error.message);
+    let detail = error.detail.unwrap_or_default();
+    assert!(detail.contains("25") && detail.contains("is 24"), "{detail}");
+    assert!(error.hint.unwrap_or_default().contains("19"));
+    check(Nodes::Local, 90, &pool(-1)).expect("no limit");
+    // Nobody else to connect to.
+    check(Nodes::Local, 20, &pool(24)[..1]).expect("one node");
+    // It only serves the others.
+    check(Nodes::Workers, 20, &pool(24)).expect("no clients there");
+}
+
+#[test]
+fn a_pool_without_a_size_is_that_of_max_connections() {
+    let small = Limits { max_connections: 30, reserved: 0, in_use: 0, ..ROOMY };
+    check(Nodes::Local, 25, &[small.clone(), ROOMY]).expect("just enough");
+    let error = check(Nodes::Local, 26, &[small, ROOMY]).expect_err("one too few");
+    assert!(error.detail.unwrap_or_default().contains("max_connections counts, which is 30"));
+}
+
+#[test]
+fn a_node_has_to_bear_the_clients_of_all_others() {
+    check(Nodes::Local, 92, &[ROOMY, ROOMY]).expect("100 less 3, 2 and 3 more");
+    let error = check(Nodes::Local, 93, &[ROOMY, ROOMY]).expect_err("one too many");
+    assert!(error.message.contains("db:5433"), "{}", error.message);
+    assert!(error.hint.unwrap_or_default().contains("101"));
+    check(Nodes::All, 46, &[ROOMY, ROOMY, ROOMY]).expect("two others' 46");
+    check(Nodes::All, 47, &[ROOMY, ROOMY, ROOMY]).expect_err("two others' 47");
+}
+
+#[test]
+fn without_an_answer_there_is_no_offset() {
+    assert_eq!(clock_offset(&[]), None);
+}
+
+fn request() -> PartRequest {
+    let arguments = RunArguments {
+        workload: Some("pk_select@9,pk_update".to_owned()),
+        clients: Some(4),
+        secs: Some(1.5),
+        warmup: Some(0.5),
+        rate: Some(100.0),
+        latency_limit: Some(10.0),
+        max_tries: Some(3),
+        seed: Some(7),
+        variables: Some(json!({ "x": 1 })),
+        settings: Some(json!({ "work_mem": "8MB" })),
+        sample_interval: Some(0.5),
+        driver: Some("engine".to_owned()),
+        query_mode: Some("simple".to_owned()),
+        results: Some("discard".to_owned()),
+        nodes: Some("all".to_owned()),
+        tags: Some(json!({ "release": "42" })),
+        ..RunArguments::default()
+    };
+    let options = RunOptions::new(arguments).expect("options");
+    let script = |name: &str, weight| ScriptSpec {
+        name: name.to_owned(),
+        source: "SELECT 1;".to_owned(),
+        weight,
+        fixture: Some(0),
+    };
+    let fixture = FixtureSpec {
+        name: "pk".to_owned(),
+        schema: Some("bench_data".to_owned()),
+        rows: 10,
+        scale: 1,
+        tables: vec![1],
+        options: json!({}),
+    };
+    let spec = RunSpec {
+        options,
+        seed: 7,
+        scripts: vec![script("pk_select", 9), script("pk_update", 1)],
+        fixtures: vec![fixture],
+        role: "dba".to_owned(),
+        role_oid: 10,
+        database_oid: 5,
+        horizon_held: false,
+        sweep_id: Some(3),
+        system: Default::default(),
+        observation: Observation::On,
+        cluster: Some(ClusterSpec::default()),
+        part_of: None,
+    };
+    PartRequest { spec, tables: vec![vec!["bench_data.pk".to_owned()]] }
+}
+
+#[test]
+fn a_part_has_the_options_of_the_whole() {
+    let sent = request();
+    let text = serde_json::to_string(&sent).expect("JSON");
+    let received: PartRequest = serde_json::from_str(&text).expect("a request");
+    let checked = received.checked().expect("whole").spec;
+    assert_eq!(checked.options, sent.spec.options);
+    assert_eq!((checked.cluster, checked.sweep_id), (None, None));
+}
+
+#[test]
+fn a_part_that_sql_would_refuse_is_refused() {
+    let refused = |change: &dyn Fn(&mut PartRequest)| {
+        let mut request = request();
+        change(&mut request);
+        request.checked().expect_err("refused").sqlstate
+    };
+    assert_eq!(refused(&|r| r.spec.options.clients = 0), "22023");
+    assert_eq!(refused(&|r| r.spec.options.clients = u32::MAX), "22023");
+    assert_eq!(refused(&|r| r.spec.options.sample_interval_secs = 1e-9), "22023");
+    assert_eq!(refused(&|r| r.spec.options.workload = "a,b,c".to_owned()), "22023");
+    assert_eq!(refused(&|r| r.spec.scripts[0].weight = 8), "22023");
+    assert_eq!(refused(&|r| r.spec.scripts[1].fixture = Some(1)), "22023");
+    assert_eq!(refused(&|r| r.tables.clear()), "22023");
+}
+
+proptest! {
+    /// Whatever the delays, the true offset is within the error, and more exchanges never widen it.
+    #[test]
+    fn the_true_offset_is_within_the_error(
+        offset in -10_000_000_i64..10_000_000,
+        delays in proptest::collection::vec((0_i64..50_000, 0_i64..50_000, 0_i64..50_000), 1..8),
+    ) {
+        let mut now = 1_000_000_000;
+        let exchanges: Vec<Exchange> = delays
+            .iter()
+            .map(|(there, work, back)| {
+                let sent_us = now;
+                now += there + work + back;
+                Exchange {
+                    sent_us,
+                    began_us: sent_us + there + offset,
+                    answered_us: sent_us + there + work + offset,
+                    received_us: now,
+                }
+            })
+            .collect();
+        let found = clock_offset(&exchanges).expect("an offset");
+        prop_assert!((found.offset_us - offset as f64).abs() <= found.error_us);
+        let first = clock_offset(&exchanges[..1]).expect("an offset");
+        prop_assert!(found.error_us <= first.error_us);
+    }
+
+    /// Calls up to three times as slow as the slowest so far still come in time.
+    #[test]
+    fn the_margin_bears_slower_calls(slowest in 0_i64..1_000_000, nodes in 1_usize..20) {
+        let exchange = Exchange { sent_us: 0, began_us: 0, answered_us: 0, received_us: slowest };
+        prop_assert!(start_margin_us(&[exchange], nodes) > 3 * slowest * nodes as i64);
+    }
+}

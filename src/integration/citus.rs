@@ -1,0 +1,95 @@
+//! Citus 11.1 or newer (<https://github.com/citusdata/citus>): what nodes and distributed tables there are, and questions to
+//! other nodes.
+
+use bench_core::cluster::NodeSpec;
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use crate::catalog::{fetch, fetch_all};
+
+/// Whether this database has Citus.
+pub fn is_installed() -> Result<bool, UserError> {
+    let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name";
+    Ok(fetch::<bool>(created, &[])?.is_some())
+}
+
+/// # Errors
+/// 55000 where this database has no Citus.
+pub fn check_installed(what: &str) -> Result<(), UserError> {
+    if is_installed()? {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("{what} needs extension \"citus\", which this database does not have"),
+    )
+    .hint("Install Citus from its packages, put citus first in shared_preload_libraries, restart the server, and CREATE EXTENSION citus."))
+}
+
+/// The cluster's active nodes, without clients, in the order of their numbers.
+pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
+    let mut nodes = fetch_all(
+        "SELECT n.nodeid, n.nodename, n.nodeport, n.groupid OPERATOR(pg_catalog.=) 0, \
+                n.groupid OPERATOR(pg_catalog.=) (SELECT g.groupid FROM pg_catalog.pg_dist_local_group g) \
+         FROM pg_catalog.pg_dist_node n \
+         WHERE n.isactive AND n.noderole OPERATOR(pg_catalog.=) 'primary'::pg_catalog.noderole \
+           AND n.nodecluster OPERATOR(pg_catalog.=) pg_catalog.current_setting('citus.cluster_name')::pg_catalog.name \
+         ORDER BY n.nodeid",
+        &[],
+        |row| {
+            Ok(NodeSpec {
+                node: row.get::<i32>(1)?.unwrap_or_default(),
+                host: row.get::<String>(2)?.unwrap_or_default(),
+                port: row.get::<i32>(3)?.unwrap_or_default(),
+                is_coordinator: row.get::<bool>(4)?.unwrap_or_default(),
+                is_local: row.get::<bool>(5)?.unwrap_or_default(),
+                clients: 0,
+            })
+        },
+    )?;
+    // A coordinator that was not made known to its workers is a node all the same.
+    if !nodes.iter().any(|node| node.is_local) {
+        // SAFETY: a configuration variable of the server's.
+        let port = unsafe { pg_sys::PostPortNumber };
+        let host = crate::settings::current("citus.local_hostname").unwrap_or_default();
+        nodes.insert(0, NodeSpec { node: 0, host, port, is_coordinator: true, is_local: true, clients: 0 });
+    }
+    Ok(nodes)
+}
+
+/// Those of the tables that Citus has distributed, by qualified names, quoted.
+pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
+    let names = fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
+         FROM pg_catalog.pg_dist_partition p \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) p.logicalrelid \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND p.partmethod OPERATOR(pg_catalog.<>) 'n'::pg_catalog.\"char\"",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(names.unwrap_or_default())
+}
+
+/// Asks another node, or this one, in a session of the current role's there. The command is one that returns one text.
+///
+/// # Errors
+/// 08006 with what the node, or the way to it, has said.
+pub fn ask(node: &NodeSpec, command: &str) -> Result<String, UserError> {
+    // As run_command_on_workers does, which is this function for all of them.
+    let answers = fetch_all(
+        "SELECT success, result FROM pg_catalog.master_run_on_worker(ARRAY[$1], ARRAY[$2], ARRAY[$3], false)",
+        &[node.host.as_str().into(), node.port.into(), command.into()],
+        |row| Ok((row.get::<bool>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+    )?;
+    match answers.into_iter().next() {
+        Some((true, text)) => Ok(text),
+        Some((false, text)) => Err(failure(node, &text)),
+        None => Err(failure(node, "no answer")),
+    }
+}
+
+fn failure(node: &NodeSpec, text: &str) -> UserError {
+    let text = text.trim().trim_start_matches("ERROR:").trim();
+    UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {text}", node.name()))
+        .hint("Nodes are asked in the name of the role that called: it needs a way in there, as pg_hba.conf and pg_dist_authinfo give it.")
+}

@@ -1,0 +1,161 @@
+//! The state of a node of a Citus cluster: what it tells the others around a run.
+
+use std::collections::BTreeMap;
+
+use bench_core::cluster::Limits;
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+use serde::{Deserialize, Serialize};
+
+use super::environment;
+use super::machine::{self, CpuTicks};
+use crate::catalog::{fetch, fetch_all};
+use crate::settings::current;
+
+/// One reading. Counters only ever grow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeState {
+    /// By this node's clock, microseconds as a timestamptz counts them: when this session began, and now.
+    pub began_us: i64,
+    pub answered_us: i64,
+    pub processors: Option<u32>,
+    pub cpu: Option<CpuTicks>,
+    /// Of the tables' shards on this node.
+    pub inserted: u64,
+    pub updated: u64,
+    pub deleted: u64,
+    /// Transactions that this node, as the one that coordinates, has had others prepare.
+    pub prepared: u64,
+    /// Citus' prepared transactions that are there now.
+    pub prepared_left: u64,
+    /// Connections to other nodes, where Citus counts them.
+    pub connections_opened: Option<u64>,
+    pub connections_reused: Option<u64>,
+    pub limits: Limits,
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Parameters that decide what is measured; that of the connections' TLS is told apart from it.
+const SETTINGS: [&str; 8] = [
+    "citus.max_cached_conns_per_worker",
+    "citus.max_cached_connection_lifetime",
+    "citus.max_adaptive_executor_pool_size",
+    "citus.executor_slow_start_interval",
+    "citus.max_shared_pool_size",
+    "citus.local_shared_pool_size",
+    "citus.enable_local_execution",
+    "max_connections",
+];
+
+/// What the connections between nodes are made with; of it only sslmode is anybody's business.
+const CONNINFO: &str = "citus.node_conninfo";
+
+/// Reads the state of this node, with the counters of the shards of these tables, given by qualified names.
+pub fn read(tables: &[String]) -> Result<NodeState, UserError> {
+    // SAFETY: set once, when the process starts.
+    let began_us = unsafe { pg_sys::MyStartTimestamp };
+    // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
+    unsafe { pg_sys::pgstat_clear_snapshot() };
+    let (inserted, updated, deleted) = tuples(tables)?;
+    let (connections_opened, connections_reused) = connections()?.unzip();
+    Ok(NodeState {
+        began_us,
+        processors: environment::processors(),
+        cpu: machine::read().cpu,
+        inserted,
+        updated,
+        deleted,
+        prepared: count(
+            "SELECT pg_catalog.pg_stat_get_tuples_inserted('pg_catalog.pg_dist_transaction'::pg_catalog.regclass)",
+        )?,
+        prepared_left: count(
+            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_xacts \
+             WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND gid OPERATOR(pg_catalog.~~) 'citus\\_%'",
+        )?,
+        connections_opened,
+        connections_reused,
+        limits: limits()?,
+        settings: settings(),
+        // Last, so that all of the above is before it.
+        // SAFETY: reads the clock.
+        answered_us: unsafe { pg_sys::GetCurrentTimestamp() },
+    })
+}
+
+fn count(sql: &str) -> Result<u64, UserError> {
+    Ok(fetch::<i64>(sql, &[])?.unwrap_or_default().unsigned_abs())
+}
+
+/// Rows inserted, updated and deleted in the shards here. A shard is called as its table with its number
+/// (AppendShardIdToName), and hidden from some applications' look at pg_class, not from to_regclass.
+fn tuples(tables: &[String]) -> Result<(u64, u64, u64), UserError> {
+    if tables.is_empty() {
+        return Ok((0, 0, 0));
+    }
+    let sums = fetch_all(
+        "WITH shards AS ( \
+             SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', n.nspname, pg_catalog.concat(c.relname, '_', s.shardid))) AS shard \
+             FROM pg_catalog.unnest($1) AS t (name) \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(t.name) \
+             JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             JOIN pg_catalog.pg_dist_shard s ON s.logicalrelid OPERATOR(pg_catalog.=) c.oid \
+             JOIN pg_catalog.pg_dist_placement p ON p.shardid OPERATOR(pg_catalog.=) s.shardid \
+             JOIN pg_catalog.pg_dist_local_group g ON g.groupid OPERATOR(pg_catalog.=) p.groupid) \
+         SELECT pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(shard))::pg_catalog.int8, \
+                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_updated(shard))::pg_catalog.int8, \
+                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_deleted(shard))::pg_catalog.int8 FROM shards",
+        &[tables.to_vec().into()],
+        |row| {
+            let sum = |column| row.get::<i64>(column).map(|sum| sum.unwrap_or_default().unsigned_abs());
+            Ok((sum(1)?, sum(2)?, sum(3)?))
+        },
+    )?;
+    Ok(sums.first().copied().unwrap_or_default())
+}
+
+/// What citus_stat_counters (13.1 on) has counted, where it counts.
+fn connections() -> Result<Option<(u64, u64)>, UserError> {
+    let is_there = "SELECT true FROM pg_catalog.pg_proc WHERE proname OPERATOR(pg_catalog.=) 'citus_stat_counters'::pg_catalog.name \
+                    AND pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace";
+    if current("citus.enable_stat_counters").as_deref() != Some("on")
+        || fetch::<bool>(is_there, &[])?.is_none()
+    {
+        return Ok(None);
+    }
+    // SAFETY: this backend's own state.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    let counters = fetch_all(
+        "SELECT connection_establishment_succeeded, connection_reused FROM pg_catalog.citus_stat_counters($1)",
+        &[database.into()],
+        |row| {
+            let count = |column| row.get::<i64>(column).map(|count| count.unwrap_or_default().unsigned_abs());
+            Ok((count(1)?, count(2)?))
+        },
+    )?;
+    Ok(Some(counters.first().copied().unwrap_or_default()))
+}
+
+fn limits() -> Result<Limits, UserError> {
+    let number = |name: &str| current(name).and_then(|value| value.parse::<i32>().ok()).unwrap_or_default();
+    // reserved_connections is from PostgreSQL 16 on.
+    let reserved = number("superuser_reserved_connections") + number("reserved_connections");
+    Ok(Limits {
+        max_connections: number("max_connections").unsigned_abs(),
+        reserved: reserved.unsigned_abs(),
+        in_use: count(
+            "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'",
+        )? as u32,
+        max_shared_pool_size: number("citus.max_shared_pool_size"),
+    })
+}
+
+fn settings() -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> =
+        SETTINGS.iter().filter_map(|&name| Some((name.to_owned(), current(name)?))).collect();
+    let sslmode = current(CONNINFO).and_then(|conninfo| {
+        conninfo.split_whitespace().find_map(|pair| pair.strip_prefix("sslmode=").map(str::to_owned))
+    });
+    settings.extend(sslmode.map(|sslmode| (format!("{CONNINFO} sslmode"), sslmode)));
+    settings
+}
