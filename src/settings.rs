@@ -8,6 +8,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgTryBuilder, Postgres
 
 use crate::engine::unserved;
 use crate::error::from_caught;
+use crate::integration::citus;
 
 /// The values of pgbench_ext.observation.
 #[derive(Clone, Copy, PostgresGucEnum)]
@@ -138,6 +139,9 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
                 ),
             )
             .hint(unserved.hint));
+        }
+        if let Some(gone) = citus::gone_parameter(name)? {
+            return Err(gone);
         }
         // SAFETY: looks up the current role.
         let context = if unsafe { pg_sys::superuser() } {

@@ -174,7 +174,7 @@ pub fn finish(
         }
         run(
             "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
-                 latency_avg_ms = t.mean, latency_stddev_ms = pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)), \
+                 latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
                  latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
                  environment = coalesce(t.environment, '{}') \
              FROM (SELECT pg_catalog.sum(n.transactions * n.latency_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \

@@ -70,6 +70,32 @@ pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
     Ok(names.unwrap_or_default())
 }
 
+/// Parameters that published benchmarks of Citus set and its newer versions no longer have: since when, and what happens
+/// instead (Citus' CHANGELOG).
+const GONE: [(&str, &str, &str); 3] = [
+    ("citus.multi_shard_commit_protocol", "11.0", TWO_PHASES),
+    ("citus.single_shard_commit_protocol", "11.0", TWO_PHASES),
+    ("citus.shard_placement_policy", "11.0", "Shards are placed round robin."),
+];
+
+const TWO_PHASES: &str = "A transaction that has written over several connections is committed in two phases, always; one that has \
+                          written over a single connection in one.";
+
+/// The error for a parameter that the Citus of this database no longer has; `None` for one that is no such, or still there.
+pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
+    let Some((name, since, instead)) = GONE.iter().find(|gone| gone.0.eq_ignore_ascii_case(name)) else {
+        return Ok(None);
+    };
+    if !is_installed()? || crate::settings::current(name).is_some() {
+        return Ok(None);
+    }
+    let error = UserError::new(
+        sqlstate::UNDEFINED_OBJECT,
+        format!("configuration parameter \"{name}\" is gone since Citus {since}"),
+    );
+    Ok(Some(error.detail(*instead).hint("Leave it out of the settings.")))
+}
+
 /// Asks another node, or this one, in a session of the current role's there. The command is one that returns one text.
 ///
 /// # Errors

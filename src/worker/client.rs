@@ -228,7 +228,7 @@ impl Client<'_> {
     ) -> Result<(), Ending> {
         let mut now = now_ns();
         while left > 0 && now < recorder.end_ns() {
-            self.state.session.serve_interrupts()?;
+            self.state.session.serve_interrupts_of_idle()?;
             let script = choose(&mut self.seeds.choice, &self.weights);
             let turn = match pace {
                 None => Turn::Start { due_ns: now, start_ns: now },
@@ -310,7 +310,7 @@ impl Client<'_> {
             tries += 1;
             as_idle(|| std::thread::sleep(BEFORE_RETRY));
             self.state.random = random;
-            self.state.session.serve_interrupts()?;
+            self.state.session.serve_interrupts_of_idle()?;
             try_start_ns = now_ns();
         }
     }

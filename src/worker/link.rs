@@ -128,12 +128,11 @@ impl Link<'_> {
         let node = self.node;
         let answer = within(limit_ms, || {
             transaction(|| {
+                let statement = format!("SELECT ({command})::pg_catalog.text");
                 if node.is_local {
-                    let answer =
-                        catalog::call::<String>(&format!("SELECT ({command})::pg_catalog.text"), &[])?;
-                    Ok(answer.unwrap_or_default())
+                    Ok(catalog::call::<String>(&statement, &[])?.unwrap_or_default())
                 } else {
-                    citus::ask(node, &format!("SELECT {command}"))
+                    citus::ask(node, &statement)
                 }
             })
         })?;

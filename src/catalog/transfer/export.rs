@@ -78,8 +78,8 @@ fn columns_query(table: &str) -> Result<String, UserError> {
     let rows = match table {
         // Which runs were in the way of an audit is known only here, beside them.
         "audit_log" => {
-            "SELECT a.run_id, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
-             FROM bench.audit_log a JOIN bench.audits v USING (run_id, counter) WHERE v.run_id = ANY ($1)"
+            "SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
+             FROM bench.audit_log a JOIN bench.audits v USING (run_id, node, counter) WHERE v.run_id = ANY ($1)"
                 .to_owned()
         }
         _ => format!("SELECT * FROM bench.{table}"),

@@ -86,7 +86,7 @@ fn settle_audits(old: &[i64]) -> Result<(), UserError> {
     let Some(beside) = beside else { return Ok(()) };
     run(
         "UPDATE bench.audit_log a SET judged = false, reason = v.reason FROM bench.audits v \
-         WHERE a.run_id = ANY ($1) AND v.run_id = ANY ($1) AND v.run_id = a.run_id AND v.counter = a.counter \
+         WHERE a.run_id = ANY ($1) AND v.run_id = ANY ($1) AND v.run_id = a.run_id AND v.node = a.node AND v.counter = a.counter \
            AND a.judged AND v.reason <> a.reason",
         &[beside.into()],
     )
