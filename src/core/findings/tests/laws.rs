@@ -63,7 +63,7 @@ prop_compose! {
                 statement: text.clone(), plan: Some(format!("Seq Scan on {text}")), plan_changes: counts[6],
                 workers_planned: counts[7], workers_launched: counts[8], ..Statement::default()
             }; 2],
-            waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9) }],
+            waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9), node: 0 }],
             events: vec![
                 Event { kind: kind.into(), started: plain(10), ended: figures[11], ..Event::default() }; 2
             ],
