@@ -4,6 +4,7 @@
 //! a limit that noise does not reach, and one that is due to its size rather than to chance a limit below which it
 //! does not matter.
 
+mod cluster;
 mod dips;
 mod intervals;
 mod latency;
@@ -64,6 +65,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));
     findings.extend(processors::findings(document, &intervals));
+    findings.extend(cluster::findings(document));
     findings.extend(tables::findings(document));
     findings.extend(server::findings(document));
     // Stable, so that within a severity they keep the order above.

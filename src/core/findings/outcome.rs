@@ -1,8 +1,11 @@
 //! Whether the figures are what they seem to be: clients that were lost, transactions that failed, counts that do not
 //! agree, a rate that was not reached.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
+use super::cluster::lost_nodes;
 use super::intervals::Intervals;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{Finding, Severity, finding};
@@ -33,7 +36,10 @@ fn audit(document: &Document) -> Option<Finding> {
     let shown = |count: Option<i64>| count.map_or("unknown".to_owned(), |count| grouped(count as f64));
     let lines: Vec<String> = wrong
         .iter()
-        .map(|line| format!("{} ({} here, {} there)", line.counter, shown(line.harness), shown(line.server)))
+        .map(|line| {
+            let (harness, server) = (shown(line.harness), shown(line.server));
+            format!("{}{} ({harness} here, {server} there)", line.counter, document.on_node(line.node))
+        })
         .collect();
     Some(finding(
         Severity::Critical,
@@ -42,7 +48,12 @@ fn audit(document: &Document) -> Option<Finding> {
         json!({
             "counters": wrong
                 .iter()
-                .map(|line| json!({ "counter": line.counter, "harness": line.harness, "server": line.server }))
+                .map(|line| json!({
+                    "node": line.node,
+                    "counter": line.counter,
+                    "harness": line.harness,
+                    "server": line.server,
+                }))
                 .collect::<Vec<_>>(),
         }),
         "Do not use this run's figures before it is known why: see bench.audit, look for others who worked on the \
@@ -52,14 +63,16 @@ fn audit(document: &Document) -> Option<Finding> {
 
 fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let run = &document.run;
-    let asked = f64::from(run.clients);
+    let all_clients = document.all_clients();
+    let asked = all_clients as f64;
     let at_work = intervals.column(|samples| &samples.clients).and_then(|clients| median(&clients));
     let error = |key| run.error.as_ref().and_then(|error| error.get(key)).and_then(|value| value.as_str());
     // Of transaction ids that ran out there is a finding of its own.
     let lost = run.status == "crashed" || run.status == "incomplete" && error("sqlstate") != Some("54000");
     // Clients with a number of transactions each go home at different times.
     let fewer = run.transactions.is_none() && at_work.is_some_and(|at_work| at_work < asked);
-    if !lost && !fewer {
+    // Nodes that were lost are told by their names, and their clients with them.
+    if (!lost && !fewer) || lost_nodes(document).next().is_some() {
         return None;
     }
     let what = match run.status.as_str() {
@@ -78,11 +91,8 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     Some(finding(
         Severity::Critical,
         "clients",
-        format!(
-            "{what}{how_many}{reason}: its figures are not those of {}.",
-            counted(run.clients.into(), "client")
-        ),
-        json!({ "status": run.status, "clients": run.clients, "clients_at_work": at_work }),
+        format!("{what}{how_many}{reason}: its figures are not those of {}.", counted(all_clients, "client")),
+        json!({ "status": run.status, "clients": all_clients, "clients_at_work": at_work }),
         "Look into the run's errors and the server's log for why, and run again.",
     ))
 }
@@ -96,12 +106,17 @@ fn failed(document: &Document) -> Option<Finding> {
     if !tells {
         return None;
     }
-    let mut errors: Vec<_> = document.errors.iter().filter(|line| line.failed > 0).collect();
-    errors.sort_by_key(|line| std::cmp::Reverse(line.failed));
+    // Those of a kind are one, whichever node they came from.
+    let mut by_sqlstate: BTreeMap<&str, f64> = BTreeMap::new();
+    for line in document.errors.iter().filter(|line| line.failed > 0) {
+        *by_sqlstate.entry(&line.sqlstate).or_default() += line.failed as f64;
+    }
+    let mut errors: Vec<(&str, f64)> = by_sqlstate.into_iter().collect();
+    errors.sort_by(|one, other| other.1.total_cmp(&one.1));
     let lines: Vec<String> =
-        errors.iter().map(|line| format!("{} {}", grouped(line.failed as f64), line.sqlstate)).collect();
+        errors.iter().map(|(sqlstate, failed)| format!("{} {sqlstate}", grouped(*failed))).collect();
     let of_these = if lines.is_empty() { String::new() } else { format!(": {}", first_few(&lines)) };
-    let retriable = errors.first().is_some_and(|line| ["40001", "40P01"].contains(&line.sqlstate.as_str()));
+    let retriable = errors.first().is_some_and(|(sqlstate, _)| ["40001", "40P01"].contains(sqlstate));
     Some(finding(
         if share >= FAILED_WARNING { Severity::Warning } else { Severity::Notice },
         "failed",
@@ -128,7 +143,7 @@ fn rate(document: &Document) -> Option<Finding> {
     let backlog = summary.backlog.unwrap_or(0) as f64;
     let skipped = summary.skipped as f64;
     // Some are always under way at the end: one per client.
-    let behind = backlog > due * BACKLOG && backlog > f64::from(run.clients);
+    let behind = backlog > due * BACKLOG && backlog > document.all_clients() as f64;
     let skips = skipped > due * BACKLOG;
     if !behind && !skips {
         return None;

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use super::cluster::one_sided;
 use super::intervals::Intervals;
 use super::text::{counted, figure, percent};
 use super::{Finding, Severity, finding};
-use crate::report::Document;
+use crate::report::document::Wait;
+use crate::report::{Document, together};
 
 /// The idle share below which processors are saturated.
 const SATURATED_IDLE: f64 = 0.05;
@@ -44,13 +46,17 @@ pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
 
 /// The share of the clients' time in a wait event.
 fn wait(document: &Document, event: &str) -> Option<f64> {
-    let is_it =
-        |wait: &&crate::report::document::Wait| wait.wait_event == event || wait.wait_event_type == event;
-    let shares: Vec<f64> = document.waits.iter().filter(is_it).map(|wait| wait.share).collect();
+    let is_it = |wait: &&Wait| wait.wait_event == event || wait.wait_event_type == event;
+    let waits = together::waits(document);
+    let shares: Vec<f64> = waits.iter().filter(is_it).map(|wait| wait.share).collect();
     (!shares.is_empty()).then(|| shares.iter().sum())
 }
 
 fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
+    // Then it was one side of the cluster, and more processors on the other would not help.
+    if one_sided(document).is_some() {
+        return None;
+    }
     // What waits for a disk is idle as well, and what was stolen is not the load's doing.
     let idle = intervals.mean(|samples| &samples.cpu_idle);
     let iowait = intervals.mean(|samples| &samples.cpu_iowait).unwrap_or(0.0);
@@ -58,10 +64,10 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let runnable = wait(document, "Runnable");
     let saturated = idle.filter(|idle| idle + iowait < SATURATED_IDLE && steal < MOSTLY_STOLEN);
     let starved = runnable.filter(|runnable| *runnable > STARVED);
-    let processors = document.environment.processors;
-    let clients = document.run.clients;
+    let processors = document.all_processors();
+    let clients = document.all_clients();
     let on_how_many = processors.map_or(String::new(), |processors| {
-        format!(" ({}, {})", counted(clients.into(), "client"), counted(processors.into(), "processor"))
+        format!(" ({}, {})", counted(clients, "client"), counted(processors, "processor"))
     });
     let what = match (saturated, starved) {
         (None, None) => return None,
@@ -104,19 +110,22 @@ fn steal(intervals: &Intervals) -> Option<Finding> {
 }
 
 fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
-    let throttled: f64 = intervals.column(|samples| &samples.throttled_secs)?.iter().sum();
+    // Seconds of several nodes are added up, and each has a quota of its own.
+    let nodes = document.client_nodes();
+    let throttled = intervals.column(|samples| &samples.throttled_secs)?.iter().sum::<f64>() / nodes as f64;
     let secs = intervals.measured_secs();
     let tells = throttled >= secs * THROTTLED;
     if !tells {
         return None;
     }
-    let quota = document.environment.quota_processors;
+    let quota = document.environment.quota_processors.filter(|_| nodes == 1);
+    let each = if nodes == 1 { "" } else { " on an average node" };
     let of_quota = quota.map_or(String::new(), |quota| format!(" of {} processors", figure(quota)));
     Some(finding(
         Severity::Warning,
         "quota",
         format!(
-            "The control group's quota{of_quota} kept its processes off the processors for {} s in {} s.",
+            "The control group's quota{of_quota} kept its processes off the processors for {} s in {} s{each}.",
             figure(throttled),
             figure(secs)
         ),
@@ -129,8 +138,11 @@ fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
 fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let environment = &document.environment;
     let processors = f64::from(environment.processors?);
-    // Parallel workers are not clients, and nothing tells how long they ran.
-    if document.statements.iter().any(|statement| statement.workers_launched > 0) {
+    // Parallel workers and the sessions that serve other nodes of a cluster are not clients, and nothing tells how long
+    // they ran.
+    if !document.nodes.is_empty()
+        || document.statements.iter().any(|statement| statement.workers_launched > 0)
+    {
         return None;
     }
     let user = intervals.mean(|samples| &samples.cpu_user)?;

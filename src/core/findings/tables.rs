@@ -5,8 +5,8 @@ use serde_json::json;
 use super::dips::is_vacuum;
 use super::text::{counted, first_few, grouped, seconds, shortened};
 use super::{Finding, Severity, finding};
-use crate::report::Document;
 use crate::report::document::{Event, Relation, Statement};
+use crate::report::{Document, together};
 
 /// Rows per sequential scan from which on an index is worth a thought.
 const LARGE_SCAN: f64 = 1000.0;
@@ -67,6 +67,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
         .iter()
         .map(|event| {
             let table = event.relation.as_deref().unwrap_or("a table");
+            let place = document.on_node(event.node);
             let began = if event.started < 0.0 {
                 "before the begin".to_owned()
             } else {
@@ -76,7 +77,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
                 Some(ended) if ended <= end => format!("for {}", seconds(ended - event.started)),
                 _ => "until after the end".to_owned(),
             };
-            format!("{} of {table} {began} {ended}", event.kind)
+            format!("{} of {table}{place} {began} {ended}", event.kind)
         })
         .collect();
     if described.is_empty() {
@@ -90,6 +91,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
             "vacuums": events
                 .iter()
                 .map(|event| json!({
+                    "node": event.node,
                     "kind": event.kind,
                     "relation": event.relation,
                     "started": event.started,
@@ -126,13 +128,15 @@ fn scans(document: &Document) -> Option<Finding> {
         });
         let (true, Some(statement)) = (scans > 0 && per_scan >= LARGE_SCAN, by) else { continue };
         described.push(format!(
-            "{} {}, {} rows each, by {}",
+            "{}{} {}, {} rows each, by {}",
             relation.relation,
+            document.on_node(relation.node),
             counted(scans.unsigned_abs(), "time"),
             grouped(per_scan),
             shortened(&statement.statement)
         ));
         figures.push(json!({
+            "node": relation.node,
             "relation": relation.relation,
             "scans": scans,
             "rows_per_scan": per_scan,
@@ -163,8 +167,8 @@ fn place(statement: &Statement) -> String {
 }
 
 fn plans(document: &Document) -> Option<Finding> {
-    let changed: Vec<&Statement> =
-        document.statements.iter().filter(|statement| statement.plan_changes > 0).collect();
+    let statements = together::statements(document);
+    let changed: Vec<&Statement> = statements.iter().filter(|statement| statement.plan_changes > 0).collect();
     if changed.is_empty() {
         return None;
     }
@@ -192,8 +196,8 @@ fn plans(document: &Document) -> Option<Finding> {
 }
 
 fn workers(document: &Document) -> Option<Finding> {
-    let short: Vec<&Statement> = document
-        .statements
+    let statements = together::statements(document);
+    let short: Vec<&Statement> = statements
         .iter()
         .filter(|statement| statement.workers_launched < statement.workers_planned)
         .collect();

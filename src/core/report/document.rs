@@ -30,9 +30,9 @@ pub struct Document {
     /// The histogram of all scripts' latencies, in ascending order, empty buckets left out.
     pub latencies: Vec<Bucket>,
     pub scripts: Vec<Script>,
-    /// In the order of the scripts and of their commands.
+    /// In the order of the scripts and of their commands, for each node that clients ran on.
     pub statements: Vec<Statement>,
-    /// Of the measured time of all clients, the greatest share first; the shares add up to 1.
+    /// Of the measured time of a node's clients, the greatest share first; the shares of a node add up to 1.
     pub waits: Vec<Wait>,
     /// In the order of their begin.
     pub events: Vec<Event>,
@@ -58,6 +58,7 @@ pub struct Run {
     pub fixture_rows: Option<Vec<i64>>,
     /// MD5 of the script as run, in hexadecimal: whether two runs ran the same.
     pub script_hash: String,
+    /// On each node that clients ran on.
     pub clients: u32,
     /// Measured seconds asked for.
     pub secs: Option<f64>,
@@ -255,6 +256,8 @@ pub struct Script {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Statement {
+    /// As [`Node::node`]; 0: the only one.
+    pub node: i32,
     pub script: u32,
     /// Its place in the script, from 1.
     pub command: u32,
@@ -284,6 +287,9 @@ pub struct Statement {
 /// A share of the clients' measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
+    /// As [`Node::node`]; 0: the only one.
+    #[serde(default)]
+    pub node: i32,
     /// As in pg_stat_activity; `CPU` and `Runnable` where a client waits for nothing.
     pub wait_event_type: String,
     pub wait_event: String,
@@ -295,6 +301,8 @@ pub struct Wait {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
+    /// As [`Node::node`]; 0: the only one.
+    pub node: i32,
     /// `checkpoint`, `vacuum` or `autovacuum`.
     pub kind: String,
     /// The table that was vacuumed.
@@ -311,6 +319,8 @@ pub struct Event {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Relation {
+    /// As [`Node::node`]; 0: the only one.
+    pub node: i32,
     pub relation: String,
     /// `table` or `index`.
     pub kind: String,
@@ -345,6 +355,8 @@ pub struct Relation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorLine {
+    /// As [`Node::node`]; 0: the only one.
+    pub node: i32,
     pub sqlstate: String,
     pub message: String,
     pub detail: Option<String>,
@@ -357,6 +369,8 @@ pub struct ErrorLine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditLine {
+    /// As [`Node::node`]; 0: the only one.
+    pub node: i32,
     pub counter: String,
     pub harness: Option<i64>,
     pub server: Option<i64>,

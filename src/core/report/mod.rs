@@ -14,6 +14,7 @@ mod plot;
 pub mod sweep;
 mod text;
 mod thin;
+pub mod together;
 
 pub use document::{Document, Series};
 
@@ -46,7 +47,8 @@ impl Format {
     }
 }
 
-/// What pgbench prints at its end, of which only [`Document::run`] and [`Document::summary`] need be known.
+/// What pgbench prints at its end, of which only [`Document::run`], [`Document::summary`] and, of a run on several
+/// nodes, [`Document::nodes`] need be known.
 pub fn closing(document: &Document) -> String {
     content::closing_lines(document).join("\n")
 }

@@ -80,9 +80,11 @@ fn differences_are_found() {
             "## `waits[]`",
             "## `wait[]`",
             vec![
+                "`node` of `wait[]` does not exist",
                 "`share` of `wait[]` does not exist",
                 "`wait_event` of `wait[]` does not exist",
                 "`wait_event_type` of `wait[]` does not exist",
+                "`node` of `waits[]` is not documented",
                 "`share` of `waits[]` is not documented",
                 "`wait_event` of `waits[]` is not documented",
                 "`wait_event_type` of `waits[]` is not documented",

@@ -163,10 +163,8 @@ fn vacuums_during(document: &Document, dips: &[&Dip]) -> Vec<String> {
     for event in document.events.iter().filter(|event| is_vacuum(event)) {
         let ended = event.ended.unwrap_or(f64::INFINITY);
         let during = dips.iter().any(|dip| event.started < dip.end && ended > dip.start);
-        let name = match &event.relation {
-            Some(relation) => format!("{} of {relation}", event.kind),
-            None => event.kind.clone(),
-        };
+        let of_what = event.relation.as_ref().map_or(String::new(), |relation| format!(" of {relation}"));
+        let name = format!("{}{of_what}{}", event.kind, document.on_node(event.node));
         if during && !names.contains(&name) {
             names.push(name);
         }

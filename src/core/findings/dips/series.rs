@@ -48,12 +48,11 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
     }
     add(Kind::IoWait, intervals.column(|samples| &samples.cpu_iowait), 0.05, 1.5);
     add(Kind::Steal, intervals.column(|samples| &samples.cpu_steal), 0.05, 1.5);
-    add(
-        Kind::Throttled,
-        per_second(intervals, intervals.column(|samples| &samples.throttled_secs)),
-        0.1,
-        1.5,
-    );
+    // Of several nodes their mean: their seconds are added up.
+    let nodes = document.client_nodes() as f64;
+    let throttled = per_second(intervals, intervals.column(|samples| &samples.throttled_secs))
+        .map(|values| values.into_iter().map(|value| value / nodes).collect());
+    add(Kind::Throttled, throttled, 0.1, 1.5);
     add(Kind::OtherProcesses, other_processes(document, intervals), 0.3, 1.5);
     add(Kind::TempFiles, per_second(intervals, intervals.column(|samples| &samples.temp_bytes)), 1e6, 2.0);
     for (event, shares) in intervals.waits() {
@@ -154,8 +153,11 @@ fn per_second(intervals: &Intervals, values: Option<Vec<f64>>) -> Option<Vec<f64
 }
 
 /// Processors that were busy with something else than the clients: the busy share of all less the clients' own time
-/// on them.
+/// on them. In a cluster sessions that serve other nodes are busy too, and nothing tells how much.
 fn other_processes(document: &Document, intervals: &Intervals) -> Option<Vec<f64>> {
+    if !document.nodes.is_empty() {
+        return None;
+    }
     let processors = f64::from(document.environment.processors?);
     let (_, own) = intervals.waits().find(|(event, _)| *event == "CPU")?;
     let user = intervals.column(|samples| &samples.cpu_user)?;

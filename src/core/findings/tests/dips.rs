@@ -111,6 +111,33 @@ fn a_cause_without_a_dip_is_no_dip() {
     }
 }
 
+/// A run on three nodes, of which everything is together what it is on one.
+fn dipped_on_three_nodes(cause: &str) -> Document {
+    let mut document = dipped(3);
+    let (_, plant) = CAUSES.iter().find(|(name, _)| *name == cause).expect("a cause");
+    plant(&mut document);
+    document.nodes = (1..=3).map(|node| Node { node, clients: 4, ..Node::default() }).collect();
+    document
+}
+
+#[test]
+fn causes_of_several_nodes_count_once() {
+    let mut document = dipped_on_three_nodes("throttled");
+    let (dip, cause) = the_dip(&document);
+    assert_eq!(cause.as_deref(), Some("throttled"));
+    // A tenth of a second in 0.2 s, of three nodes together.
+    assert!(dip.finding.contains("0.17 s in every second"), "{}", dip.finding);
+    set(&mut document.samples.throttled_secs, DIP, 0.05);
+    assert_eq!(the_dip(&document).1, None, "0.083 s in every second of a node");
+    // Sessions that serve other nodes are no clients either.
+    let cause = the_dip(&dipped_on_three_nodes("other processes")).1;
+    assert_ne!(cause.as_deref(), Some("other processes"));
+    let mut document = dipped_on_three_nodes("vacuum");
+    (document.events[0].relation, document.events[0].node) = (Some("accounts".into()), 2);
+    let (dip, _) = the_dip(&document);
+    assert!(dip.finding.contains("autovacuum of accounts on node 2 was under way"), "{}", dip.finding);
+}
+
 #[test]
 fn a_checkpoint_without_images_is_not_their_cause() {
     let mut document = dipped(5);

@@ -1,6 +1,7 @@
 //! What holds of every document, sensible or not.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 
@@ -36,6 +37,28 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_node()(
+        node in prop::sample::select(vec![0, 1, 2, i32::MIN]),
+        figures in prop::collection::vec(number(), 8),
+        counts in prop::collection::vec(any::<Option<u64>>(), 5),
+        clients in prop::sample::select(vec![0, 1, u32::MAX]),
+        status in prop::option::of(prop::sample::select(vec!["completed", "incomplete", "failed", "?"])),
+        (name, setting, message) in any::<(String, String, String)>(),
+        is_coordinator: bool,
+    ) -> Node {
+        let settings = ["citus.node_conninfo", "citus.max_cached_conns_per_worker"];
+        Node {
+            node, name, is_coordinator, clients, status: status.map(str::to_owned),
+            error: Some(json!({ "message": message })), start_offset_ms: figures[0], clock_error_ms: figures[1],
+            tps: figures[2], cpu_idle: figures[3], cpu_iowait: figures[4], cpu_steal: figures[5],
+            transactions: counts[0], prepared: counts[1], connections_opened: counts[2],
+            connections_reused: counts[3], prepared_left: counts[4], processors: Some(clients),
+            settings: settings.map(|name| (name.to_owned(), setting.clone())).into(), ..Node::default()
+        }
+    }
+}
+
+prop_compose! {
     fn any_document()(
         samples in any_samples(),
         figures in prop::collection::vec(number(), 12),
@@ -45,6 +68,7 @@ prop_compose! {
         status in prop::sample::select(vec!["completed", "incomplete", "crashed", ""]),
         text in any::<String>(),
         some: bool,
+        nodes in prop::collection::vec(any_node(), 0..4),
     ) -> Document {
         let plain = |index: usize| figures[index].unwrap_or(1.0);
         Document {
@@ -63,7 +87,7 @@ prop_compose! {
                 statement: text.clone(), plan: Some(format!("Seq Scan on {text}")), plan_changes: counts[6],
                 workers_planned: counts[7], workers_launched: counts[8], ..Statement::default()
             }; 2],
-            waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9) }],
+            waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9), node: 0 }],
             events: vec![
                 Event { kind: kind.into(), started: plain(10), ended: figures[11], ..Event::default() }; 2
             ],
@@ -73,6 +97,7 @@ prop_compose! {
             }; 2],
             errors: vec![ErrorLine { sqlstate: text, failed: counts[9], ..ErrorLine::default() }],
             audit: vec![AuditLine { harness: signed[4], server: signed[5], ok: Some(some), ..AuditLine::default() }],
+            nodes,
             environment: Environment {
                 processors: some.then_some(counts[0] as u32), xids_used: signed[6], xid_age: signed[7],
                 coordinator_cpu_secs: figures[0], ..Environment::default()

@@ -1,5 +1,6 @@
 //! Runs made up for the tests: quiet ones, to which each test adds what it is about.
 
+mod cluster;
 mod dips;
 mod laws;
 mod others;
@@ -116,6 +117,7 @@ pub fn quiet(seed: u64, count: usize, secs: f64, noise: Noise) -> Document {
         wait_event_type: kind.into(),
         wait_event: event.into(),
         share,
+        ..Wait::default()
     };
     document.waits =
         vec![wait("IO", "WALSync", 0.4), wait("CPU", "CPU", 0.25), wait("Runnable", "Runnable", 0.05)];

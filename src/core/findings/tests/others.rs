@@ -10,7 +10,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
             harness: Some(10),
             server: Some(11),
             ok: Some(false),
-            reason: String::new(),
+            ..AuditLine::default()
         });
     }),
     ("clients", Severity::Critical, "Clients were lost", |document| {

@@ -15,6 +15,12 @@ fn listed(document: &Document) -> &[Relation] {
     &document.relations[..document.relations.len().min(RELATIONS)]
 }
 
+/// The nodes of the relations that are listed.
+fn with_nodes(document: &Document, table: Table) -> Table {
+    let nodes: Vec<i32> = listed(document).iter().map(|relation| relation.node).collect();
+    table.with_nodes(document, &nodes)
+}
+
 /// What is said under a table of relations.
 fn note(document: &Document, text: &str) -> String {
     match document.relations.len().saturating_sub(RELATIONS) {
@@ -49,7 +55,8 @@ pub fn sizes(document: &Document) -> Section {
             signed(relation.live),
         ]);
     }
-    Section::of_table("relations", "Relations", table.without_idle(&["rows before", "rows after"]))
+    let table = with_nodes(document, table.without_idle(&["rows before", "rows after"]));
+    Section::of_table("relations", "Relations", table)
         .with_note(Some(note(document, "Live rows, by the server's estimate.")))
 }
 
@@ -93,7 +100,7 @@ pub fn changes(document: &Document) -> Section {
             signed(relation.idx_scan),
         ]);
     }
-    Section::of_table("changes", "Changes", of_figures(table))
+    Section::of_table("changes", "Changes", with_nodes(document, of_figures(table)))
         .with_note(Some(note(document, "Rows and scans of the run, all phases; HOT is of the updates.")))
 }
 
@@ -122,7 +129,8 @@ pub fn upkeep(document: &Document) -> Section {
         ]);
     }
     let text = "Dead rows, and rows changed since the last analyze, by the server's estimate.";
-    Section::of_table("upkeep", "Vacuum and analyze", of_figures(table)).with_note(Some(note(document, text)))
+    Section::of_table("upkeep", "Vacuum and analyze", with_nodes(document, of_figures(table)))
+        .with_note(Some(note(document, text)))
 }
 
 /// A table of names and figures without the columns that say nothing, and without any row when none does.
@@ -155,6 +163,8 @@ pub fn events(document: &Document) -> Section {
     let others = (others > 0).then(|| {
         format!("The first {EVENTS}; {} more are in the plots and in the JSON.", number::count(others as u64))
     });
+    let nodes: Vec<i32> = document.events.iter().take(EVENTS).map(|event| event.node).collect();
+    let table = table.with_nodes(document, &nodes);
     Section::of_table("events", "Checkpoints and vacuums", table).with_note(others)
 }
 

@@ -16,9 +16,10 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
     let done = summary.transactions;
     let mut lines = vec![
         format!(
-            "run {}: {} with {} clients, {}, seed {}",
+            "run {}: {} with {}{} clients, {}, seed {}",
             run.run_id,
             run.workload,
+            times_nodes(document),
             run.clients,
             extent(run),
             run.seed
@@ -77,6 +78,14 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
     lines
 }
 
+/// What the number of clients is to be multiplied by, where they ran on several nodes.
+fn times_nodes(document: &Document) -> String {
+    match document.client_nodes() {
+        1 => String::new(),
+        nodes => format!("{nodes} nodes × "),
+    }
+}
+
 /// How long the run was to be.
 pub fn extent(run: &Run) -> String {
     match (finite(run.secs), run.transactions) {
@@ -89,7 +98,8 @@ pub fn extent(run: &Run) -> String {
 /// The run in one line, without its workload.
 pub fn subtitle(document: &Document) -> String {
     let run = &document.run;
-    let clients = if run.clients == 1 { "1 client".to_owned() } else { format!("{} clients", run.clients) };
+    let noun = if run.clients == 1 { "client" } else { "clients" };
+    let clients = format!("{}{} {noun}", times_nodes(document), run.clients);
     let extent = match (finite(run.secs), run.transactions) {
         (_, Some(count)) => format!("{} transactions per client", number::count(count)),
         (Some(secs), None) => number::duration(secs),
@@ -149,7 +159,7 @@ pub fn run(document: &Document) -> Section {
     let facts = vec![
         ("workload", given(&run.workload)),
         ("fixture", run.fixture.clone()),
-        ("clients", Some(run.clients.to_string())),
+        ("clients", Some(times_nodes(document) + &run.clients.to_string())),
         ("measured", Some(extent(run))),
         ("warm-up", secs(run.warmup)),
         ("rate", finite(run.rate).map(|rate| format!("{} tps", number::tps(Some(rate))))),

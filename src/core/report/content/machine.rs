@@ -83,7 +83,10 @@ pub fn server(document: &Document) -> Section {
             }),
         ),
     ];
-    Section::of_facts("server", "Server and machine", facts)
+    let note = (document.client_nodes() > 1).then(|| {
+        "Of the nodes that clients ran on together; shares of processors are their mean.".to_owned()
+    });
+    Section::of_facts("server", "Server and machine", facts).with_note(note)
 }
 
 /// How many checkpoints began while measuring, and of what kind.

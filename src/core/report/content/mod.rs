@@ -3,6 +3,7 @@
 mod database;
 mod headline;
 mod machine;
+mod nodes;
 mod transactions;
 
 pub use headline::{closing_lines, outcome, subtitle};
@@ -81,6 +82,17 @@ impl Table {
         self
     }
 
+    /// Puts the rows' nodes after the first column, where there are several.
+    pub fn with_nodes(mut self, document: &Document, nodes: &[i32]) -> Table {
+        if nodes.iter().any(|node| *node != 0) {
+            self.columns.insert(1, ("node".to_owned(), Kind::Text));
+            for (row, node) in self.rows.iter_mut().zip(nodes) {
+                row.insert(1, document.node_name(*node).unwrap_or_else(|| MISSING.to_owned()));
+            }
+        }
+        self
+    }
+
     fn remove(&mut self, column: usize) {
         self.columns.remove(column);
         self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
@@ -91,6 +103,7 @@ impl Table {
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         transactions::latency(document),
+        nodes::nodes(document),
         transactions::waits(document),
         machine::server(document),
         transactions::statements(document),
@@ -103,10 +116,15 @@ pub fn sections(document: &Document) -> Vec<Section> {
         transactions::errors(document),
         transactions::audit(document),
         headline::run(document),
-        environment(&document.environment),
-        settings(&document.environment),
+        environment(&document.environment).with_note(asked(document)),
+        settings(&document.environment).with_note(asked(document)),
     ];
     all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+/// Whose environment it is, where there are others.
+fn asked(document: &Document) -> Option<String> {
+    (document.client_nodes() > 1).then(|| "Of the node that asked.".to_owned())
 }
 
 impl Section {

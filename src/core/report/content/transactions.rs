@@ -1,8 +1,8 @@
 //! What was measured of transactions: latencies, waits, statements, scripts, errors.
 
 use super::{Kind, Section, Table};
-use crate::report::Document;
 use crate::report::number::{self, MISSING, ms};
+use crate::report::{Document, together};
 
 /// How many wait events are named; the others are summed up.
 const WAITS: usize = 12;
@@ -31,8 +31,9 @@ pub fn latency(document: &Document) -> Section {
 pub fn waits(document: &Document) -> Section {
     let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);
     // One that would be left over is named as well.
-    let named = if document.waits.len() == WAITS + 1 { WAITS + 1 } else { document.waits.len().min(WAITS) };
-    let (first, others) = document.waits.split_at(named);
+    let waits = together::waits(document);
+    let named = if waits.len() == WAITS + 1 { WAITS + 1 } else { waits.len().min(WAITS) };
+    let (first, others) = waits.split_at(named);
     for wait in first {
         let name = wait_name(&wait.wait_event_type, &wait.wait_event);
         table.rows.push(vec![name, number::percent(Some(wait.share))]);
@@ -65,7 +66,7 @@ pub fn statements(document: &Document) -> Section {
         ("retried", Kind::Number),
         ("statement", Kind::Code),
     ]);
-    for statement in &document.statements {
+    for statement in together::statements(document) {
         table.rows.push(vec![
             statement.script.to_string(),
             statement.line.to_string(),
@@ -78,6 +79,12 @@ pub fn statements(document: &Document) -> Section {
         ]);
     }
     Section::of_table("statements", "Statements", table.without_idle(&["script"]))
+        .with_note(greatest_p95(document))
+}
+
+/// What is not as it would be of one node.
+fn greatest_p95(document: &Document) -> Option<String> {
+    (document.client_nodes() > 1).then(|| "Of all nodes together; p95 is the greatest of theirs.".to_owned())
 }
 
 /// How the statements were planned.
@@ -91,7 +98,7 @@ pub fn plans(document: &Document) -> Section {
         ("workers planned", Kind::Number),
         ("workers launched", Kind::Number),
     ]);
-    for statement in &document.statements {
+    for statement in together::statements(document) {
         let figures = [
             statement.generic_plans,
             statement.custom_plans,
@@ -174,7 +181,9 @@ pub fn errors(document: &Document) -> Section {
             error.detail.clone().unwrap_or_else(|| MISSING.to_owned()),
         ]);
     }
-    Section::of_table("errors", "Errors", table.without_idle(&["detail"]))
+    let nodes: Vec<i32> = document.errors.iter().map(|error| error.node).collect();
+    let table = table.without_idle(&["detail"]).with_nodes(document, &nodes);
+    Section::of_table("errors", "Errors", table)
         .with_note(Some("In all phases; message and detail are those of the first of each kind.".to_owned()))
 }
 
@@ -201,6 +210,7 @@ pub fn audit(document: &Document) -> Section {
             line.reason.clone(),
         ]);
     }
-    Section::of_table("audit", "Audit", table)
+    let nodes: Vec<i32> = document.audit.iter().map(|line| line.node).collect();
+    Section::of_table("audit", "Audit", table.with_nodes(document, &nodes))
         .with_note(Some("What the harness counted against what the server did.".to_owned()))
 }

@@ -10,6 +10,7 @@ use super::document::Statement;
 use super::hygiene::shortened;
 use super::number::{self, MISSING, count};
 use super::plot::{self, Figure};
+use super::together;
 use escape::escaped;
 
 /// How much of a cell is shown.
@@ -37,8 +38,9 @@ pub fn render(document: &Document) -> String {
     }
     write_plots(&mut page, &plot::figures(document));
     page += "<div class=\"sections\">\n";
+    let statements = together::statements(document);
     for section in content::sections(document) {
-        let statements = if section.id == "statements" { &document.statements[..] } else { &[] };
+        let statements = if section.id == "statements" { &statements[..] } else { &[] };
         write_section(&mut page, &section, &mut Plans { statements, left: PLANS });
     }
     page += "</div>\n";

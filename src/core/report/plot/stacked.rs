@@ -77,8 +77,11 @@ pub fn processors(document: &Document) -> Option<Figure> {
     ];
     let layers = series.map(|(ink, name, series)| Layer::new(ink, name, series, &times));
     let layers = layers.into_iter().filter(|layer| layer.mean().is_some()).collect();
-    let caption =
-        format!("What the time of all processors of the machine went to.{}", times.note("the mean"));
+    let whose = match document.client_nodes() {
+        1 => "all processors of the machine",
+        _ => "the processors of the nodes that clients ran on, on average,",
+    };
+    let caption = format!("What the time of {whose} went to.{}", times.note("the mean"));
     figure("plot-processors", "Processors, share of their time", caption, &times, layers)
 }
 

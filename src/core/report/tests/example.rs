@@ -164,6 +164,7 @@ pub fn believable(secs: usize) -> Document {
                 wait_event_type: class.to_owned(),
                 wait_event: event.to_owned(),
                 share: rounded(sum / secs.max(1) as f64),
+                ..Wait::default()
             }
         })
         .collect();
@@ -285,10 +286,11 @@ pub fn believable(secs: usize) -> Document {
             count: 3,
             retried: 0,
             failed: 3,
+            ..ErrorLine::default()
         }],
         audit: vec![
-            AuditLine { counter: "xact_commit".to_owned(), harness: Some(n), server: Some(n + 41), ok: None, reason: "the coordinator's own".to_owned() },
-            AuditLine { counter: "xact_rollback".to_owned(), harness: Some(3), server: Some(3), ok: Some(true), reason: "failed transactions".to_owned() },
+            AuditLine { counter: "xact_commit".to_owned(), harness: Some(n), server: Some(n + 41), ok: None, reason: "the coordinator's own".to_owned(), ..AuditLine::default() },
+            AuditLine { counter: "xact_rollback".to_owned(), harness: Some(3), server: Some(3), ok: Some(true), reason: "failed transactions".to_owned(), ..AuditLine::default() },
         ],
         environment: Environment {
             version: Some("PostgreSQL 17.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 14.2.0) 14.2.0, 64-bit".to_owned()),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::example::{believable, of_one_sample};
 use super::hostile::hostile;
+use super::nodes::on_three_nodes;
 use crate::report::{Document, Format, render};
 
 #[test]
@@ -17,6 +18,7 @@ fn report_files() {
         ("soak", believable(28_800)),
         ("one", of_one_sample()),
         ("empty", Document::default()),
+        ("nodes", on_three_nodes()),
         ("hostile", hostile()),
     ];
     for (name, document) in documents {

@@ -49,7 +49,12 @@ pub fn hostile() -> Document {
     }
     for event in 0..64 {
         document.samples.waits.insert(format!("{HOSTILE}{event}"), vec![f64::NAN, 0.5, f64::INFINITY, -1.0]);
-        document.waits.push(Wait { wait_event_type: text(), wait_event: text(), share: f64::NAN });
+        document.waits.push(Wait {
+            wait_event_type: text(),
+            wait_event: text(),
+            share: f64::NAN,
+            ..Wait::default()
+        });
     }
     document.latencies.push(Bucket { low_ms: f64::NAN, high_ms: f64::INFINITY, count: u64::MAX });
     document.scripts = (0..128)
@@ -81,6 +86,7 @@ pub fn hostile() -> Document {
         detail: Some(text()),
         started: f64::NAN,
         ended: Some(f64::INFINITY),
+        node: 7,
     }));
     document.relations.push(Relation {
         relation: long.clone(),
@@ -100,6 +106,7 @@ pub fn hostile() -> Document {
         count: u64::MAX,
         retried: 0,
         failed: 0,
+        node: 7,
     });
     document.audit.push(AuditLine {
         counter: text(),
@@ -107,7 +114,37 @@ pub fn hostile() -> Document {
         server: Some(i64::MAX),
         ok: Some(false),
         reason: text(),
+        node: i32::MIN,
     });
+    document.statements.extend((0..2).map(|_| Statement {
+        node: 7,
+        statement: text(),
+        count: u64::MAX,
+        latency_avg_ms: Some(f64::MAX),
+        generic_plans: u64::MAX,
+        ..Statement::default()
+    }));
+    document.nodes = (7..16)
+        .map(|node| Node {
+            node,
+            name: if node == 7 { long.clone() } else { text() },
+            is_coordinator: node == 8,
+            clients: u32::MAX,
+            status: Some(text()),
+            error: Some(json!({"message": HOSTILE})),
+            start_offset_ms: Some(f64::NAN),
+            tps: Some(f64::MAX),
+            transactions: Some(u64::MAX),
+            latency_avg_ms: Some(f64::INFINITY),
+            latency_p99_ms: Some(1e300),
+            processors: Some(u32::MAX),
+            cpu_idle: Some(-1e300),
+            prepared_left: Some(u64::MAX),
+            connections_opened: Some(u64::MAX),
+            settings: [(text(), text())].into(),
+            ..Node::default()
+        })
+        .collect();
     let environment = &mut document.environment;
     for field in [
         &mut environment.version,

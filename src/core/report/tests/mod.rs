@@ -5,6 +5,7 @@ mod files;
 pub mod hostile;
 pub mod html;
 pub mod markdown;
+mod nodes;
 pub mod text;
 
 use proptest::prelude::*;
@@ -13,15 +14,17 @@ use super::document::*;
 use super::{Format, render};
 use example::{believable, of_one_sample};
 use hostile::{HOSTILE, hostile};
+use nodes::on_three_nodes;
 
 pub const ALL: [Format; 4] = [Format::Text, Format::Markdown, Format::Json, Format::Html];
 
 /// All kinds of documents that reports are tested with.
-fn documents() -> [(&'static str, Document); 4] {
+fn documents() -> [(&'static str, Document); 5] {
     [
         ("empty", Document::default()),
         ("one sample", of_one_sample()),
         ("believable", believable(90)),
+        ("three nodes", on_three_nodes()),
         ("hostile", hostile()),
     ]
 }
@@ -41,7 +44,7 @@ fn every_name_has_its_format() {
 
 #[test]
 fn json_is_the_document() {
-    for (name, document) in documents().into_iter().take(3) {
+    for (name, document) in documents().into_iter().take(4) {
         let json = render(&document, Format::Json);
         assert_eq!(serde_json::from_str::<Document>(&json).unwrap(), document, "{name}");
     }

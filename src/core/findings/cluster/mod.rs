@@ -1,0 +1,130 @@
+//! What there is to say of a Citus cluster: nodes that were lost, that began late or were left with something to clear
+//! up, which of them had the work, and what their talking to each other cost.
+
+mod balance;
+mod traffic;
+
+use serde_json::json;
+
+use super::text::{counted, first_few, milliseconds};
+use super::{Finding, Severity, finding};
+use crate::report::Document;
+use crate::report::document::Node;
+
+pub use balance::one_sided;
+
+/// Milliseconds, beyond the errors of the clocks, by which nodes may begin apart.
+const APART_MS: f64 = 10.0;
+
+/// The findings on the cluster; none where no nodes are listed.
+pub fn findings(document: &Document) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(lost(document));
+    findings.extend(starts(document));
+    findings.extend(prepared_left(document));
+    findings.extend(balance::findings(document));
+    findings.extend(traffic::findings(document));
+    findings
+}
+
+/// The nodes, told from others by a number, whose part did not end as it should.
+pub fn lost_nodes(document: &Document) -> impl Iterator<Item = (&Node, &str)> {
+    let nodes = document.nodes.iter().filter(|node| node.node != 0);
+    nodes.filter_map(|node| Some((node, node.lost_status()?)))
+}
+
+fn lost(document: &Document) -> Option<Finding> {
+    let lost: Vec<(&Node, &str)> = lost_nodes(document).collect();
+    if lost.is_empty() {
+        return None;
+    }
+    let message = |node: &Node| {
+        let message = node.error.as_ref()?.get("message")?.as_str()?;
+        Some(format!(": {message}"))
+    };
+    let described: Vec<String> = lost
+        .iter()
+        .map(|(node, status)| format!("{} ({status}{})", node.label(), message(node).unwrap_or_default()))
+        .collect();
+    Some(finding(
+        Severity::Critical,
+        "node",
+        format!(
+            "Not all nodes ran to the end: {}. The figures are not those of {} × {}.",
+            first_few(&described),
+            counted(document.client_nodes() as u64, "node"),
+            counted(document.run.clients.into(), "client")
+        ),
+        json!({
+            "nodes": lost
+                .iter()
+                .map(|(node, status)| json!({
+                    "node": node.node,
+                    "name": node.name,
+                    "status": status,
+                    "error": node.error,
+                }))
+                .collect::<Vec<_>>(),
+        }),
+        "Look into the server's log of that node for why, and run again.",
+    ))
+}
+
+fn starts(document: &Document) -> Option<Finding> {
+    let offset = |node: &Node| node.start_offset_ms.filter(|offset| offset.is_finite());
+    let error = |node: &Node| node.clock_error_ms.filter(|error| error.is_finite()).map_or(0.0, f64::abs);
+    let mut started: Vec<(&Node, f64)> =
+        document.nodes_with_clients().filter_map(|node| Some((node, offset(node)?))).collect();
+    started.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let ((first, first_ms), (last, last_ms)) = (*started.first()?, *started.last()?);
+    let (apart_ms, error_ms) = (last_ms - first_ms, error(first) + error(last));
+    if apart_ms <= APART_MS + error_ms {
+        return None;
+    }
+    Some(finding(
+        Severity::Warning,
+        "start",
+        format!(
+            "The nodes did not begin together: {} began {} after {} (the clocks may be wrong by {}).",
+            last.label(),
+            milliseconds(apart_ms),
+            first.label(),
+            milliseconds(error_ms)
+        ),
+        json!({ "apart_ms": apart_ms, "clock_error_ms": error_ms, "first": first.name, "last": last.name }),
+        "Look for what kept that node from starting its clients (its processors, the network, a clock that is being \
+         set) and run again, or measure for so long that it does not matter.",
+    ))
+}
+
+fn prepared_left(document: &Document) -> Option<Finding> {
+    let left: Vec<(&Node, u64)> = document
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node, node.prepared_left.filter(|left| *left > 0)?)))
+        .collect();
+    let count = left.iter().fold(0u64, |sum, (_, left)| sum.saturating_add(*left));
+    if left.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = left.iter().map(|(node, _)| node.label()).collect();
+    Some(finding(
+        Severity::Warning,
+        "prepared",
+        format!(
+            "{} of Citus' {} left on {}: locks are held and dead rows kept until they are recovered.",
+            counted(count, "prepared transaction"),
+            if count == 1 { "was" } else { "were" },
+            first_few(&names)
+        ),
+        json!({
+            "prepared_left": count,
+            "nodes": left
+                .iter()
+                .map(|(node, left)| json!({ "node": node.node, "name": node.name, "prepared_left": left }))
+                .collect::<Vec<_>>(),
+        }),
+        "Call SELECT recover_prepared_transactions() on each node that clients ran on, or wait for \
+         citus.recover_2pc_interval; then run again.",
+    ))
+}

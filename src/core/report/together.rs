@@ -1,0 +1,145 @@
+//! What was measured on several nodes of a Citus cluster, put together: who ran clients, and the rows of their tables
+//! as those of one run.
+
+use std::collections::BTreeMap;
+
+use super::document::{Document, Node, Statement, Wait};
+
+impl Document {
+    /// The listed nodes that clients ran on.
+    pub fn nodes_with_clients(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.clients > 0)
+    }
+
+    /// How many nodes clients ran on; 1 where none is listed.
+    pub fn client_nodes(&self) -> usize {
+        self.nodes_with_clients().count().max(1)
+    }
+
+    /// The clients of all nodes.
+    pub fn all_clients(&self) -> u64 {
+        match self.nodes_with_clients().map(|node| u64::from(node.clients)).sum() {
+            0 => u64::from(self.run.clients),
+            listed => listed,
+        }
+    }
+
+    /// The processors of all nodes that clients ran on; `None` where those of one are not known.
+    pub fn all_processors(&self) -> Option<u64> {
+        if self.client_nodes() == 1 {
+            return self.environment.processors.map(u64::from);
+        }
+        self.nodes_with_clients().map(|node| node.processors.map(u64::from)).sum()
+    }
+
+    /// The name of a row's node; `None` of the only one, which nobody has to tell from others.
+    pub fn node_name(&self, node: i32) -> Option<String> {
+        if node == 0 {
+            return None;
+        }
+        let listed = self.nodes.iter().find(|listed| listed.node == node);
+        Some(listed.map_or_else(|| format!("node {node}"), Node::label))
+    }
+
+    /// The same in a sentence: " on " and the name, or nothing.
+    pub fn on_node(&self, node: i32) -> String {
+        self.node_name(node).map_or(String::new(), |name| format!(" on {name}"))
+    }
+}
+
+impl Node {
+    /// What to call it.
+    pub fn label(&self) -> String {
+        if self.name.is_empty() { format!("node {}", self.node) } else { self.name.clone() }
+    }
+
+    /// How its part ended, where that is not as it should.
+    pub fn lost_status(&self) -> Option<&str> {
+        let status = self.status.as_deref().filter(|_| self.clients > 0);
+        status.filter(|status| matches!(*status, "incomplete" | "failed" | "crashed"))
+    }
+}
+
+/// The statements of all nodes, a row for each command: counts are added up, the mean latency is that of all
+/// executions, the 95th percentile the greatest of the nodes', the plan that of the first node that has one.
+pub fn statements(document: &Document) -> Vec<Statement> {
+    let statements = &document.statements;
+    if is_of_one_node(statements.iter().map(|statement| statement.node)) {
+        return statements.clone();
+    }
+    let mut together: BTreeMap<(u32, u32), Statement> = BTreeMap::new();
+    for statement in statements {
+        together
+            .entry((statement.script, statement.command))
+            .and_modify(|sum| add(sum, statement))
+            .or_insert_with(|| statement.clone());
+    }
+    together.into_values().collect()
+}
+
+fn add(sum: &mut Statement, other: &Statement) {
+    let latencies = [(sum.latency_avg_ms, sum.count), (other.latency_avg_ms, other.count)];
+    sum.latency_avg_ms = weighted_mean(&latencies.map(|(value, count)| (value, count as f64)));
+    sum.latency_p95_ms = sum.latency_p95_ms.into_iter().chain(other.latency_p95_ms).reduce(f64::max);
+    if sum.plan.is_none() {
+        sum.plan.clone_from(&other.plan);
+    }
+    for (sum, other) in [
+        (&mut sum.count, other.count),
+        (&mut sum.failed, other.failed),
+        (&mut sum.retried, other.retried),
+        (&mut sum.generic_plans, other.generic_plans),
+        (&mut sum.custom_plans, other.custom_plans),
+        (&mut sum.plan_changes, other.plan_changes),
+        (&mut sum.workers_planned, other.workers_planned),
+        (&mut sum.workers_launched, other.workers_launched),
+    ] {
+        *sum = sum.saturating_add(other);
+    }
+}
+
+/// The waits of all nodes' clients, a row for each event, the greatest share first: each node's shares count as much
+/// as it had clients.
+pub fn waits(document: &Document) -> Vec<Wait> {
+    if is_of_one_node(document.waits.iter().map(|wait| wait.node)) {
+        return document.waits.clone();
+    }
+    let clients = |node: i32| {
+        let listed = document.nodes.iter().find(|listed| listed.node == node);
+        f64::from(listed.map_or(document.run.clients, |listed| listed.clients))
+    };
+    let mut nodes: Vec<i32> = document.waits.iter().map(|wait| wait.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let all_clients: f64 = nodes.into_iter().map(clients).sum();
+    let mut together: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for wait in &document.waits {
+        *together.entry((&wait.wait_event_type, &wait.wait_event)).or_default() +=
+            wait.share * clients(wait.node) / all_clients;
+    }
+    let wait = |((class, event), share): ((&str, &str), f64)| Wait {
+        wait_event_type: class.to_owned(),
+        wait_event: event.to_owned(),
+        share,
+        ..Wait::default()
+    };
+    let mut waits: Vec<Wait> = together.into_iter().map(wait).collect();
+    waits.sort_by(|one, other| other.share.total_cmp(&one.share));
+    waits
+}
+
+/// The mean of those values that are known, each with its weight.
+pub fn weighted_mean(values: &[(Option<f64>, f64)]) -> Option<f64> {
+    let known = || values.iter().filter_map(|(value, weight)| Some(((*value)?, *weight)));
+    let all: f64 = known().map(|(_, weight)| weight).sum();
+    (all > 0.0).then(|| known().map(|(value, weight)| value * weight / all).sum())
+}
+
+/// Whether all rows are of the same node.
+fn is_of_one_node(mut nodes: impl Iterator<Item = i32>) -> bool {
+    let first = nodes.next();
+    nodes.all(|node| Some(node) == first)
+}
+
+#[cfg(test)]
+mod tests;
