@@ -16,6 +16,8 @@ SELECT pg_catalog.jsonb_build_object( \
     'run', (SELECT pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', pg_catalog.md5(r.script)) \
             FROM bench.runs r WHERE r.run_id = $1), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
+    'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \
+              WHERE n.run_id = $1 AND EXISTS (SELECT FROM bench.node_log l WHERE l.run_id = $1)), \
     'environment', (SELECT pg_catalog.jsonb_strip_nulls(r.environment) FROM bench.runs r WHERE r.run_id = $1))";
 
 /// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON
@@ -24,13 +26,24 @@ const DETAILS: &str = "\
 SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
     'latencies', (SELECT pg_catalog.jsonb_agg(l ORDER BY low_ms) FROM ( \
         SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
-    'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM bench.scripts x WHERE x.run_id = $1), \
+    'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM ( \
+        SELECT script, pg_catalog.min(workload) AS workload, pg_catalog.min(weight) AS weight, pg_catalog.min(fixture) AS fixture, \
+            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(tps) AS tps, pg_catalog.sum(failed) AS failed, \
+            pg_catalog.sum(retried) AS retried, pg_catalog.sum(skipped) AS skipped, pg_catalog.sum(late) AS late, \
+            pg_catalog.sum(latency_avg_ms * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms, \
+            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_stddev_ms) END AS latency_stddev_ms, \
+            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p50_ms) END AS latency_p50_ms, \
+            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p95_ms) END AS latency_p95_ms, \
+            CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p99_ms) END AS latency_p99_ms, \
+            pg_catalog.max(latency_max_ms) AS latency_max_ms \
+        FROM bench.scripts WHERE run_id = $1 GROUP BY script) x), \
     'statements', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script, x.command) FROM bench.statements x WHERE x.run_id = $1), \
     'waits', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.share DESC, x.wait_event) FROM bench.waits x WHERE x.run_id = $1), \
-    'events', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.event) FROM bench.events x WHERE x.run_id = $1), \
+    'events', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.started, x.node, x.event) FROM bench.events x WHERE x.run_id = $1), \
     'relations', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.kind DESC, x.relation) FROM bench.relations x WHERE x.run_id = $1), \
     'errors', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.count DESC, x.sqlstate) FROM bench.errors x WHERE x.run_id = $1), \
-    'audit', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.counter) FROM bench.audits x WHERE x.run_id = $1)))";
+    'audit', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.node, x.counter) FROM bench.audits x \
+              WHERE x.run_id = $1 AND (x.node = 0 OR NOT x.ok))))";
 
 /// So that ten of them are beyond the 99.9th percentile: of fewer it would be noise.
 const ENOUGH_FOR_P999: u64 = 10_000;
@@ -57,15 +70,16 @@ pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
 pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     as_owner(|| {
-        let Document { run, summary, environment, .. } = parsed(HEADLINE, run_id)?;
-        let mut document = Document { run, summary, environment, ..parsed(DETAILS, run_id)? };
+        let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id)?;
+        let mut document = Document { run, summary, nodes, environment, ..parsed(DETAILS, run_id)? };
         if document.summary.transactions < ENOUGH_FOR_P999 {
             document.summary.latency_p999_ms = None;
         }
+        let is_of_several = document.nodes.iter().filter(|node| node.clients > 0).count() > 1;
         Ok(Document {
             schema_version: SCHEMA_VERSION,
-            samples: samples("bench.samples", run_id)?,
-            warmup_samples: samples("bench.warmup_samples", run_id)?,
+            samples: samples(run_id, "samples", is_of_several)?,
+            warmup_samples: samples(run_id, "warmup_samples", is_of_several)?,
             ..document
         })
     })
@@ -90,14 +104,19 @@ fn parsed(sql: &str, run_id: i64) -> Result<Document, UserError> {
     serde_json::from_value(json).map_err(|e| internal(e.to_string()))
 }
 
-/// The intervals of a run. Column by column: there may be tens of thousands.
-fn samples(table: &str, run_id: i64) -> Result<Samples, UserError> {
+/// The intervals of a run, of all nodes together where there are several. Column by column: there may be tens of thousands.
+fn samples(run_id: i64, table: &str, is_of_several: bool) -> Result<Samples, UserError> {
+    let (table, waits) = if is_of_several {
+        (format!("bench.total_{table}"), "NULL::pg_catalog.jsonb")
+    } else {
+        (format!("bench.{table}"), "waits")
+    };
     let columns: Vec<String> = Samples::COLUMNS
         .iter()
         .map(|name| format!("pg_catalog.array_agg({name}::pg_catalog.float8 ORDER BY elapsed)"))
         .collect();
     let sql = format!(
-        "SELECT {}, pg_catalog.json_agg(waits ORDER BY elapsed)::pg_catalog.text FROM {table} WHERE run_id = $1",
+        "SELECT {}, pg_catalog.json_agg({waits} ORDER BY elapsed)::pg_catalog.text FROM {table} WHERE run_id = $1",
         columns.join(", ")
     );
     let mut samples = Samples::default();

@@ -177,7 +177,13 @@ COMMENT ON COLUMN bench.relations.last_analyze IS 'When the last analyze by hand
 COMMENT ON COLUMN bench.relations.last_autoanalyze IS 'When the last analyze by autovacuum ended';
 
 -- For the extension's own functions, which ask about the run of their caller.
-CREATE VIEW bench.total_samples AS
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
+        EXECUTE format($view$
+CREATE VIEW bench.total_%1$s AS
 SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
        sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
        sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
@@ -200,10 +206,18 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at
        avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
        sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
        sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs
-FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.samples s) x
-GROUP BY x.run_id, x.place;
-COMMENT ON VIEW bench.total_samples IS 'bench.samples of all nodes together: one row per run and measured interval. Counts are added up, shares of processors are means of the nodes, and percentiles are NULL where there are several: those of the parts do not tell those of the whole.';
-COMMENT ON COLUMN bench.total_samples.nodes IS 'Nodes with this interval';
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.%1$s s) x
+GROUP BY x.run_id, x.place
+$view$, name);
+        EXECUTE format('COMMENT ON VIEW bench.total_%1$s IS %2$L', name,
+            'bench.' || name || ' of all nodes together: one row per run and interval. Counts are added up, shares of processors are means of the nodes, and percentiles are NULL where there are several: those of the parts do not tell those of the whole.');
+        EXECUTE format('COMMENT ON COLUMN bench.total_%s.nodes IS %L', name, 'Nodes with this interval');
+        EXECUTE (SELECT string_agg(format('COMMENT ON COLUMN bench.total_%1$s.%2$I IS %3$L', name, a.attname, col_description(a.attrelid, a.attnum)), '; ')
+                 FROM pg_attribute a
+                 WHERE a.attrelid = ('bench.' || name)::regclass AND a.attnum > 0
+                   AND EXISTS (SELECT FROM pg_attribute t WHERE t.attrelid = ('bench.total_' || name)::regclass AND t.attname = a.attname));
+    END LOOP;
+END $$;
 
 CREATE VIEW bench.summary_of_all AS
 SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
@@ -410,4 +424,4 @@ END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares what the harness counted with the server''s own counters: ok is true where they are equal, false where they should be and are not, NULL where the reason says why they need not be.';
 
-GRANT SELECT ON bench.total_samples, bench.nodes, bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;
+GRANT SELECT ON bench.total_samples, bench.total_warmup_samples, bench.nodes, bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;

@@ -208,7 +208,12 @@ impl Link<'_> {
             };
             self.spec.fixtures.iter().map(|fixture| of(&fixture.tables)).collect::<Result<Vec<_>, _>>()
         })?;
-        let spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
+        let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
+        // Other random numbers on each node, and its share of the rate.
+        spec.seed = spec.seed.wrapping_add(self.node.node.into());
+        let served =
+            cluster.map_or(1, |cluster| cluster.nodes.iter().filter(|node| node.clients > 0).count());
+        spec.options.rate = spec.options.rate.map(|rate| rate / served as f64);
         let request =
             serde_json::to_string(&PartRequest { spec, tables }).map_err(|e| internal(e.to_string()))?;
         match self.ask(&format!("bench.start_part({}::pg_catalog.jsonb)", quote_literal(&request)))? {

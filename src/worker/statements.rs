@@ -30,6 +30,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
             let mut histogram = Histogram::new();
             of_clients.iter().for_each(|times| times.add_to(&mut histogram));
             lines.push(Statement {
+                node: 0,
                 script: index as u32,
                 command: at,
                 line: command.line,
