@@ -110,8 +110,18 @@ SELECT bench.wait(1, timeout => 'Infinity');
 
 -- For later versions
 SELECT bench.run('nothing', driver => 'wire');
+-- Without Citus
 SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');
+-- What nodes ask each other
+SELECT bench.node_state(NULL);
+SELECT bench.start_part(NULL);
+SELECT bench.start_part('{}');
+SELECT bench.part_state(NULL, false);
+SELECT bench.part_state(0, false);
+SELECT bench.begin_part(0, 0);
+SELECT bench.drop_part(NULL);
+SELECT bench.drop_part(0);
 -- words that will never be known
 SELECT bench.run('nothing', driver => 'libpq');
 SELECT bench.run('nothing', query_mode => 'Prepared');

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::catalog::{self, Workload};
 use crate::fixture;
+use crate::integration::citus;
 
 /// Variables that every script has, beside those that its run is given.
 const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
@@ -25,6 +26,7 @@ const ROWS: &str = "rows";
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let Some(workload) = catalog::workload(name)? else {
         let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
+        citus::check_coordinator(&error.message)?;
         return Err(error.hint(known()?));
     };
     // SAFETY: looks up the current role.
@@ -256,6 +258,7 @@ pub fn find_fixture(
         return Ok(found);
     } else {
         let rows = fixture::known(name)?.default_rows();
+        citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
         pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
         crate::api::fixtures::load(name, &Default::default(), None, None)?;
     }

@@ -25,9 +25,11 @@ fn json(value: &impl Serialize) -> JsonB {
 
 /// The state of this node. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn node_state(tables: Option<Vec<String>>) -> JsonB {
+fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
     (|| {
         let tables = required("tables", tables)?;
+        let tables =
+            tables.into_iter().map(|table| required("a table", table)).collect::<Result<Vec<_>, _>>()?;
         // Sessions of other roles hide from everybody else.
         catalog::as_owner(|| node::read(&tables)).map(|state| json(&state))
     })()
@@ -49,6 +51,12 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
     let request: PartRequest =
         serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
     let PartRequest { spec, tables } = request.checked()?;
+    if !catalog::may_run()? {
+        return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run")
+            .hint(
+                "GRANT EXECUTE ON FUNCTION bench.run on Citus' coordinator, from where it gets to all nodes.",
+            ));
+    }
     if spec.part_of.is_none() {
         return Err(invalid("it is not said which run it is a part of".to_owned()));
     }
@@ -82,15 +90,13 @@ fn invalid(message: String) -> UserError {
     )
 }
 
-/// The tables of these names, which are qualified.
-fn tables_of(names: &[String]) -> Result<Vec<u32>, UserError> {
+fn tables_of(names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
     names
         .iter()
-        .map(|name| {
-            let sql = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid";
-            let table = catalog::fetch::<pg_sys::Oid>(sql, &[name.as_str().into()])?;
-            table.map(|table| table.to_u32()).ok_or_else(|| {
-                UserError::new(sqlstate::UNDEFINED_TABLE, format!("table {name} does not exist on this node"))
+        .map(|(schema, name)| {
+            catalog::table_of(schema, name)?.map(|table| table.to_u32()).ok_or_else(|| {
+                let message = format!("table {schema}.{name} does not exist on this node");
+                UserError::new(sqlstate::UNDEFINED_TABLE, message)
                     .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")
             })
         })
@@ -170,6 +176,9 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
     }
 }
 
+/// Nobody agrees on an instant farther off.
+const MOST_AHEAD_US: i64 = 600_000_000;
+
 /// Says when a part is to begin. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
@@ -179,7 +188,8 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
         let told = Segment::peek(handle.segment, |segment| {
             let header = segment.header();
             // SAFETY: reads the clock.
-            let is_in_time = begins_us > unsafe { pg_sys::GetCurrentTimestamp() };
+            let left_us = begins_us.saturating_sub(unsafe { pg_sys::GetCurrentTimestamp() });
+            let is_in_time = (1..=MOST_AHEAD_US).contains(&left_us);
             let is_there = segment.is_of_run(run_id) && is_under_way(segment) && is_in_time;
             if is_there {
                 header.heard_ns.store(now_ns(), Release);

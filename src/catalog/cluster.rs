@@ -14,16 +14,33 @@ use crate::observe::counters::{SHARED, Tuples};
 use crate::observe::node::NodeState;
 use crate::shm::NodeCell;
 
-/// Qualified names of tables, quoted, without partitions' own.
-pub fn qualified_names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
-    let names = fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY t.place) \
+/// Schemas and names of tables, in their order.
+pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserError> {
+    fetch_all(
+        "SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text \
          FROM pg_catalog.unnest($1) WITH ORDINALITY AS t (oid, place) \
          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.oid \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace",
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace ORDER BY t.place",
         &[tables.to_vec().into()],
-    )?;
-    Ok(names.unwrap_or_default())
+        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+    )
+}
+
+/// The table of that schema and name, whatever the current role may do with it.
+pub fn table_of(schema: &str, name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    fetch::<pg_sys::Oid>(
+        "SELECT c.oid FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.text",
+        &[schema.into(), name.into()],
+    )
+}
+
+/// Whether the current role may start runs here.
+pub fn may_run() -> Result<bool, UserError> {
+    let may = "SELECT pg_catalog.has_function_privilege('bench.run'::pg_catalog.regproc, 'EXECUTE') \
+               OR pg_catalog.has_function_privilege('bench.start'::pg_catalog.regproc, 'EXECUTE')";
+    Ok(fetch::<bool>(may, &[])? == Some(true))
 }
 
 /// Whether a run is a part of another node's.

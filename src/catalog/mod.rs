@@ -28,7 +28,7 @@ use pgrx::{PgTryBuilder, Spi, pg_sys};
 
 use crate::error::{from_caught, internal};
 
-pub use cluster::{is_part, qualified_names, run_error};
+pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
 pub use document::{check_visible, document, headline, visible_headline};
 pub use history::history;

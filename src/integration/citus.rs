@@ -26,6 +26,28 @@ pub fn check_installed(what: &str) -> Result<(), UserError> {
     .hint("Install Citus from its packages, put citus first in shared_preload_libraries, restart the server, and CREATE EXTENSION citus."))
 }
 
+/// Fixtures, workloads and results are each node's own, and a cluster has them on its coordinator.
+///
+/// # Errors
+/// 55000 with this message on another node.
+pub fn check_coordinator(message: &str) -> Result<(), UserError> {
+    let is_worker = is_installed()?
+        && fetch::<bool>(
+            "SELECT groupid OPERATOR(pg_catalog.<>) 0 FROM pg_catalog.pg_dist_local_group",
+            &[],
+        )? == Some(true);
+    if !is_worker {
+        return Ok(());
+    }
+    let coordinator = nodes()?.into_iter().find(|node| node.is_coordinator).map(|node| node.name());
+    Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+        .detail("Each node of a Citus cluster has fixtures, workloads and results of its own.")
+        .hint(format!(
+            "Call it on the coordinator{}; nodes => 'workers' has its clients on the workers.",
+            coordinator.map_or(String::new(), |name| format!(", {name}"))
+        )))
+}
+
 /// The cluster's active nodes, without clients, in the order of their numbers.
 pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     let mut nodes = fetch_all(

@@ -210,12 +210,13 @@ CREATE VIEW bench.history AS
 SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
-           'results', r.results, 'nodes', r.nodes, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
+           'results', r.results, 'nodes', r.nodes,
+           'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
 FROM bench.runs r JOIN bench.summary s USING (run_id)
-WHERE r.status = 'completed';
+WHERE r.status = 'completed' AND r.part_of IS NULL;
 COMMENT ON VIEW bench.history IS 'Completed runs by what makes them comparable: workload, options and tags are the same for all runs of a series';
 COMMENT ON COLUMN bench.history.workload IS 'The workload''s name, or the mix as given';
 COMMENT ON COLUMN bench.history.options IS 'The other arguments of bench.run that shape the figures, the fixture, its rows and its options, script: a hash of the script as run, system: parameters of the whole server that a sweep had set, the role, and origin: the server that an imported run is from';

@@ -152,6 +152,7 @@ impl Run<'_> {
         if !self.links.are(LinkState::Over) || self.links.loss().is_some() {
             self.segment.header().request_stop(StopReason::Abandoned);
             self.links.wake();
+            self.links.hurry();
             self.links.wait(LinkState::Over, STOP_NS);
         }
         self.links.collect(COLLECT_NS)

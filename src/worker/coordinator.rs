@@ -37,6 +37,13 @@ const LINKS_NS: i64 = 5_000_000_000;
 const STOP_CANCEL_NS: i64 = 200_000_000;
 const STOP_TERMINATE_NS: i64 = 500_000_000;
 
+/// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
+/// be ended, by nobody.
+const GIVE_UP_NS: i64 = 1_000_000_000;
+
+/// After a stop everything is to be written by then.
+const STOP_DONE_NS: i64 = 1_800_000_000;
+
 /// The kind of worker that a coordinator is.
 pub const KIND: super::Kind = super::Kind {
     entry: c"pgbench_ext_coordinator_main",
@@ -144,6 +151,8 @@ struct Run<'a> {
     links: Option<Links<'a>>,
     /// Clients that ended without saying so.
     lost: u32,
+    /// Those of them that have not ended.
+    given_up: u32,
     measured: bool,
 }
 
@@ -166,6 +175,7 @@ impl<'a> Run<'a> {
             terminated: false,
             links: None,
             lost: 0,
+            given_up: 0,
             measured: false,
         }
     }
@@ -376,6 +386,7 @@ impl<'a> Run<'a> {
         }
         self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
         let began = now;
+        let mut terminated_ns = None;
         while !self.all_over() {
             if self.stopped_at_ns.is_none() && self.stop_reason().is_some() {
                 self.stopped_at_ns = Some(now_ns());
@@ -389,14 +400,28 @@ impl<'a> Run<'a> {
             let overdue = since_stop > STOP_TERMINATE_NS || now - began > DRAIN_NS;
             if overdue && !self.terminated {
                 self.terminated = true;
+                terminated_ns = Some(now);
                 crew::terminate();
+            }
+            if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
+                self.give_up();
             }
             nap(20);
         }
         // Their statistics are flushed and their locks gone when the processes are.
         let deadline = now_ns() + 5_000_000_000;
-        while !crew::all_stopped() && now_ns() < deadline {
+        while self.given_up == 0 && !crew::all_stopped() && now_ns() < deadline {
             nap(10);
+        }
+    }
+
+    /// Goes on without the clients that have not ended.
+    fn give_up(&mut self) {
+        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
+            slot.ended_ns.store(now_ns(), Relaxed);
+            slot.set_state(ClientState::Lost);
+            self.lost += 1;
+            self.given_up += 1;
         }
     }
 
@@ -423,7 +448,9 @@ impl<'a> Run<'a> {
         let (status, error) = self.verdict(failure, &errors);
         if let Some(links) = &self.links {
             // Which of them could not be read is in its error.
-            let _ = links.collect(LINKS_NS);
+            let left_ns =
+                self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
+            let _ = links.collect(left_ns);
             outcome = outcome.and(cluster::write_nodes(self.run_id, links.iter(), 0));
         }
         let audit = if measured {
@@ -495,6 +522,7 @@ impl<'a> Run<'a> {
             stop: self.stop_reason(),
             measured: self.measured,
             ended_early: aborted + self.lost,
+            given_up: self.given_up,
             clients: self.segment.shape().clients,
             errors,
         })

@@ -15,7 +15,9 @@ use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
 use super::time_limit::within;
-use super::{OnTerminate, Post, is_under_way, my_pid, nap, now_ns, report_for_duty, wake};
+use super::{
+    OnTerminate, Post, is_under_way, my_pid, nap, now_ns, report_for_duty, termination_requested, wake,
+};
 use crate::catalog::{self, transaction};
 use crate::error::internal;
 use crate::integration::citus;
@@ -49,7 +51,7 @@ const EXCHANGES: usize = 5;
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
-    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
+    let Some(post) = report_for_duty(segment, OnTerminate::Flag) else { return };
     let cell = post.segment.node(post.index);
     cell.heard_ns.store(now_ns(), Relaxed);
     cell.pid.store(my_pid(), Release);
@@ -109,6 +111,12 @@ impl Link<'_> {
         self.await_collection();
         self.cell.after.set(&self.settled_state()?);
         self.fetch()?;
+        if self.post.segment.header().collects.load(Acquire) == 0 {
+            return Err(UserError::new(
+                sqlstate::ADMIN_SHUTDOWN,
+                format!("the link to node {} was terminated by an administrator's command", self.node.name()),
+            ));
+        }
         self.advance(LinkState::Done);
         Ok(())
     }
@@ -120,7 +128,9 @@ impl Link<'_> {
 
     /// Whether the run is to end early, or its coordinator is gone.
     fn is_to_stop(&self) -> bool {
-        self.post.segment.header().stop() != StopReason::None || !is_under_way(&self.post.segment)
+        self.post.segment.header().stop() != StopReason::None
+            || termination_requested()
+            || !is_under_way(&self.post.segment)
     }
 
     /// Asks the node. This one is asked without a detour.
@@ -204,7 +214,7 @@ impl Link<'_> {
         let tables = transaction(|| {
             let of = |tables: &[u32]| {
                 let tables: Vec<pg_sys::Oid> = tables.iter().map(|&table| table.into()).collect();
-                catalog::qualified_names(&tables)
+                catalog::names_of(&tables)
             };
             self.spec.fixtures.iter().map(|fixture| of(&fixture.tables)).collect::<Result<Vec<_>, _>>()
         })?;
@@ -372,7 +382,10 @@ impl Link<'_> {
     /// Waits until all nodes have ended, meanwhile showing that this link is alive.
     fn await_collection(&self) {
         let header = self.post.segment.header();
-        while header.collects.load(Acquire) == 0 && is_under_way(&self.post.segment) {
+        while header.collects.load(Acquire) == 0
+            && !termination_requested()
+            && is_under_way(&self.post.segment)
+        {
             nap(100);
         }
     }

@@ -1,5 +1,6 @@
 //! The links of a run, from the coordinator's side.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::NodeSpec;
@@ -16,6 +17,8 @@ pub struct Links<'a> {
     /// Whether clients run on several nodes.
     several: bool,
     workers: Vec<Worker>,
+    /// How long a link that has not ended may be silent.
+    patience_ns: Cell<i64>,
 }
 
 impl<'a> Links<'a> {
@@ -26,7 +29,8 @@ impl<'a> Links<'a> {
     pub fn launch(segment: &'a Segment, spec: &'a RunSpec) -> Result<Self, UserError> {
         let nodes = spec.cluster.as_ref().map_or(&[][..], |cluster| &cluster.nodes);
         let several = spec.is_of_several_nodes();
-        let mut links = Self { segment, nodes, several, workers: Vec::new() };
+        let mut links =
+            Self { segment, nodes, several, workers: Vec::new(), patience_ns: Cell::new(SILENT_NS) };
         for index in 0..nodes.len() as u32 {
             match Worker::register(link::KIND, segment.handle(), index, spec.database_oid, spec.role_oid) {
                 Some(worker) => links.workers.push(worker),
@@ -66,7 +70,7 @@ impl<'a> Links<'a> {
                 LinkState::Ready if !self.is_served(node) => None,
                 _ => {
                     let heard_ns = cell.heard_ns.load(Acquire);
-                    let is_silent = heard_ns != 0 && now_ns() - heard_ns > SILENT_NS;
+                    let is_silent = heard_ns != 0 && now_ns() - heard_ns > self.patience_ns.get();
                     is_silent.then(|| lost(node, "no answer"))
                 }
             }
@@ -83,6 +87,11 @@ impl<'a> Links<'a> {
         self.iter().zip(self.losses()).all(|((node, cell), loss)| {
             loss.is_some() || cell.state() >= state || (!self.is_served(node) && state < LinkState::Done)
         })
+    }
+
+    /// Waits for less long from now on: whoever is there has something to say after a stop.
+    pub fn hurry(&self) {
+        self.patience_ns.set(HURRY_NS);
     }
 
     /// Waits until they are.
@@ -129,6 +138,9 @@ impl<'a> Links<'a> {
 
 /// A link tells of its node's silence itself, unless it hangs in a question.
 const SILENT_NS: i64 = link::LOST_NS + 5_000_000_000;
+
+/// The same after a stop; longer than a link is silent between two questions.
+const HURRY_NS: i64 = 3_000_000_000;
 
 fn lost(node: &NodeSpec, why: &str) -> UserError {
     UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {} is lost: {why}", node.name()))

@@ -163,12 +163,14 @@ unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
     unsafe { raw_handlers::SetLatch(pg_sys::MyLatch) };
 }
 
-/// A cancel means the same as a termination: the work as a whole is to end. But a lock timeout
-/// comes as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and is the statement's.
+/// A cancel means the same as a termination: the work as a whole is to end. But timeouts of locks and statements
+/// come as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and are the statement's.
 unsafe extern "C-unwind" fn cancel_or_set_flag(signal: c_int) {
     // SAFETY: what StatementCancelHandler does (tcop/postgres.c); the indicator is a plain read.
     unsafe {
-        if raw_handlers::get_timeout_indicator(raw_handlers::LOCK_TIMEOUT, false) {
+        if raw_handlers::get_timeout_indicator(raw_handlers::LOCK_TIMEOUT, false)
+            || raw_handlers::get_timeout_indicator(time_limit::STATEMENT_TIMEOUT, false)
+        {
             (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
             (&raw mut pg_sys::InterruptPending).write_volatile(1);
             raw_handlers::SetLatch(pg_sys::MyLatch);

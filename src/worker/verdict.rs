@@ -19,12 +19,27 @@ pub struct Ending<'a> {
     pub measured: bool,
     /// Clients that ended before the run did.
     pub ended_early: u32,
+    /// Clients that could not be ended.
+    pub given_up: u32,
     pub clients: u32,
     pub errors: &'a [ErrorLine],
 }
 
 /// The run's status, and the error to keep with it.
 pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
+    let (status, error) = verdict_on_those_that_ended(ending);
+    let error = error.map(|error| match ending.given_up {
+        0 => error,
+        given_up => UserError {
+            detail: Some(format!("{given_up} of {} clients could not be ended, and were given up.", ending.clients)),
+            ..error
+        }
+        .hint("They wait for another server, or for a disk, where no cancel reaches them: see pg_stat_activity."),
+    });
+    (status, error)
+}
+
+fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
     if let Some(failure) = &ending.failure {
         let status = match ending.stop {
             None | Some(StopReason::BlockedByCaller) if ending.measured => Status::Incomplete,

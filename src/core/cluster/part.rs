@@ -11,8 +11,8 @@ use crate::spec::{RunOptions, RunSpec};
 pub struct PartRequest {
     /// As the node that asks has it: roles and tables are to be looked up anew.
     pub spec: RunSpec,
-    /// Qualified names, quoted, of each fixture's tables.
-    pub tables: Vec<Vec<String>>,
+    /// Schema and name of each fixture's tables.
+    pub tables: Vec<Vec<(String, String)>>,
 }
 
 impl PartRequest {

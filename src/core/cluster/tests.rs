@@ -139,7 +139,7 @@ fn request() -> PartRequest {
         cluster: Some(ClusterSpec::default()),
         part_of: None,
     };
-    PartRequest { spec, tables: vec![vec!["bench_data.pk".to_owned()]] }
+    PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]] }
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
         single("fixture", run.fixture.clone()),
         single("fixture rows", run.fixture_rows.as_deref().map(joined_rows)),
         single("clients", Some(run.clients.to_string())),
+        single("nodes with clients", several_nodes(document)),
         single("secs", run.secs.map(|secs| secs.to_string())),
         single("transactions", run.transactions.map(|count| count.to_string())),
         single("warmup", Some(run.warmup.to_string())),
@@ -164,6 +165,12 @@ fn facts(document: &Document, given: &BTreeSet<String>) -> Facts {
     placed
         .flat_map(|(place, group)| group.into_iter().map(move |(name, value)| ((place, name), value)))
         .collect()
+}
+
+/// How many nodes of a cluster clients ran on, where there are several.
+fn several_nodes(document: &Document) -> Option<String> {
+    let count = document.nodes_with_clients().count();
+    (count > 1).then(|| count.to_string())
 }
 
 fn joined_rows(rows: &[i64]) -> String {

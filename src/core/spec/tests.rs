@@ -62,7 +62,6 @@ fn nulls_and_exclusions() {
 #[test]
 fn the_contract_s_later_parts_are_refused_by_name() {
     assert_eq!(state(RunArguments { driver: Some("wire".into()), ..defaults() }), "0A000");
-    assert_eq!(state(RunArguments { nodes: Some("all".into()), ..defaults() }), "0A000");
     assert_eq!(state(RunArguments { nodes: Some("everywhere".into()), ..defaults() }), "22023");
 }
 
