@@ -121,7 +121,8 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
         if list_length((*plan_source).invalItems) > 0 {
             out.relation_count = usize::MAX / 2;
         }
-        let params = raw::makeParamList(count);
+        // None, and not an empty list, as exec_bind_message: extensions take what is there for one with something in it.
+        let params = if count > 0 { raw::makeParamList(count) } else { std::ptr::null_mut() };
         pg_sys::CurrentMemoryContext = context;
         for index in 0..count as usize {
             let param = (*params).params.as_mut_ptr().add(index);
