@@ -1,3 +1,4 @@
 //! Other extensions: found at run time, never required.
 
+pub mod citus;
 pub mod pg_cron;
