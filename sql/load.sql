@@ -19,6 +19,52 @@ SELECT bench.load('pk', 3, options => '{"index": true}');
 SELECT bench.load('log', 3, options => '{"info": "short"}');
 SELECT bench.load('log', 3, options => '{"distribute": "id"}');
 
+-- Distribution: options that are wrong or go with no cluster, and then what is missing here
+SELECT bench.load('pk', 3, options => '{"distribute": "id"}');
+SELECT bench.load('pk', 3, options => '{"distribute": 1}');
+SELECT bench.load('tpcb', options => '{"distribute": true}');
+SELECT bench.load('tpcb', options => '{"distribute": "teller"}');
+SELECT bench.load('pk', 3, options => '{"shard_count": 4}');
+SELECT bench.load('pk', 3, options => '{"distribute": null, "shard_count": 4}');
+SELECT bench.load('pk', 3, options => '{"distribute": true, "shard_count": 0}');
+SELECT bench.load('pk', 3, options => '{"distribute": true, "shard_count": 64001}');
+SELECT bench.load('pk', 3, options => '{"distribute": true, "tablespace": "pg_default"}');
+SELECT bench.load('pk', 3, options => '{"distribute": true, "index_tablespace": "pg_default"}');
+SELECT bench.load('pk', 3, options => '{"distribute": true, "reloptions": {"toast.autovacuum_enabled": false}}');
+SELECT bench.load('tpcb', options => '{"distribute": "account", "foreign_keys": true}');
+SELECT bench.load('tpcb', options => '{"distribute": "branch", "foreign_keys": true}');
+SELECT bench.load('pk', 3, options => '{"distribute": true}');
+SELECT bench.load('shards');
+SELECT bench.load('pk', 4, options => '{"distribute": false}');
+SELECT bench.load('pk', 3, options => '{"distribute": null}');
+SET client_min_messages = error;
+SELECT bench.run('insert_9_shards', transactions => 1);
+SET client_min_messages = warning;
+
+-- shards, as a local table, whose keys are 1 to 9, and events
+SELECT bench.load('shards', 2, options => '{"distribute": false}');
+SELECT string_agg(id::text, ' ' ORDER BY id) AS ids FROM bench_data.shards;
+\d bench_data.shards
+SET client_min_messages = error;
+SELECT bench.run(workload, clients => 2, transactions => 1) IS NOT NULL AS ran
+FROM unnest('{insert_9_shards,insert_2_shards,insert_1_shard,insert_1_row}'::text[]) AS workload;
+SET client_min_messages = warning;
+SELECT least(id, 10) AS id, count(*) FROM bench_data.shards GROUP BY 1 ORDER BY 1;
+SELECT bench.load('events', 20000);
+\d bench_data.events
+SELECT count(*), count(DISTINCT id) AS ids, min(c1), max(c1), count(DISTINCT c1) AS c1, min(c2), max(c2), min(c3), max(c3),
+       corr(c1, c2) BETWEEN -0.1 AND 0.1 AS independent, bool_and(info ~ '^[0-9a-f]{32}$') AS hexadecimal, count(crt_time) AS times
+FROM bench_data.events;
+SET client_min_messages = error;
+SELECT bench.run('count_all@1,group_count@1', clients => 2, transactions => 3) IS NOT NULL AS ran;
+SET client_min_messages = warning;
+SELECT bench.unload('shards'), bench.unload('events');
+-- keys of shards are for that fixture's workloads
+SELECT bench.create_workload('keyless', 'SELECT :shard_key_1, :shard_key_10;', 'pk');
+SELECT bench.run('keyless', transactions => 1);
+SELECT bench.drop_workload('keyless');
+SELECT output FROM bench.preview('SELECT :shard_key_1, :shard_key_9;');
+
 -- Storage parameters
 SELECT bench.load('pk', 3, options => '{"fillfactor": 60, "reloptions": {"autovacuum_enabled": false, "toast.autovacuum_enabled": "off", "autovacuum_freeze_min_age": 7}}');
 SELECT c.reloptions, t.reloptions AS toast FROM pg_class c LEFT JOIN pg_class t ON t.oid = c.reltoastrelid

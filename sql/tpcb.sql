@@ -26,6 +26,13 @@ SELECT bench.load('tpcb', 200000, jobs => 3);
 SELECT bench.run('tpcb', transactions => 50, seed => 1) IS NOT NULL AS ran;
 SELECT min(aid) <= 100000 AND max(aid) > 100000 AS aids, min(bid), max(bid), min(tid) <= 10 AND max(tid) > 10 AS tids
 FROM bench_data.pgbench_history;
+-- by branch: an account and a teller of the branch
+SELECT bench.load('tpcb', 200000);
+SELECT bench.run('tpcb_branch', transactions => 50, seed => 1) IS NOT NULL AS ran;
+SELECT count(*), bool_and(bid = (aid - 1) / 100000 + 1) AS accounts, bool_and(bid = (tid - 1) / 10 + 1) AS tellers, count(DISTINCT bid) AS branches,
+       sum(delta) = (SELECT sum(abalance) FROM bench_data.pgbench_accounts) AND sum(delta) = (SELECT sum(tbalance) FROM bench_data.pgbench_tellers)
+           AND sum(delta) = (SELECT sum(bbalance) FROM bench_data.pgbench_branches) AS balanced
+FROM bench_data.pgbench_history;
 SELECT bench.load('tpcb', 100000, options => '{"scale": 1}');
 SELECT rows, options FROM bench.fixtures;
 SELECT bench.load('tpcb', 200000, options => '{"scale": 1}');

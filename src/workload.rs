@@ -2,12 +2,13 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, ClientSeeds, Script, Symbols, Value, client_seeds};
+use bench_core::shard_keys;
 use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, RunSpec, ScriptSpec};
 use pgrx::pg_sys;
 use serde_json::Value as Json;
 
 use crate::catalog::{self, Workload};
-use crate::fixture;
+use crate::fixture::{self, SHARDS};
 use crate::integration::citus;
 
 /// Variables that every script has, beside those that its run is given.
@@ -55,8 +56,16 @@ fn known() -> Result<String, UserError> {
 pub struct Checked {
     /// Commands of all scripts together.
     pub commands: u32,
-    /// For each script, whether it reads the number of its fixture's rows, and its scale.
-    pub reads: Vec<(bool, bool)>,
+    /// What each script reads of its fixture.
+    pub reads: Vec<Reads>,
+}
+
+/// Which of the variables that come from its fixture a script reads.
+pub struct Reads {
+    rows: bool,
+    scale: bool,
+    /// The last of the keys of shards, or 0.
+    shard_keys: usize,
 }
 
 /// The scripts of a run, parsed once to see that they are whole.
@@ -64,7 +73,11 @@ pub struct Checked {
 /// # Errors
 /// What the parser says; 42703 for a variable that nothing defines; 42601 for what a statement with
 /// parameters cannot hold.
-pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Checked, UserError> {
+pub fn check_scripts(
+    scripts: &[ScriptSpec],
+    fixture_names: &[String],
+    options: &RunOptions,
+) -> Result<Checked, UserError> {
     let mut symbols = Symbols::new();
     let parsed = scripts
         .iter()
@@ -77,11 +90,12 @@ pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Che
     }
     let mut checked = Checked { commands: 0, reads: Vec::new() };
     for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
-        let has_fixture = fixture.is_some();
+        let fixture = fixture.and_then(|index| fixture_names.get(index));
         let is_constant = |id: script::VariableId| {
             let variable = symbols.name(id);
             AUTOMATIC.contains(&variable)
-                || (has_fixture && variable == ROWS)
+                || (fixture.is_some() && variable == ROWS)
+                || (fixture.is_some_and(|name| name == SHARDS) && shard_keys::number_of(variable).is_some())
                 || options.variables.contains_key(variable)
         };
         let is_captured = |variable: &str| {
@@ -100,8 +114,14 @@ pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Che
         // Symbols are of all scripts: what counts is this one's text.
         let mut own = Symbols::new();
         script::parse(name, &script.source, &mut own)?;
-        let reads = |variable| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
-        checked.reads.push((reads(ROWS), reads(SCALE)));
+        let reads =
+            |variable: &str| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
+        let last_key = shard_keys::names().zip(1..).filter(|(name, _)| reads(name)).last();
+        checked.reads.push(Reads {
+            rows: reads(ROWS),
+            scale: reads(SCALE),
+            shard_keys: last_key.map_or(0, |(_, number)| number),
+        });
     }
     Ok(checked)
 }
@@ -112,8 +132,9 @@ fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
         format!("undefined variable \"{variable}\" in script \"{script}\", line {line}"),
     )
     .hint(format!(
-        "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture.",
-        AUTOMATIC.join(", ")
+        "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture; and shard_key_1 to shard_key_{}, with fixture {SHARDS}.",
+        AUTOMATIC.join(", "),
+        shard_keys::SHARD_KEYS
     ))
 }
 
@@ -126,9 +147,9 @@ pub fn check_rows(
     scripts: &[ScriptSpec],
     checked: &Checked,
 ) -> Result<(), UserError> {
-    let empty = scripts.iter().zip(&checked.reads).find_map(|(script, &(rows, scale))| {
+    let empty = scripts.iter().zip(&checked.reads).find_map(|(script, reads)| {
         let fixture = fixtures.get(script.fixture?)?;
-        ((rows && fixture.rows == 0) || (scale && fixture.scale == 0)).then_some(fixture)
+        ((reads.rows && fixture.rows == 0) || (reads.scale && fixture.scale == 0)).then_some(fixture)
     });
     let Some(fixture) = empty else { return Ok(()) };
     Err(UserError::new(
@@ -136,6 +157,28 @@ pub fn check_rows(
         format!("fixture \"{}\" is loaded with no rows, and the workload needs some", fixture.name),
     )
     .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
+}
+
+/// # Errors
+/// 55000 for a script that has to touch more shards than its fixture has, before any worker is started.
+pub fn check_shards(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &Checked,
+) -> Result<(), UserError> {
+    for (script, reads) in scripts.iter().zip(&checked.reads) {
+        let of_shards = script.fixture.and_then(|index| fixtures.get(index)).filter(|f| f.name == SHARDS);
+        let Some(fixture) = of_shards else { continue };
+        let (shards, needed) = (fixture.shard_keys.len(), reads.shard_keys);
+        if needed > shards {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("workload \"{}\" needs {needed} shards, and fixture \"{SHARDS}\" has {shards}", script.name),
+            )
+            .hint(format!("Load it with more: SELECT bench.load('{SHARDS}', options => '{{\"shard_count\": {needed}}}');")));
+        }
+    }
+    Ok(())
 }
 
 /// One search_path serves all scripts of a run: each fixture's tables have to be what their names
@@ -179,7 +222,7 @@ pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String,
     let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
     let mut values = automatic_values(client, spec.seed, &seeds);
     if let [script] = &spec.scripts[..] {
-        values.extend(fixture_values(spec, script));
+        values.extend(fixture_values(spec, script, client));
     }
     values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
     (seeds, values)
@@ -192,20 +235,26 @@ pub fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(Str
 }
 
 /// What variables mean to one script of a mix, by its own fixture.
-pub fn own_values(spec: &RunSpec, script: &ScriptSpec) -> Vec<(String, Value)> {
+pub fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
     if spec.scripts.len() == 1 {
         return Vec::new();
     }
-    let mut values = fixture_values(spec, script);
+    let mut values = fixture_values(spec, script, client);
     values.retain(|(name, _)| !spec.options.variables.contains_key(name));
     values
 }
 
-fn fixture_values(spec: &RunSpec, script: &ScriptSpec) -> Vec<(String, Value)> {
+fn fixture_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
     let rows = fixture.map(|fixture| (ROWS.to_owned(), Value::Integer(fixture.rows)));
     let scale = (SCALE.to_owned(), Value::Integer(fixture.map_or(1, |fixture| fixture.scale)));
-    rows.into_iter().chain([scale]).collect()
+    let keys = fixture.map_or_else(Vec::new, |fixture| shard_values(&fixture.shard_keys, client));
+    rows.into_iter().chain([scale]).chain(keys).collect()
+}
+
+/// The keys of shards that a client has, out of one for each shard.
+pub fn shard_values(keys: &[i64], client: u32) -> Vec<(String, Value)> {
+    shard_keys::names().zip(shard_keys::of_client(keys, client).into_iter().map(Value::Integer)).collect()
 }
 
 /// A variable's value as it stands in the JSON of `variables`. A text is read as that of -D is.

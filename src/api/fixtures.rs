@@ -59,6 +59,7 @@ pub fn begin(
     let spec = LoadSpec::new(fixture, rows, 1, options)?;
     super::checks::check_server()?;
     super::checks::check_role()?;
+    spec.check_cluster()?;
     let replaced = spec.replaced()?;
     spec.check_privileges()?;
     let spec = LoadSpec { jobs: choose_jobs(jobs, spec.counted_ids())?, ..spec };

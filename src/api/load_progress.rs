@@ -49,6 +49,7 @@ fn title(phase: LoadPhase) -> &'static str {
         LoadPhase::Rows => "loading rows",
         LoadPhase::Indexes => "building indexes",
         LoadPhase::Vacuum => "vacuuming",
+        LoadPhase::Distribution => "distributing rows",
     }
 }
 

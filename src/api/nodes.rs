@@ -61,7 +61,9 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
         return Err(invalid("it is not said which run it is a part of".to_owned()));
     }
     check_server()?;
-    let checked = workload::check_scripts(&spec.scripts, &spec.options)?;
+    let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
+    let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
+    workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
     settings::check(&spec.options.settings)?;
     check_role()?;
     check_connection_limit(spec.options.clients)?;

@@ -8,7 +8,8 @@ use super::jsonb::Jsonb;
 use super::required;
 use super::workloads::check_length;
 use crate::error::{OrRaise, raise};
-use crate::workload::{automatic_values, value_of};
+use crate::fixture::local_shard_keys;
+use crate::workload::{automatic_values, shard_values, value_of};
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
@@ -56,7 +57,9 @@ fn lines(
     let has_default_seed = given.contains_key("default_seed");
     let seeds = client_seeds(seed.cast_unsigned(), client + 1, client, has_default_seed);
     let mut variables = Variables::new(symbols.len());
-    for (name, value) in automatic_values(client, seed, &seeds) {
+    // As with fixture shards where it is a local table.
+    let keys = shard_values(&local_shard_keys(), 0);
+    for (name, value) in automatic_values(client, seed, &seeds).into_iter().chain(keys) {
         variables.set(symbols.intern(&name), value);
     }
     for (name, json) in &given {

@@ -121,7 +121,7 @@ pub(super) fn check(arguments: RunArguments) -> Result<Request, UserError> {
         });
     }
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
-    let checked = workload::check_scripts(&scripts, &options)?;
+    let checked = workload::check_scripts(&scripts, &fixture_names, &options)?;
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
@@ -140,6 +140,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
     workload::check_rows(&fixtures, &scripts, &checked)?;
+    workload::check_shards(&fixtures, &scripts, &checked)?;
     workload::check_names(&fixtures, &options.settings)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {

@@ -144,12 +144,13 @@ pub fn write_nodes<'a>(
     })
 }
 
-/// What kept the first of the parts that did not complete from it, with its node's name; `None` where a stop has ended it
-/// or all have completed.
+/// What kept a part from completing, with its node's name: of several the one that tells most. `None` where all have
+/// completed.
 pub fn part_error(run_id: i64) -> Result<Option<UserError>, UserError> {
     let found = transaction(|| {
         fetch_all(
-            "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status IN ('incomplete', 'failed', 'crashed') ORDER BY node LIMIT 1",
+            "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status <> 'completed' \
+             ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), node LIMIT 1",
             &[run_id.into()],
             |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<JsonB>(2)?)),
         )

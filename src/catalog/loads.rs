@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::{anchor, as_owner, as_role, fetch, fetch_all, run, schema_exists, transaction};
 use crate::fixture::LoadSpec;
+use crate::integration::citus;
 use crate::settings::quote_identifier;
 use crate::shm::Segment;
 use crate::worker::{is_backend, nap};
@@ -213,25 +214,33 @@ pub fn remove_dead_loads() -> Result<(), UserError> {
 }
 
 /// Those of a load's tables that only an INSERT can fill, as something else than the row itself has a say in what
-/// becomes of it, in the table or in a partition.
+/// becomes of it, in the table or in a partition, or as the rows do not belong here but to other nodes.
 pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
+    let elsewhere = if citus::is_installed()? {
+        "OR EXISTS (SELECT FROM pg_catalog.pg_dist_partition p WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid)"
+    } else {
+        ""
+    };
     let tables = fetch::<Vec<String>>(
-        "WITH RECURSIVE tree (root, relation) AS ( \
+        &format!(
+            "WITH RECURSIVE tree (root, relation) AS ( \
              SELECT c.relname, c.oid FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
              WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
-               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+               AND c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,p}}'::pg_catalog.\"char\"[]) \
              UNION ALL \
              SELECT tree.root, c.oid FROM tree \
              JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
              JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
          SELECT pg_catalog.array_agg(DISTINCT tree.root::pg_catalog.text) FROM tree \
          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) tree.relation \
-         WHERE c.relkind OPERATOR(pg_catalog.<>) ALL ('{r,p}'::pg_catalog.\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
+         WHERE c.relkind OPERATOR(pg_catalog.<>) ALL ('{{r,p}}'::pg_catalog.\"char\"[]) OR c.relhasrules OR c.relforcerowsecurity \
             OR EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
                          AND (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 4) OPERATOR(pg_catalog.<>) 0) \
             OR EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid \
-                         AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\")",
+                         AND a.attgenerated OPERATOR(pg_catalog.<>) ''::pg_catalog.\"char\") \
+            {elsewhere}"
+        ),
         &[staging_schema(load_id).into()],
     )?;
     Ok(tables.unwrap_or_default())

@@ -7,6 +7,7 @@
 
 pub mod cluster;
 mod definitions;
+mod distributed;
 mod document;
 mod history;
 mod horizon;
@@ -30,6 +31,7 @@ use crate::error::{from_caught, internal};
 
 pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
+pub use distributed::*;
 pub use document::{check_visible, document, headline, visible_headline};
 pub use history::history;
 pub use horizon::*;
@@ -412,6 +414,8 @@ pub struct LoadFigures {
     pub index_secs: f64,
     /// Seconds spent on VACUUM and ANALYZE.
     pub vacuum_secs: f64,
+    /// Of the tables, and of their indexes.
+    pub bytes: (i64, i64),
     /// Levels of the largest primary key's B-tree.
     pub index_levels: Option<i32>,
     /// Between that key's values and where they are in the table.
@@ -424,17 +428,13 @@ pub fn put_fixture(
     tables: &[pg_sys::Oid],
     figures: &LoadFigures,
 ) -> Result<(), UserError> {
-    let all = with_partitions(tables)?;
     as_owner(|| {
         run(
             "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
                                          rows_per_sec, table_bytes, index_bytes, rows_query, index_secs, vacuum_secs, \
                                          index_levels, key_correlation) \
              SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
-                    $7, CASE WHEN $9 > 0 THEN $9 / $7 END, \
-                    (SELECT pg_catalog.sum(pg_catalog.pg_table_size(t)) FROM pg_catalog.unnest($8) AS t), \
-                    (SELECT pg_catalog.sum(pg_catalog.pg_indexes_size(t)) FROM pg_catalog.unnest($8) AS t), \
-                    $10, $11, $12, $13, $14 \
+                    $7, CASE WHEN $8 > 0 THEN $8 / $7 END, $9, $10, $11, $12, $13, $14, $15 \
              ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
                  rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
                  load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
@@ -449,8 +449,9 @@ pub fn put_fixture(
                 fixture.rows.into(),
                 pgrx::JsonB(fixture.options.clone()).into(),
                 figures.load_secs.into(),
-                all.into(),
                 figures.rows.into(),
+                figures.bytes.0.into(),
+                figures.bytes.1.into(),
                 fixture.fills.iter().find(|fill| fill.counts).map(|fill| fill.query.as_str()).into(),
                 figures.index_secs.into(),
                 figures.vacuum_secs.into(),

@@ -9,6 +9,7 @@ pub mod report;
 pub mod rows;
 pub mod schedule;
 pub mod script;
+pub mod shard_keys;
 pub mod spec;
 pub mod stats;
 pub mod sweep;

@@ -18,6 +18,8 @@ pub enum Column {
     Group4(i64),
     /// An integer.
     Constant4(i32),
+    /// A uniformly random integer, from the first to the second, both included.
+    Uniform4(i32, i32),
     /// A bigint.
     Constant8(i64),
     /// A text of at most [`MAX_TEXT`] bytes.
@@ -179,6 +181,9 @@ impl RowWriter {
             Column::Id8 => put8(out, at, id),
             Column::Group4(size) => put4(out, at, ((id - 1) / size + 1) as i32),
             Column::Constant4(value) => put4(out, at, *value),
+            Column::Uniform4(least, most) => {
+                put4(out, at, random.int64_range((*least).into(), (*most).into()) as i32)
+            }
             Column::Constant8(value) => put8(out, at, *value),
             Column::Text(text) => put_text(out, at, text.as_bytes()),
             Column::Blanks(count) => put_text(out, at, &[b' '; MAX_TEXT][..*count]),
@@ -383,6 +388,22 @@ mod tests {
             assert!(out[1..33].iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)));
             assert!(seen.insert(out[1..33].to_vec()));
         }
+    }
+
+    #[test]
+    fn random_integers_are_of_the_whole_range_and_even() {
+        let writer = RowWriter::new(&[Column::Uniform4(0, 100)], Scene::default()).unwrap();
+        let mut random = Prng::from_seed(6);
+        let mut out = vec![0; writer.max_length()];
+        writer.prepare(&mut out);
+        let mut counts = [0u32; 101];
+        for id in 1..=101_000 {
+            assert_eq!(writer.write(id, 0, &mut random, &mut out), 4);
+            let value = i32::from_ne_bytes(out[..4].try_into().unwrap());
+            counts[usize::try_from(value).unwrap()] += 1;
+        }
+        // About a thousand of each, with a standard deviation of 31.
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
     }
 
     proptest! {

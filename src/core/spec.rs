@@ -266,6 +266,9 @@ pub struct FixtureSpec {
     /// As given to bench.load; null for tables that are not the extension's own.
     #[serde(default)]
     pub options: Value,
+    /// Of fixture shards: a value of its column for each shard.
+    #[serde(default)]
+    pub shard_keys: Vec<i64>,
 }
 
 /// Whether the server is observed while the clients run.

@@ -57,11 +57,11 @@ COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a number stands for o
 COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded: ids are 1 to this; the script variable of this name';
 COMMENT ON COLUMN bench.fixtures.options IS 'Options as given to bench.load';
 COMMENT ON COLUMN bench.fixtures.loaded_at IS 'When the load had ended';
-COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent on writing the rows, without what came after them';
+COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent on writing the rows, and on distributing them over the shards of a Citus cluster, without what came after that';
 COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second, without what came after them';
-COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included';
+COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included; of all shards where they are distributed';
 COMMENT ON COLUMN bench.fixtures.index_bytes IS 'Bytes of the indexes after the load';
-COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, its root and its leaves among them: one more than level of pageinspect''s bt_metap';
+COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, its root and its leaves among them: one more than level of pageinspect''s bt_metap; NULL where it is distributed';
 COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation of that key''s values with their place in the table, as in pg_stats: several jobs write side by side';
 COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent on indexes';
 COMMENT ON COLUMN bench.fixtures.vacuum_secs IS 'Seconds spent on VACUUM and ANALYZE';

@@ -52,5 +52,34 @@ END;$$,
     ('tpcb_select', 'tpcb',
 $$\set aid random(1, 100000 * :scale)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;$$,
-     'As pgbench''s select-only: reads the balance of a uniformly random account')
+     'As pgbench''s select-only: reads the balance of a uniformly random account'),
+    -- Every statement says its branch, by which the tables can be distributed.
+    ('tpcb_branch', 'tpcb',
+$$\set bid random(1, 1 * :scale)
+\set aid random(100000 * (:bid - 1) + 1, 100000 * :bid)
+\set tid random(10 * (:bid - 1) + 1, 10 * :bid)
+\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE bid = :bid AND aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE bid = :bid AND aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE bid = :bid AND tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;$$,
+     'As tpcb, with an account and a teller of the branch, and the branch in every statement: for "distribute": "branch"'),
+    ('insert_9_shards', 'shards',
+     'INSERT INTO shards (id) VALUES (:shard_key_1), (:shard_key_2), (:shard_key_3), (:shard_key_4), (:shard_key_5), (:shard_key_6), (:shard_key_7), (:shard_key_8), (:shard_key_9);',
+     'Inserts nine rows of one column in one statement, each into another shard'),
+    ('insert_2_shards', 'shards',
+     'INSERT INTO shards (id) VALUES (:shard_key_1), (:shard_key_1), (:shard_key_1), (:shard_key_1), (:shard_key_1), (:shard_key_2), (:shard_key_2), (:shard_key_2), (:shard_key_2);',
+     'Inserts nine rows of one column in one statement, into two shards'),
+    ('insert_1_shard', 'shards',
+     E'\\set id random(1, 1000000000)\nINSERT INTO shards (id) VALUES (:id), (:id), (:id), (:id), (:id), (:id), (:id), (:id), (:id);',
+     'Inserts nine rows of one column in one statement, into one shard, a random one each time'),
+    ('insert_1_row', 'shards', E'\\set id random(1, 1000000000)\nINSERT INTO shards (id) VALUES (:id);',
+     'Inserts one row of one column into a random shard'),
+    ('count_all', 'events', 'SELECT count(*) FROM events;',
+     'Counts all rows'),
+    ('group_count', 'events', 'SELECT c1, count(*) FROM events GROUP BY c1 ORDER BY count(*) DESC LIMIT 10;',
+     'Finds the ten values of a column of 101 that the most rows have')
 ) AS builtin (name, fixture, script, description);

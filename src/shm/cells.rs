@@ -193,6 +193,7 @@ pub enum LoadPhase {
     Rows = 1,
     Indexes = 2,
     Vacuum = 3,
+    Distribution = 4,
 }
 
 /// How far a load is.
@@ -217,6 +218,7 @@ impl LoadProgress {
             1 => LoadPhase::Rows,
             2 => LoadPhase::Indexes,
             3 => LoadPhase::Vacuum,
+            4 => LoadPhase::Distribution,
             _ => LoadPhase::Starting,
         }
     }

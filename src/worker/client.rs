@@ -146,8 +146,11 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
         values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
     };
     let values = intern(values);
-    let own: Vec<_> =
-        spec.scripts.iter().map(|script| intern(crate::workload::own_values(spec, script))).collect();
+    let own: Vec<_> = spec
+        .scripts
+        .iter()
+        .map(|script| intern(crate::workload::own_values(spec, script, post.index)))
+        .collect();
     let mut variables = Variables::new(symbols.len());
     for (id, value) in values {
         variables.set(id, value);

@@ -162,9 +162,9 @@ impl Run<'_> {
     fn close(&self, measured: bool, failure: Option<UserError>) -> Result<(), UserError> {
         let begins_us = self.segment.header().begins_us.load(Relaxed);
         let written = cluster::write_nodes(self.run_id, self.links.iter(), begins_us);
-        // A part that ended early says why better than what the others then met.
-        let of_part = cluster::part_error(self.run_id).ok().flatten();
-        let (status, error) = match (self.stop_reason(), of_part.or(failure.clone())) {
+        // That a node is lost explains what the others then met, and that they were stopped.
+        let of_part = || cluster::part_error(self.run_id).ok().flatten();
+        let (status, error) = match (self.stop_reason(), failure.clone().or_else(of_part)) {
             (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason))),
             (None, None) => (Status::Completed, None),
             (None, Some(error)) if measured => (Status::Incomplete, Some(error)),

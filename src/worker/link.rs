@@ -348,15 +348,9 @@ impl Link<'_> {
         if silent_ns < LOST_NS {
             return Ok(());
         }
-        Err(UserError {
-            message: format!(
-                "node {} has not answered for {} s: {}",
-                self.node.name(),
-                silent_ns / 1_000_000_000,
-                error.message
-            ),
-            ..error
-        })
+        let secs = silent_ns / 1_000_000_000;
+        let message = format!("node {} has not answered for {secs} s", self.node.name());
+        Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).detail(error.message))
     }
 
     fn show(&self, state: &PartState, clock: ClockOffset) {

@@ -124,6 +124,10 @@ fn fill(post: &Post, spec: &LoadSpec, load: Load, session: &mut Session) -> Resu
         figures.load_secs = timed(|| write_rows(post, spec, load_id))?;
     }
     figures.rows = rows_written(&post.segment).cast_signed();
+    if !spec.distribute.is_empty() {
+        progress.enter(LoadPhase::Distribution, now_ns());
+        figures.load_secs += timed(|| run_each(post, session, &spec.distribute))?;
+    }
     if !spec.index_before {
         figures.index_secs = build_indexes(session)?;
     }
@@ -131,10 +135,22 @@ fn fill(post: &Post, spec: &LoadSpec, load: Load, session: &mut Session) -> Resu
     progress.enter(LoadPhase::Vacuum, now_ns());
     let tables = catalog::transaction(|| tables_made(spec, load_id))?;
     figures.vacuum_secs = timed(|| vacuum(post, session, &tables))?;
+    let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
+    // Before the tables are moved: other nodes are asked in sessions of their own.
+    figures.bytes = catalog::transaction(|| catalog::sizes(&oids))?;
+    let is_local = catalog::transaction(|| Ok(catalog::distributed(&oids)?.is_empty()))?;
+    if !is_local {
+        // Sessions on other nodes see what is committed.
+        catalog::transaction(|| make_schema(spec))?;
+    }
     catalog::transaction(|| {
-        let (index_levels, key_correlation) = largest_key(&tables)?;
-        put_in_place(spec, load, &LoadFigures { index_levels, key_correlation, ..figures })
-    })
+        let (index_levels, key_correlation) = largest_key(&oids)?;
+        put_in_place(spec, load, is_local, &LoadFigures { index_levels, key_correlation, ..figures })
+    })?;
+    if !is_local {
+        catalog::abandon(load, Duration::from_secs(10));
+    }
+    Ok(())
 }
 
 /// Leaves the tables as a benchmark begins with: analyzed, and all pages all-visible.
@@ -287,13 +303,15 @@ fn in_the_way(relation: &str) -> UserError {
 /// Has the tables filled, with as many loaders as they bear.
 fn write_rows(post: &Post, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let by_insert = catalog::transaction(|| catalog::tables_for_insert(load_id))?;
-    // Side by side, INSERTs have the server make more pages than they fill.
-    let is_alone = spec.fills.iter().any(|fill| by_insert.contains(&fill.table));
-    let jobs = if is_alone { 1 } else { spec.jobs };
-    let tables = catalog::transaction(|| {
-        let tables: Vec<pg_sys::Oid> = tables_made(spec, load_id)?.iter().map(|(table, _)| *table).collect();
-        catalog::with_partitions(&tables)
+    let (tables, is_alone) = catalog::transaction(|| {
+        let made = tables_made(spec, load_id)?;
+        let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+        // Side by side, INSERTs have the server make more pages than they fill; other nodes take rows by COPY.
+        let local = catalog::local(&tables)?;
+        let is_alone = made.iter().any(|(table, name)| local.contains(table) && by_insert.contains(name));
+        Ok((catalog::with_partitions(&tables)?, is_alone))
     })?;
+    let jobs = if is_alone { 1 } else { spec.jobs };
     // A VACUUM of half a table is of no use, and the loaders count on there being none.
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
     catalog::locked(&tables, mode, || insert_rows(post, spec, jobs))
@@ -392,35 +410,44 @@ fn replaceable_tables<'a>(
     Ok(tables)
 }
 
-/// Drops what the fixture had, moves the new tables to its schema, and registers them.
-fn put_in_place(spec: &LoadSpec, load: Load, figures: &LoadFigures) -> Result<(), UserError> {
+/// Makes the fixture's schema if it is not there.
+fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
+    if catalog::schema_exists(&spec.schema)? {
+        return Ok(());
+    }
+    catalog::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
+}
+
+/// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
+/// over with that; others leave the schema behind that they were made in.
+fn put_in_place(spec: &LoadSpec, load: Load, is_local: bool, figures: &LoadFigures) -> Result<(), UserError> {
     fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
     let made = tables_made(spec, load.load_id)?;
     let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
     catalog::check_unused(&spec.name, &replaced)?;
-    catalog::drop_tables(&replaced)?;
-    let schema = quote_identifier(&spec.schema);
-    if !catalog::schema_exists(&spec.schema)? {
-        catalog::run(&format!("CREATE SCHEMA {schema}"), &[])?;
+    if !is_local {
+        catalog::go_in_sequence();
     }
+    catalog::drop_tables(&replaced)?;
+    make_schema(spec)?;
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     // Indexes and owned sequences go with their tables; partitions do not.
     let moves = catalog::fetch::<Vec<String>>(
         "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
          FROM pg_catalog.unnest($1) AS t",
-        &[catalog::with_partitions(&tables)?.into(), schema.into()],
+        &[catalog::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
     )?;
     for sql in moves.unwrap_or_default() {
         catalog::run(&sql, &[])?;
     }
     catalog::put_fixture(spec, &tables, figures)?;
-    catalog::end_load(load)
+    // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
+    if is_local { catalog::end_load(load) } else { Ok(()) }
 }
 
-/// The largest table's primary key: how many levels it has, and its correlation with the table.
-fn largest_key(tables: &[(pg_sys::Oid, String)]) -> Result<(Option<i32>, Option<f32>), UserError> {
-    let tables: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
-    let tables = catalog::with_partitions(&tables)?;
+/// The largest local table's primary key: how many levels it has, and its correlation with the table.
+fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
+    let tables = catalog::with_partitions(&catalog::local(tables)?)?;
     let keys = catalog::fetch_all(
         "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \

@@ -12,6 +12,7 @@ use super::{OnTerminate, Post, report_for_duty, wake};
 use crate::catalog::{self, staging_schema};
 use crate::engine::{Rows, Session, SqlError};
 use crate::fixture::{Fill, LoadSpec};
+use crate::integration::citus;
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
 
 /// The kind of worker that a loader is.
@@ -50,6 +51,11 @@ fn work(post: &Post) -> Result<(), SqlError> {
     session.set(c"synchronous_commit", c"off")?;
     let load_id = post.segment.load_id();
     let by_insert = catalog::transaction(|| catalog::tables_for_insert(load_id))?;
+    // Only distributed tables make use of it. A connection to each shard, opened anew for every share of the rows,
+    // takes longer than the rows themselves.
+    if !by_insert.is_empty() && catalog::transaction(citus::is_installed)? {
+        session.set(c"citus.max_cached_conns_per_worker", c"64")?;
+    }
     let mut targets = spec
         .fills
         .iter()

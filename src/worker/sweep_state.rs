@@ -197,8 +197,13 @@ impl State {
     }
 
     fn prewarm(&mut self, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-        let (function, relations) =
-            transaction(|| Ok((prewarm_function()?, catalog::with_indexes(tables)?)))?;
+        let (function, relations, distributed) = transaction(|| {
+            let local = catalog::local(tables)?;
+            Ok((prewarm_function()?, catalog::with_indexes(&local)?, catalog::distributed(tables)?))
+        })?;
+        for table in distributed {
+            transaction(|| catalog::prewarm_shards(table, &function))?;
+        }
         for relation in relations {
             let statement = format!("SELECT {function}({}::pg_catalog.regclass)", relation.to_u32());
             // A partitioned table has no pages.

@@ -116,6 +116,11 @@ SELECT bench.load('name', 12000, 2) \g /dev/null
 SELECT pg_temp.same_kind('name', 'id, name', true, 'name');
 SELECT bench.load('tpcb', 100000, 2) \g /dev/null
 SELECT pg_temp.same_kind('tpcb', 'aid, bid, abalance, filler', true, 'tpcb');
+SELECT bench.load('shards', 3000, 2, '{"distribute": false}') \g /dev/null
+SELECT pg_temp.same_kind('shards', 'id', true, 'shards');
+SELECT bench.load('events', 3000, 2) \g /dev/null
+SELECT pg_temp.same_kind('events', 'id', true, 'events');
+SELECT bench.unload('shards'), bench.unload('events') \g /dev/null
 
 -- Random digits: an md5 has each as often as any other, at each place
 SELECT bench.load('pk', 60000, 3) \g /dev/null
@@ -369,9 +374,11 @@ SELECT pg_temp.complete(3000, 'serializable');
 -- Fixtures of the write-ups, and their workloads
 --
 SELECT results_eq($$SELECT name, fixture FROM bench.workloads WHERE builtin AND name NOT LIKE 'tpcb%' ORDER BY name COLLATE "C"$$,
-                  $$VALUES ('insert_batch', 'wide'), ('insert_batch_multi', 'wide_multi'), ('insert_single', 'wide'), ('insert_single_multi', 'wide_multi'),
+                  $$VALUES ('count_all', 'events'), ('group_count', 'events'), ('insert_1_row', 'shards'), ('insert_1_shard', 'shards'),
+                           ('insert_2_shards', 'shards'), ('insert_9_shards', 'shards'),
+                           ('insert_batch', 'wide'), ('insert_batch_multi', 'wide_multi'), ('insert_single', 'wide'), ('insert_single_multi', 'wide_multi'),
                            ('name_select', 'name'), ('name_update', 'name'), ('pk_insert', 'log'), ('pk_select', 'pk'), ('pk_update', 'pk'), ('pk_update_hot', 'pk')$$,
-                  'the workloads of A, B, D and E have their fixtures');
+                  'the workloads of the write-ups have their fixtures');
 -- Judged counters that are wrong.
 CREATE FUNCTION pg_temp.wrong(run bigint) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(format('%s: harness %s, server %s', counter, harness, server), '; ') FROM bench.audit(run) WHERE ok = false

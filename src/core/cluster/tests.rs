@@ -122,6 +122,7 @@ fn request() -> PartRequest {
         rows: 10,
         scale: 1,
         tables: vec![1],
+        shard_keys: vec![],
         options: json!({}),
     };
     let spec = RunSpec {

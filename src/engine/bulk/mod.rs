@@ -205,7 +205,7 @@ fn clock_us() -> i64 {
 
 fn type_of(column: &Column) -> pg_sys::Oid {
     match column {
-        Column::Id4 | Column::Group4(_) | Column::Constant4(_) => pg_sys::INT4OID,
+        Column::Id4 | Column::Group4(_) | Column::Constant4(_) | Column::Uniform4(..) => pg_sys::INT4OID,
         Column::Id8 | Column::Constant8(_) => pg_sys::INT8OID,
         Column::Text(_) | Column::IdText(_) | Column::RandomHex | Column::NowText => pg_sys::TEXTOID,
         Column::Blanks(_) => pg_sys::BPCHAROID,
