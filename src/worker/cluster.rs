@@ -48,7 +48,7 @@ impl Run<'_> {
         let until_ns = now_ns() + START_NS;
         while !self.links.iter().all(|(_, cell)| cell.state() == LinkState::Ready) {
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason));
+                return Err(verdict::stop_error(reason, None));
             }
             if let Some(error) = self.links.loss() {
                 return Err(error);
@@ -165,7 +165,7 @@ impl Run<'_> {
         // That a node is lost explains what the others then met, and that they were stopped.
         let of_part = || cluster::part_error(self.run_id).ok().flatten();
         let (status, error) = match (self.stop_reason(), failure.clone().or_else(of_part)) {
-            (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason))),
+            (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason, None))),
             (None, None) => (Status::Completed, None),
             (None, Some(error)) if measured => (Status::Incomplete, Some(error)),
             (None, Some(error)) => (Status::Failed, Some(error)),

@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
                 return Err(verdict::start_error(self.segment, self.spec, client));
             }
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason));
+                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
             }
             nap(100);
         }
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         header.is_ready.store(1, Release);
         loop {
             if let Some(reason) = self.stop_reason() {
-                return Err(verdict::stop_error(reason));
+                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
             }
             part::check_heard(header, part_of)?;
             match part::begins_ns(header) {
@@ -520,6 +520,7 @@ impl<'a> Run<'a> {
         verdict::verdict(&verdict::Ending {
             failure,
             stop: self.stop_reason(),
+            part_of: self.spec.part_of.as_ref(),
             measured: self.measured,
             ended_early: aborted + self.lost,
             given_up: self.given_up,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::cluster::PartOf;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
@@ -15,6 +16,8 @@ pub struct Ending<'a> {
     /// What kept the run from being measured or written down.
     pub failure: Option<UserError>,
     pub stop: Option<StopReason>,
+    /// Of another node's part.
+    pub part_of: Option<&'a PartOf>,
     /// Whether the clients were let loose.
     pub measured: bool,
     /// Clients that ended before the run did.
@@ -50,9 +53,9 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
     }
     match ending.stop {
         Some(StopReason::BlockedByCaller) => {
-            (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller)))
+            (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
         }
-        Some(reason) => (Status::Canceled, Some(stop_error(reason))),
+        Some(reason) => (Status::Canceled, Some(stop_error(reason, ending.part_of))),
         None if ending.ended_early == 0 => (Status::Completed, None),
         None => {
             let worst = ending.errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(ending.errors.first());
@@ -154,8 +157,12 @@ fn is_retryable(state: &str) -> bool {
 }
 
 /// A stop as an error: what the run's row and the caller are told.
-pub fn stop_error(reason: StopReason) -> UserError {
+pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
     match reason {
+        StopReason::Requested if let Some(part_of) = part_of.filter(|_| !termination_requested()) => {
+            let message = format!("stopped with run {} of node {}", part_of.run_id, part_of.name);
+            UserError::new(sqlstate::QUERY_CANCELED, message)
+        }
         StopReason::BlockedByCaller => UserError::new(
             sqlstate::DEADLOCK_DETECTED,
             "a client waits for a lock that is held by the session waiting for the run",
