@@ -22,7 +22,7 @@ sql "CREATE TABLE pairs (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0 CHECK (
     "CREATE FUNCTION fail(n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = 'serialization_failure'; END \$\$" >/dev/null
 
-figures() { sql "SELECT status, transactions, failed FROM bench.summary WHERE run_id = $1"; }
+figures() { sql "SELECT status, transactions, failed FROM bench.summary WHERE run_id = ${1:-0}"; }
 workload() { sql "SELECT bench.create_workload('$1', '${2//\'/\'\'}')" >/dev/null; }
 
 nothing_written() { # DESCRIPTION
@@ -127,6 +127,19 @@ for tries in 1000 1; do
         "serialization failures, max_tries $tries: what was counted is there"
     sql 'UPDATE pairs SET n = 0' 'TRUNCATE notes'
 done
+
+# --- Statements without variables ---
+workload constant 'BEGIN;
+UPDATE pairs SET n = n + 1;
+SELECT sum(n) FROM pairs;
+END;'
+for mode in prepared extended simple; do
+    run=$(sql "SELECT bench.run('constant', transactions => 5, query_mode => '$mode')" 2>/dev/null)
+    is "$(figures "$run")" 'completed|5|0' "statements without variables, $mode: every transaction is done"
+    is "$(sql 'SELECT min(n), max(n) FROM pairs')" '5|5' "statements without variables, $mode: in all shards"
+    sql 'UPDATE pairs SET n = 0'
+done
+
 is "$(prepared_left)" 0 'no transaction is left prepared'
 nothing_left 'all that'
 no_restart 'the coordinator has not restarted'
