@@ -8,6 +8,7 @@
 #   eventually SECS QUERY     waits until a query says true
 #   pid_of NAME               process id of a session's backend
 #   clock; within MS DESC     a test that no more time has passed since `clock`
+#   tpcb_is_consistent DESC [SCHEMA]
 #   status_is RUN STATUS DESC, kept RUN DESC, nothing_left DESC, no_restart DESC, log_is_clean
 
 # shellcheck source=test/lib/cluster.sh
@@ -138,6 +139,17 @@ nothing_left() {
         tap_fail "$1: no worker is left" "$(sql "SELECT pid, backend_type, state, wait_event_type, wait_event, query
             FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'")"
     fi
+}
+
+# The balances and the deltas of TPC-B add up to the same sum (TPC Benchmark B, clause 2.3).
+tpcb_is_consistent() { # DESCRIPTION [SCHEMA]
+    local schema=${2:-bench_data}
+    is "$(sql "SELECT a = t AND t = b AND b = h, h <> 0 FROM
+            (SELECT sum(abalance) AS a FROM $schema.pgbench_accounts) a,
+            (SELECT sum(tbalance) AS t FROM $schema.pgbench_tellers) t,
+            (SELECT sum(bbalance) AS b FROM $schema.pgbench_branches) b,
+            (SELECT sum(delta) AS h FROM $schema.pgbench_history) h")" 't|t' \
+        "$1: the sums are equal"
 }
 
 # A run still works.

@@ -10,23 +10,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start
 sql "SELECT bench.load('tpcb')" >/dev/null
 
-consistent() { # DESCRIPTION [SCHEMA]
-    local schema=${2:-bench_data}
-    is "$(sql "SELECT a = t AND t = b AND b = h, h <> 0 FROM
-            (SELECT sum(abalance) AS a FROM $schema.pgbench_accounts) a,
-            (SELECT sum(tbalance) AS t FROM $schema.pgbench_tellers) t,
-            (SELECT sum(bbalance) AS b FROM $schema.pgbench_branches) b,
-            (SELECT sum(delta) AS h FROM $schema.pgbench_history) h")" 't|t' \
-        "$1: the sums are equal"
-}
-
 for mode in prepared extended simple; do
     run=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 200, query_mode => '$mode')")
     is "$(sql "SELECT status || ' ' || transactions FROM bench.summary WHERE run_id = $run")" 'completed 800' \
         "$mode: every transaction is counted"
     is "$(sql "SELECT count(*) >= 800 FROM bench_data.pgbench_history")" t "$mode: and has its row of history"
     is "$(sql "SELECT count(*) FROM bench.audit($run) WHERE NOT ok")" 0 "$mode: the audit finds no difference"
-    consistent "$mode"
+    tpcb_is_consistent "$mode"
 done
 
 run=$(sql "SELECT bench.run('tpcb@3,tpcb_simple_update,tpcb_select@2', clients => 4, transactions => 200)")
@@ -42,14 +32,14 @@ is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary W
 is "$(sql "SELECT count(*) FROM bench_data.pgbench_history")" 200 'serialization failures: each left one row of history'
 is "$(sql "SELECT sqlstate, retried = count, failed FROM bench.errors WHERE run_id = $run")" '40001|t|0' \
     'serialization failures: bench.errors tells what became of them'
-consistent 'serialization failures'
+tpcb_is_consistent 'serialization failures'
 run=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 50, max_tries => 1,
                             settings => '{\"default_transaction_isolation\": \"repeatable read\"}')")
 is "$(sql "SELECT transactions + failed FROM bench.summary WHERE run_id = $run")" 200 \
     'failures without another try: every transaction is counted'
 is "$(sql "SELECT s.transactions + 200 - (SELECT count(*) FROM bench_data.pgbench_history)
            FROM bench.summary s WHERE run_id = $run")" 0 'failures without another try: only the others left a row'
-consistent 'failures without another try'
+tpcb_is_consistent 'failures without another try'
 
 start() {
     local before
@@ -61,7 +51,7 @@ start() {
 start
 sql "SELECT bench.stop($RUN)" >/dev/null
 status_is "$RUN" canceled 'bench.stop'
-consistent 'bench.stop'
+tpcb_is_consistent 'bench.stop'
 
 before=$(last_run)
 session caller "SELECT bench.run('tpcb', clients => 4, secs => 60, sample_interval => 0.2)"
@@ -69,14 +59,14 @@ sampling "$before" 3
 sql "SELECT pg_cancel_backend($(pid_of caller))" >/dev/null
 ended caller
 status_is "$RUN" canceled 'a canceled call'
-consistent 'a canceled call'
+tpcb_is_consistent 'a canceled call'
 
 start
 sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'" >/dev/null
 sleep 0.3
 sql "SELECT bench.stop($RUN)" >/dev/null
 nothing_left 'a terminated client'
-consistent 'a terminated client'
+tpcb_is_consistent 'a terminated client'
 no_restart 'so far the server has not restarted'
 
 start
@@ -85,12 +75,12 @@ sleep 0.5
 eventually 20 "SELECT true"
 eventually 20 "SELECT status = 'crashed' FROM bench.runs WHERE run_id = $RUN"
 is $? 0 'a crash: the run is crashed'
-consistent 'a crash'
+tpcb_is_consistent 'a crash'
 
 start
 cluster_stop immediate
 cluster_resume || exit
-consistent 'an immediate shutdown'
+tpcb_is_consistent 'an immediate shutdown'
 
 # Tables that pgbench has made serve where none are loaded.
 sql "SELECT bench.unload('tpcb')" >/dev/null
@@ -100,7 +90,7 @@ for partitions in 0 2; do
     is "$(sql "SELECT count(*) FROM public.pgbench_history")" 200 "pgbench -i, $partitions partitions: its tables are worked on"
     is "$(sql "SELECT count(*) FROM bench.audit($run) WHERE NOT ok")" 0 \
         "pgbench -i, $partitions partitions: the audit finds no difference"
-    consistent "pgbench -i, $partitions partitions" public
+    tpcb_is_consistent "pgbench -i, $partitions partitions" public
 done
 is "$(sql "SELECT count(*) FROM bench.fixtures WHERE name = 'tpcb'")" 0 'pgbench -i: nothing was loaded beside them'
 

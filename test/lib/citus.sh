@@ -6,6 +6,7 @@
 #                           their postgresql.conf. `on 0` is in force afterwards
 #   on NODE                 psql reaches that node from now on: 0 the coordinator, 1 and 2 the workers
 #   on_each STATEMENT…      runs statements on the three
+#   prepared_left           how many prepared transactions there are on the three
 #
 # NODE_DIRS and NODE_PORTS are the nodes' directories and ports; a node is stopped and started again by
 # `on NODE` and cluster_stop, cluster_resume.
@@ -27,6 +28,8 @@ on_each() {
     for node in 0 1 2; do on "$node" && sql "$@" || return 1; done
     on 0
 }
+
+prepared_left() { on_each 'SELECT count(*) FROM pg_prepared_xacts' | awk '{ n += $1 } END { print n }'; }
 
 # One that nobody listens on now; whoever takes it first, the other's start fails and another is tried.
 free_port() {
