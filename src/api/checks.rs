@@ -157,3 +157,13 @@ pub fn lock_of(scripts: &[ScriptSpec]) -> i32 {
         pg_sys::RowExclusiveLock as i32
     }
 }
+
+/// Whether a script has blocks of several statements, as far as its text tells.
+pub fn has_blocks(scripts: &[ScriptSpec]) -> bool {
+    let opens = |line: &str| {
+        let word = line.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        word.eq_ignore_ascii_case("begin") || word.eq_ignore_ascii_case("start")
+    };
+    // Several statements may stand on a line.
+    scripts.iter().flat_map(|script| script.source.split(['\n', ';'])).any(opens)
+}

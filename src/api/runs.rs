@@ -9,7 +9,9 @@ use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpe
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, is_standby, lock_of};
+use super::checks::{
+    check_connection_limit, check_own_locks, check_role, check_server, has_blocks, is_standby, lock_of,
+};
 use super::jsonb::Jsonb;
 use super::progress::Reporter;
 use super::required;
@@ -152,7 +154,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         )?;
     }
     let seed = options.seed.unwrap_or_else(random_seed);
-    let cluster = cluster::of_run(&options, &tables)?;
+    let cluster = cluster::of_run(&options, &tables, has_blocks(&scripts))?;
     if let Some(cluster) = &cluster {
         // One more for each node, and one that leads where several have clients.
         let here: u32 =

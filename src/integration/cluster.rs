@@ -16,7 +16,11 @@ use crate::observe::node::{self, NodeState};
 /// # Errors
 /// 55000 where there are no such nodes, 53300 with the numbers where one has too few connections, 08006 where one that is
 /// to have clients does not answer.
-pub fn of_run(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<ClusterSpec>, UserError> {
+pub fn of_run(
+    options: &RunOptions,
+    tables: &[pg_sys::Oid],
+    has_blocks: bool,
+) -> Result<Option<ClusterSpec>, UserError> {
     let is_local = options.nodes == Nodes::Local;
     if is_local && (tables.is_empty() || !citus::is_installed()?) {
         return Ok(None);
@@ -42,14 +46,16 @@ pub fn of_run(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<Clu
     }
     // Clients that stay on their node need no connections.
     if !distributed.is_empty() {
-        check_connections(&asked)?;
+        check_connections(&asked, has_blocks)?;
     }
     Ok(Some(ClusterSpec { nodes: asked.into_iter().map(|(node, _)| node).collect(), tables: distributed }))
 }
 
 fn limits(node: &NodeSpec) -> Result<Limits, UserError> {
     if node.is_local {
-        return Ok(catalog::as_owner(|| node::read(&[]))?.limits);
+        // SAFETY: looks up the current role.
+        let is_superuser = unsafe { pg_sys::superuser() };
+        return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
     }
     let answer = citus::ask(node, "SELECT bench.node_state('{}')")?;
     let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;

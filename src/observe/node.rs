@@ -51,8 +51,9 @@ const SETTINGS: [&str; 8] = [
 /// What the connections between nodes are made with; of it only sslmode is anybody's business.
 const CONNINFO: &str = "citus.node_conninfo";
 
-/// Reads the state of this node, with the counters of the shards of these tables, given by qualified names.
-pub fn read(tables: &[String]) -> Result<NodeState, UserError> {
+/// Reads the state of this node, with the counters of the shards of these tables, given by qualified names, and with the limits
+/// for a role that is a superuser or none.
+pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserError> {
     // SAFETY: set once, when the process starts.
     let began_us = unsafe { pg_sys::MyStartTimestamp };
     // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
@@ -75,7 +76,7 @@ pub fn read(tables: &[String]) -> Result<NodeState, UserError> {
         )?,
         connections_opened,
         connections_reused,
-        limits: limits()?,
+        limits: limits(is_superuser)?,
         settings: settings(),
         // Last, so that all of the above is before it.
         // SAFETY: reads the clock.
@@ -136,7 +137,7 @@ fn connections() -> Result<Option<(u64, u64)>, UserError> {
     Ok(Some(counters.first().copied().unwrap_or_default()))
 }
 
-fn limits() -> Result<Limits, UserError> {
+fn limits(is_superuser: bool) -> Result<Limits, UserError> {
     let number = |name: &str| current(name).and_then(|value| value.parse::<i32>().ok()).unwrap_or_default();
     // reserved_connections is from PostgreSQL 16 on.
     let reserved = number("superuser_reserved_connections") + number("reserved_connections");
@@ -147,6 +148,12 @@ fn limits() -> Result<Limits, UserError> {
             "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'",
         )? as u32,
         max_shared_pool_size: number("citus.max_shared_pool_size"),
+        // From Citus 11.0 on; it does not count for superusers.
+        max_client_connections: if is_superuser {
+            -1
+        } else {
+            current("citus.max_client_connections").and_then(|value| value.parse().ok()).unwrap_or(-1)
+        },
     })
 }
 

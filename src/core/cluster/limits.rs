@@ -13,8 +13,10 @@ pub struct Limits {
     pub reserved: u32,
     /// Client sessions that are there already.
     pub in_use: u32,
-    /// citus.max_shared_pool_size as it is set: 0 stands for max_connections, -1 for no limit.
+    /// citus.max_shared_pool_size as it is set: 0 stands for the limit of clients, -1 for none.
     pub max_shared_pool_size: i32,
+    /// citus.max_client_connections, as far as it counts for the role: it does not for superusers; -1: max_connections.
+    pub max_client_connections: i32,
 }
 
 /// Connections of the pool beside one for each client, without which clients wait for each other: those of Citus' own
@@ -25,14 +27,16 @@ const POOL_RESERVE: u32 = 5;
 const SESSIONS_RESERVE: u32 = 3;
 
 /// Compares what a run needs with what the nodes have. Each client has at least one connection to every other node as
-/// soon as its transactions have been there, and keeps it; a client that waits for one while it holds another's waits for
-/// ever, for no detector of deadlocks sees it.
+/// soon as its transactions have been there, and keeps it. A client that waits for one while a block of several statements
+/// (`has_blocks`) holds another waits for ever, for no detector of deadlocks sees it.
 ///
 /// # Errors
 /// 53300 with the numbers, for the first node that has too few.
-pub fn check_connections(nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError> {
+pub fn check_connections(nodes: &[(NodeSpec, Limits)], has_blocks: bool) -> Result<(), UserError> {
     for (node, limits) in nodes {
-        check_pool(node, limits, nodes.len())?;
+        if has_blocks {
+            check_pool(node, limits, nodes.len())?;
+        }
         check_sessions(node, limits, nodes)?;
     }
     Ok(())
@@ -44,17 +48,21 @@ fn too_few(message: String) -> UserError {
 
 /// What a node may open to each other one.
 fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize) -> Result<(), UserError> {
-    let pool = match limits.max_shared_pool_size {
-        -1 => return Ok(()),
-        0 => limits.max_connections,
-        size => size.unsigned_abs(),
+    let pool = match (limits.max_shared_pool_size, limits.max_client_connections) {
+        (-1, _) => return Ok(()),
+        (0, -1) => limits.max_connections,
+        (0, clients) => clients.unsigned_abs(),
+        (size, _) => size.unsigned_abs(),
     };
     let needed = node.clients + POOL_RESERVE;
     if nodes < 2 || node.clients == 0 || pool >= needed {
         return Ok(());
     }
-    let setting = match limits.max_shared_pool_size {
-        0 => format!("citus.max_shared_pool_size is 0, so that max_connections counts, which is {pool}"),
+    let automatic =
+        |counts| format!("citus.max_shared_pool_size is 0, so that {counts} counts, which is {pool}");
+    let setting = match (limits.max_shared_pool_size, limits.max_client_connections) {
+        (0, -1) => automatic("max_connections"),
+        (0, _) => automatic("citus.max_client_connections"),
         _ => format!("citus.max_shared_pool_size is {pool}"),
     };
     Err(too_few(format!(

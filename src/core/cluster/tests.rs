@@ -41,12 +41,18 @@ fn nodes_that_are_not_there_are_not_chosen() {
     place(&mut workers, Nodes::Workers, 8).expect("workers can do without");
 }
 
-const ROOMY: Limits = Limits { max_connections: 100, reserved: 3, in_use: 2, max_shared_pool_size: 0 };
+const ROOMY: Limits = Limits {
+    max_connections: 100,
+    reserved: 3,
+    in_use: 2,
+    max_shared_pool_size: 0,
+    max_client_connections: -1,
+};
 
 fn check(chosen: Nodes, clients: u32, limits: &[Limits]) -> Result<(), UserError> {
     let mut all = nodes(limits.len() as i32);
     place(&mut all, chosen, clients)?;
-    check_connections(&all.into_iter().zip(limits.iter().cloned()).collect::<Vec<_>>())
+    check_connections(&all.into_iter().zip(limits.iter().cloned()).collect::<Vec<_>>(), true)
 }
 
 #[test]
@@ -72,6 +78,20 @@ fn a_pool_without_a_size_is_that_of_max_connections() {
     check(Nodes::Local, 25, &[small.clone(), ROOMY]).expect("just enough");
     let error = check(Nodes::Local, 26, &[small, ROOMY]).expect_err("one too few");
     assert!(error.detail.unwrap_or_default().contains("max_connections counts, which is 30"));
+    let role = Limits { max_client_connections: 10, ..ROOMY };
+    check(Nodes::Local, 5, &[role.clone(), ROOMY]).expect("just enough");
+    let error = check(Nodes::Local, 6, &[role, ROOMY]).expect_err("one too few");
+    assert!(error.detail.unwrap_or_default().contains("citus.max_client_connections counts, which is 10"));
+}
+
+#[test]
+fn clients_without_blocks_wait_for_their_turn() {
+    let mut all = nodes(2);
+    place(&mut all, Nodes::Local, 20).expect("placed");
+    let small = Limits { max_shared_pool_size: 2, ..ROOMY };
+    let limits: Vec<_> = all.into_iter().map(|node| (node, small.clone())).collect();
+    check_connections(&limits, false).expect("nobody holds what another needs");
+    check_connections(&limits, true).expect_err("they may");
 }
 
 #[test]
