@@ -14,7 +14,8 @@ use super::jsonb::Jsonb;
 use super::runs::start_prepared;
 use super::{required, results};
 use crate::error::{OrRaise, internal};
-use crate::observe::node;
+use crate::integration::cluster;
+use crate::observe::node::{self, NodeState};
 use crate::shm::{RunState, Segment, StopReason};
 use crate::worker::{ask_to_stop, coordinator, crew, is_under_way, now_ns, wake};
 use crate::{catalog, settings, workload};
@@ -33,7 +34,9 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         // Sessions of other roles hide from everybody else.
         // SAFETY: looks up the current role.
         let is_superuser = unsafe { pg_sys::superuser() };
-        catalog::as_owner(|| node::read(&tables, is_superuser)).map(|state| json(&state))
+        let may_run = catalog::may_run()?;
+        catalog::as_owner(|| node::read(&tables, is_superuser))
+            .map(|state| json(&NodeState { may_run, ..state }))
     })()
     .or_raise()
 }
@@ -54,10 +57,7 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
         serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
     let PartRequest { spec, tables } = request.checked()?;
     if !catalog::may_run()? {
-        return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run")
-            .hint(
-                "GRANT EXECUTE ON FUNCTION bench.run on Citus' coordinator, from where it gets to all nodes.",
-            ));
+        return Err(cluster::may_not_run());
     }
     if spec.part_of.is_none() {
         return Err(invalid("it is not said which run it is a part of".to_owned()));
@@ -84,7 +84,9 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
         database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         ..spec
     };
-    start_prepared(&spec, checked.commands)
+    // With its id it can be asked why it has failed, and dropped.
+    let (result, run_id) = start_prepared(&spec, checked.commands)?;
+    if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
 }
 
 fn invalid(message: String) -> UserError {

@@ -136,6 +136,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
     if options.nodes != Nodes::Local {
         citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
+        cluster::check_loaded(&fixture_names)?;
     }
     let fixtures = fixture_names
         .iter()
@@ -247,11 +248,13 @@ fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
 pub(super) fn start_only(arguments: RunArguments) -> Result<i64, UserError> {
     let (spec, commands) = prepare(arguments)?;
     settings::tell_what_does_not_apply(&spec.options.settings)?;
-    start_prepared(&spec, commands)
+    let (result, run_id) = start_prepared(&spec, commands)?;
+    result.map(|()| run_id)
 }
 
-/// Starts a run in which nothing was found wrong, and returns when it has an id.
-pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<i64, UserError> {
+/// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
+/// what has kept it from going on.
+pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<(Result<(), UserError>, i64), UserError> {
     let errand = launch(spec, commands, my_pid())?;
     // Until the run has an id it is this call's to give up.
     errand.tie();
@@ -260,7 +263,7 @@ pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<i64, UserError> {
     errand.segment.header().caller_pid.store(0, Relaxed);
     let run_id = errand.segment.header().run_id.load(Acquire);
     errand.leave();
-    result.map(|()| run_id)
+    Ok((result, run_id))
 }
 
 /// Waits for a run. See the COMMENT ON.

@@ -5,7 +5,7 @@ use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::catalog::{fetch, fetch_all};
+use crate::catalog::{fetch, fetch_all, run};
 
 /// Whether this database has Citus.
 pub fn is_installed() -> Result<bool, UserError> {
@@ -140,4 +140,19 @@ fn failure(node: &NodeSpec, text: &str) -> UserError {
     let text = text.trim().trim_start_matches("ERROR:").trim();
     UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {text}", node.name()))
         .hint("Nodes are asked in the name of the role that called: it needs a way in there, as pg_hba.conf and pg_dist_authinfo give it.")
+}
+
+/// CHECKPOINT on all nodes.
+///
+/// # Errors
+/// 08006 with what the first of those has said where it was not possible.
+pub fn checkpoint() -> Result<(), UserError> {
+    for node in nodes()? {
+        if node.is_local {
+            run("CHECKPOINT", &[])?;
+        } else {
+            ask(&node, "CHECKPOINT")?;
+        }
+    }
+    Ok(())
 }

@@ -1,14 +1,17 @@
 //! What a run has to know of the Citus cluster that it is on, found out before it starts.
 
-use bench_core::cluster::{ClusterSpec, Limits, NodeSpec, Nodes, check_connections, place};
-use bench_core::error::UserError;
+use bench_core::cluster::{
+    ClusterSpec, Limits, NodeSpec, Nodes, check_connections, check_worker_slots, place,
+};
+use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunOptions;
 use pgrx::pg_sys;
 
 use super::citus;
 use crate::catalog;
 use crate::error::{internal, warn};
-use crate::observe::node::{self, NodeState};
+use crate::fixture;
+use crate::observe::node::{self, EXTENSION_VERSION, NodeState};
 
 /// The nodes with their clients, and the run's distributed tables; `None` for a run that has nothing to do with Citus. Each
 /// node is asked once, and so is the way to it.
@@ -29,6 +32,13 @@ pub fn of_run(
     if is_local && distributed.is_empty() {
         return Ok(None);
     }
+    if !is_local && distributed.len() < tables.len() {
+        return Err(UserError::new(
+            sqlstate::WRONG_OBJECT_TYPE,
+            format!("nodes => '{}' needs distributed tables, and the run has others", options.nodes.as_str()),
+        )
+        .hint(DISTRIBUTE));
+    }
     let mut nodes = citus::nodes()?;
     place(&mut nodes, options.nodes, options.clients)?;
     if is_local {
@@ -37,21 +47,50 @@ pub fn of_run(
     }
     let mut asked = Vec::with_capacity(nodes.len());
     for node in nodes {
-        match limits(&node) {
+        match limits_of(&node) {
             Ok(limits) => asked.push((node, limits)),
             Err(error) if node.clients > 0 => return Err(error),
             // Its processors are not told of; the clients' statements may get there all the same.
             Err(error) => warn(error.message, error.hint.unwrap_or_default()),
         }
     }
-    // Clients that stay on their node need no connections.
-    if !distributed.is_empty() {
-        check_connections(&asked, has_blocks)?;
+    check_connections(&asked, has_blocks)?;
+    if !is_local {
+        check_worker_slots(&asked)?;
     }
     Ok(Some(ClusterSpec { nodes: asked.into_iter().map(|(node, _)| node).collect(), tables: distributed }))
 }
 
-fn limits(node: &NodeSpec) -> Result<Limits, UserError> {
+/// What to do for a run on several nodes.
+const DISTRIBUTE: &str =
+    "Load the fixture with option distribute, where it has that; or use nodes => 'local'.";
+
+/// A fixture that is not there would be loaded as a local one.
+///
+/// # Errors
+/// 55000.
+pub fn check_loaded(fixtures: &[String]) -> Result<(), UserError> {
+    for name in fixtures {
+        if fixture::usable(name)?.is_none() {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("fixture \"{name}\" is not loaded"),
+            )
+            .hint(DISTRIBUTE));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a role that may not start runs on a node.
+pub fn may_not_run() -> UserError {
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run").hint(
+        "Privileges on the extension's functions are each node's own: SELECT run_command_on_all_nodes('GRANT EXECUTE ON FUNCTION bench.run TO …').",
+    )
+}
+
+/// What a node has to give, when it is one that can have clients.
+fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
     if node.is_local {
         // SAFETY: looks up the current role.
         let is_superuser = unsafe { pg_sys::superuser() };
@@ -59,5 +98,20 @@ fn limits(node: &NodeSpec) -> Result<Limits, UserError> {
     }
     let answer = citus::ask(node, "SELECT bench.node_state('{}')")?;
     let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;
+    if node.clients > 0 && state.extension_version != EXTENSION_VERSION {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "node {} has pgbench_ext {}, and this one {EXTENSION_VERSION}",
+                node.name(),
+                state.extension_version
+            ),
+        )
+        .hint("Install the same version on all nodes."));
+    }
+    if node.clients > 0 && !state.may_run {
+        let error = may_not_run();
+        return Err(UserError { message: format!("node {}: {}", node.name(), error.message), ..error });
+    }
     Ok(state.limits)
 }

@@ -11,6 +11,7 @@ use super::environment;
 use super::machine::{self, CpuTicks};
 use crate::catalog::{fetch, fetch_all};
 use crate::settings::current;
+use crate::worker::crew;
 
 /// One reading. Counters only ever grow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +34,10 @@ pub struct NodeState {
     pub connections_opened: Option<u64>,
     pub connections_reused: Option<u64>,
     pub limits: Limits,
+    /// Of this extension, as it is installed on the node.
+    pub extension_version: String,
+    /// Whether the role that asks may start runs on it.
+    pub may_run: bool,
     pub settings: BTreeMap<String, String>,
 }
 
@@ -47,6 +52,9 @@ const SETTINGS: [&str; 8] = [
     "citus.enable_local_execution",
     "max_connections",
 ];
+
+/// The version of this library.
+pub const EXTENSION_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the connections between nodes are made with; of it only sslmode is anybody's business.
 const CONNINFO: &str = "citus.node_conninfo";
@@ -72,11 +80,13 @@ pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserErro
         )?,
         prepared_left: count(
             "SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_xacts \
-             WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND gid OPERATOR(pg_catalog.~~) 'citus\\_%'",
+             WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pg_catalog.starts_with(gid, 'citus_')",
         )?,
         connections_opened,
         connections_reused,
         limits: limits(is_superuser)?,
+        extension_version: EXTENSION_VERSION.to_owned(),
+        may_run: true,
         settings: settings(),
         // Last, so that all of the above is before it.
         // SAFETY: reads the clock.
@@ -147,6 +157,8 @@ fn limits(is_superuser: bool) -> Result<Limits, UserError> {
         in_use: count(
             "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'",
         )? as u32,
+        max_worker_processes: number("max_worker_processes").unsigned_abs(),
+        workers_in_use: crew::workers_in_use() as u32,
         max_shared_pool_size: number("citus.max_shared_pool_size"),
         // From Citus 11.0 on; it does not count for superusers.
         max_client_connections: if is_superuser {

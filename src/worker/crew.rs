@@ -90,7 +90,7 @@ pub fn free_slots() -> u64 {
 }
 
 /// Background workers that pg_stat_activity knows: those without a status entry are not seen.
-fn workers_in_use() -> u64 {
+pub fn workers_in_use() -> u64 {
     // SAFETY: the snapshot of the status array is local to this backend and lasts until it is
     // cleared; entries are numbered from 1.
     unsafe {

@@ -15,6 +15,7 @@ use crate::api::fixtures;
 use crate::catalog::{self, transaction};
 use crate::engine::{Book, Session};
 use crate::error::internal;
+use crate::integration::citus;
 use crate::settings::quote_identifier;
 use crate::shm::CommandCounters;
 use crate::{fixture, workload};
@@ -179,6 +180,7 @@ impl State {
                 }
                 Before::Vacuum => {}
                 Before::Prewarm => self.prewarm(&tables)?,
+                Before::Checkpoint if run.cluster.is_some() => transaction(citus::checkpoint)?,
                 Before::Checkpoint => execute(&mut self.session, "CHECKPOINT")?,
             }
         }

@@ -275,7 +275,7 @@ pub fn take_the_right() -> Result<(), UserError> {
 }
 
 /// # Errors
-/// 42501 for others than superusers, 42704 for an unknown parameter, 55P02 for one that needs a restart, and what the
+/// 0A000 for several nodes, 42501 for others than superusers, 42704 for an unknown parameter, 55P02 for one that needs a restart, and what the
 /// server says of the value.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     // SAFETY: looks up the current role.
@@ -285,6 +285,13 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
             "must be superuser to set parameters of the whole server",
         )
         .hint("Parameters of the clients' sessions belong beside \"system\", not into it."));
+    }
+    if options.changes_system() && options.nodes != "local" {
+        return Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("a sweep with nodes => '{}' cannot set parameters of the whole server", options.nodes),
+        )
+        .hint("They would be set on this node only; set them on each by ALTER SYSTEM, and make a sweep for each value."));
     }
     for (name, value) in options.variants.iter().flat_map(wanted) {
         crate::settings::check_of_system(&name, &value)?;

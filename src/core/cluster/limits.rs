@@ -17,6 +17,9 @@ pub struct Limits {
     pub max_shared_pool_size: i32,
     /// citus.max_client_connections, as far as it counts for the role: it does not for superusers; -1: max_connections.
     pub max_client_connections: i32,
+    pub max_worker_processes: u32,
+    /// Background workers that are there already.
+    pub workers_in_use: u32,
 }
 
 /// Connections of the pool beside one for each client, without which clients wait for each other: those of Citus' own
@@ -38,6 +41,34 @@ pub fn check_connections(nodes: &[(NodeSpec, Limits)], has_blocks: bool) -> Resu
             check_pool(node, limits, nodes.len())?;
         }
         check_sessions(node, limits, nodes)?;
+    }
+    Ok(())
+}
+
+/// Compares what a run on several nodes needs with the nodes' slots of background workers: one for each client and one that
+/// leads them; on the node that was asked also one for each node, and one that leads the whole.
+///
+/// # Errors
+/// 53400 with the numbers, for the first node that has too few.
+pub fn check_worker_slots(nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError> {
+    for (node, limits) in nodes {
+        let served = if node.clients > 0 { node.clients + 1 } else { 0 };
+        let led = if node.is_local { nodes.len() as u32 + 1 } else { 0 };
+        let (needed, in_use) = (served + led, limits.workers_in_use);
+        if needed + in_use > limits.max_worker_processes {
+            return Err(UserError::new(
+                sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
+                format!("node {} has not enough background worker slots for the run", node.name()),
+            )
+            .detail(format!(
+                "Needed: {needed}; configured: {}; in use: {in_use}.",
+                limits.max_worker_processes
+            ))
+            .hint(format!(
+                "Set max_worker_processes to at least {} on that node and restart it, or use fewer clients.",
+                needed + in_use
+            )));
+        }
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{UserError, sqlstate};
 
 pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
-pub use limits::{Limits, check_connections};
+pub use limits::{Limits, check_connections, check_worker_slots};
 pub use part::{PartAnswer, PartRequest, PartState};
 
 /// On which nodes a run's clients are to be.

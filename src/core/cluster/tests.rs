@@ -47,6 +47,8 @@ const ROOMY: Limits = Limits {
     in_use: 2,
     max_shared_pool_size: 0,
     max_client_connections: -1,
+    max_worker_processes: 20,
+    workers_in_use: 3,
 };
 
 fn check(chosen: Nodes, clients: u32, limits: &[Limits]) -> Result<(), UserError> {
@@ -82,6 +84,21 @@ fn a_pool_without_a_size_is_that_of_max_connections() {
     check(Nodes::Local, 5, &[role.clone(), ROOMY]).expect("just enough");
     let error = check(Nodes::Local, 6, &[role, ROOMY]).expect_err("one too few");
     assert!(error.detail.unwrap_or_default().contains("citus.max_client_connections counts, which is 10"));
+}
+
+#[test]
+fn a_node_has_to_have_slots_for_its_clients_and_for_what_leads_them() {
+    let check = |chosen, clients| {
+        let mut all = nodes(3);
+        place(&mut all, chosen, clients)?;
+        check_worker_slots(&all.into_iter().map(|node| (node, ROOMY)).collect::<Vec<_>>())
+    };
+    check(Nodes::Workers, 16).expect("16 clients, one that leads them, and 3 in use");
+    let error = check(Nodes::Workers, 17).expect_err("one too many");
+    assert_eq!((error.sqlstate.as_str(), error.message.contains("db:5433")), ("53400", true));
+    assert!(error.hint.unwrap_or_default().contains("at least 21"));
+    check(Nodes::All, 12).expect("three nodes and the whole besides");
+    assert!(check(Nodes::All, 13).expect_err("one too many").message.contains("db:5432"));
 }
 
 #[test]
