@@ -18,7 +18,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test bench bench-load bench-observation fuzz check clean core-test oracle-test rust-version
+.PHONY: help setup build install demo test bench bench-load bench-observation bench-citus fuzz check clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
 	@echo 'make bench-observation  what observation costs; WORKLOAD, CLIENTS, PAIRS and ROWS choose'
+	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
 	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
 	@echo 'make check     formatting and lints'
 	@echo 'make clean     remove what was built'
@@ -101,6 +102,9 @@ bench-load:
 
 bench-observation:
 	@benches/observation
+
+bench-citus:
+	@benches/citus
 
 # What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
 RUNS ?= 1000000
