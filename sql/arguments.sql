@@ -115,6 +115,8 @@ SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');
 -- What nodes ask each other
 SELECT bench.node_state(NULL);
+SELECT bench.node_state('{NULL}');
+SELECT bench.node_state('{}');
 SELECT bench.start_part(NULL);
 SELECT bench.start_part('{}');
 SELECT bench.part_state(NULL, false);

@@ -14,7 +14,7 @@ use super::jsonb::Jsonb;
 use super::runs::start_prepared;
 use super::{required, results};
 use crate::error::{OrRaise, internal};
-use crate::integration::cluster;
+use crate::integration::{citus, cluster};
 use crate::observe::node::{self, NodeState};
 use crate::shm::{RunState, Segment, StopReason};
 use crate::worker::{ask_to_stop, coordinator, crew, is_under_way, now_ns, wake};
@@ -34,6 +34,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         // Sessions of other roles hide from everybody else.
         // SAFETY: looks up the current role.
         let is_superuser = unsafe { pg_sys::superuser() };
+        citus::check_installed("the state of a node")?;
         let may_run = catalog::may_run()?;
         catalog::as_owner(|| node::read(&tables, is_superuser))
             .map(|state| json(&NodeState { may_run, ..state }))

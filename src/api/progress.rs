@@ -129,7 +129,11 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     if !segment.is_of_run(run_id) || !is_under_way(segment) {
         return None;
     }
-    let clients = segment.slots().filter(|slot| !slot.is_over()).count() as i32;
+    let clients = match segment.shape().clients {
+        // They are other nodes'.
+        0 => header.progress.clients.load(Relaxed).cast_signed(),
+        _ => segment.slots().filter(|slot| !slot.is_over()).count() as i32,
+    };
     if header.state() == RunState::Starting {
         return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));
     }

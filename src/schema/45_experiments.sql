@@ -135,7 +135,7 @@ COMMENT ON COLUMN bench.sweeps.settings IS 'Configuration parameters of all runs
 COMMENT ON COLUMN bench.sweeps.before IS 'What is done before each run';
 COMMENT ON COLUMN bench.sweeps.seed IS 'Seed of the runs'' order and of their random numbers, which are the same for all runs of a round';
 COMMENT ON COLUMN bench.sweeps.query_mode IS 'As in bench.runs';
-COMMENT ON COLUMN bench.sweeps.nodes IS 'local: this server only';
+COMMENT ON COLUMN bench.sweeps.nodes IS 'Where the clients ran, as in bench.runs';
 COMMENT ON COLUMN bench.sweeps.tags IS 'The user''s own labels, of each run as well';
 COMMENT ON COLUMN bench.sweeps.status IS 'running, completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed), crashed (the leader is gone)';
 COMMENT ON COLUMN bench.sweeps.runs IS 'How many runs there are to be';

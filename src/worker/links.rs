@@ -8,7 +8,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 
 use super::{Worker, crew, link, nap, now_ns, wake};
-use crate::shm::{LinkState, NodeCell, Segment};
+use crate::shm::{LinkState, NodeCell, Segment, StopReason};
 
 /// One link for each node of the cluster.
 pub struct Links<'a> {
@@ -105,7 +105,11 @@ impl<'a> Links<'a> {
     /// Waits until every node's state is read, or will not be.
     pub fn wait_for_readings(&self, limit_ns: i64) {
         let until_ns = now_ns() + limit_ns;
-        while now_ns() < until_ns && self.iter().any(|(_, cell)| cell.state() < LinkState::Ready) {
+        let is_stopped = || self.segment.header().stop() != StopReason::None;
+        while now_ns() < until_ns
+            && !is_stopped()
+            && self.iter().any(|(_, cell)| cell.state() < LinkState::Ready)
+        {
             nap(20);
         }
     }

@@ -140,6 +140,12 @@ for mode in prepared extended simple; do
     sql 'UPDATE pairs SET n = 0'
 done
 
+#
+# Settings that Citus no longer has
+#
+try "SELECT bench.run('constant', transactions => 1, settings => '{\"citus.multi_shard_commit_protocol\": \"1pc\"}')"
+like "$OUT" 'ERROR:  42704: .*gone since Citus 11.0.*DETAIL:.*two phases.*HINT:' 'the one-phase commit protocol: since when it is gone, and what happens instead'
+
 is "$(prepared_left)" 0 'no transaction is left prepared'
 nothing_left 'all that'
 no_restart 'the coordinator has not restarted'

@@ -241,7 +241,7 @@ INSERT INTO bench.run_log SELECT (r).* FROM (SELECT jsonb_populate_record(x, v) 
     (jsonb_build_object('run_id', nextval('bench.run_id_seq'), 'workload', 'trf_old', 'started_at', now() - interval '6 days', 'finished_at', now() - interval '1 day'))) AS v (v)
     WHERE x.run_id = :live) AS s;
 SELECT max(run_id) AS young, min(run_id) AS old FROM bench.run_log WHERE workload = 'trf_old' \gset
-INSERT INTO bench.audit_log VALUES (:young, 'idx_scan', 1, 2, true, 'scans'), (:young, 'samples', 3, 3, true, 'samples');
+INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason) VALUES (:young, 'idx_scan', 1, 2, true, 'scans'), (:young, 'samples', 3, 3, true, 'samples');
 CREATE TEMP TABLE audit AS SELECT * FROM bench.audit(:young);
 SELECT is(bench.prune('3 days'), 1::bigint, 'a run goes that was in the way of an audit'), is(pg_temp.kept(:old), '{}', 'the older one');
 SELECT results_eq(format('SELECT * FROM bench.audit(%s)', :young), 'SELECT * FROM audit', 'the audit still is not judged');
