@@ -103,6 +103,17 @@ const GONE: [(&str, &str, &str); 3] = [
 const TWO_PHASES: &str = "A transaction that has written over several connections is committed in two phases, always; one that has \
                           written over a single connection in one.";
 
+/// Those of the tables that are not distributed: what this server knows of the others' rows and pages is that it has none.
+pub fn not_distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let others = fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(t) FROM pg_catalog.unnest($1) AS t \
+         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition p \
+             WHERE p.logicalrelid OPERATOR(pg_catalog.=) t AND p.partmethod OPERATOR(pg_catalog.<>) 'n'::pg_catalog.\"char\")",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(others.unwrap_or_default())
+}
+
 /// The error for a parameter that the Citus of this database no longer has; `None` for one that is no such, or still there.
 pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
     let Some((name, since, instead)) = GONE.iter().find(|gone| gone.0.eq_ignore_ascii_case(name)) else {

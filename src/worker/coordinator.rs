@@ -20,6 +20,7 @@ use crate::catalog::recorder::{self, Closing, ErrorLine, Status};
 use crate::catalog::{self, cluster, transaction};
 use crate::engine::unserved;
 use crate::error::internal;
+use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::waits::own_cpu_ns;
 use crate::observe::{environment, relations};
@@ -258,8 +259,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Tables whose sizes and statistics are this server's.
     fn tables(&self) -> Vec<pg_sys::Oid> {
-        self.spec.tables().map(pg_sys::Oid::from).collect()
+        let tables: Vec<pg_sys::Oid> = self.spec.tables().map(pg_sys::Oid::from).collect();
+        if self.spec.cluster.is_none() && self.spec.part_of.is_none() {
+            return tables;
+        }
+        transaction(|| citus::not_distributed(&tables)).unwrap_or_default()
     }
 
     fn failed_to_start(&self, client: u32) -> bool {

@@ -111,7 +111,8 @@ impl Link<'_> {
         self.await_collection();
         self.cell.after.set(&self.settled_state()?);
         self.fetch()?;
-        if self.post.segment.header().collects.load(Acquire) == 0 {
+        // The coordinator ends links only when it waits for them no more.
+        if termination_requested() {
             return Err(UserError::new(
                 sqlstate::ADMIN_SHUTDOWN,
                 format!("the link to node {} was terminated by an administrator's command", self.node.name()),
