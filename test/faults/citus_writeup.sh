@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Write-up C on a cluster of three nodes at a tiny scale: every table has its rows with figures, beside the
-# published ones; nothing is left on any node. The README's examples with Citus run.
+# published ones; nothing is left on any node. The README's examples for Citus run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/citus.sh
@@ -20,10 +20,9 @@ figures() { # TITLE COLUMNS DESCRIPTION
     is "$(columns "$1" "$2" | tr , '\n' | awk '!($1 + 0 > 0)' | xargs)" '' "$3: figures"
 }
 
-# Lines of a list by twos, sorted as they come.
 pairs() { columns "$1" 1,2 | xargs; }
 
-# What is left on any node of the tables, of loads, of parts of runs, and of transactions.
+# What any node still has of tables, loads, parts of runs and transactions.
 left_on_nodes() {
     on_each "SELECT nspname FROM pg_namespace WHERE nspname ~ '^bench_(writeups|loading)'" 'SELECT gid FROM pg_prepared_xacts' \
         'SELECT run_id FROM bench.runs WHERE part_of IS NOT NULL'
@@ -102,6 +101,25 @@ is "$(sql "SELECT name, rows FROM bench.fixtures WHERE schema = 'bench_writeups'
 shards|0
 tpcb|100000' 'keep keeps the tables'
 sql "SELECT bench.unload(name) FROM bench.fixtures WHERE schema = 'bench_writeups'" 'DROP SCHEMA bench_writeups' >/dev/null
+
+# An ordinary role, with the README's grants.
+sql 'CREATE ROLE tester LOGIN'
+examples() { awk -v fence="^\`\`\`$1\$" '$0 ~ fence { on = 1; next } /^```$/ { on = 0 } on' "$2"; } # FENCE FILE
+psql -Xq -v ON_ERROR_STOP=1 <<<"$(examples 'sql( citus)?' writeups/README.md)" >/dev/null
+PGUSER=tester writeup citus.sql clients=1 schema=tester_data
+is "$(sql "SELECT count(*) FROM bench.runs WHERE role = 'tester' AND status = 'completed'")" 16 'another role may do it all'
+nothing_but_runs 'another role'
+is "$(on_each "SELECT relname FROM pg_class WHERE relnamespace = 'tester_data'::regnamespace")" '' 'nothing is left in its schema on any node'
+
+# The README's examples, shorter.
+script=$(examples 'sql citus' README.md | sed -E 's/"scale": 10+/"scale": 1/; s/clients => 32/clients => 2, secs => 1/; s/clients => 8, secs => 10/clients => 2, secs => 2/')
+before=$(last_run)
+output=$(psql -X -v ON_ERROR_STOP=1 <<<"$script" 2>&1) && status=0 || status=$?
+is "$status" 0 "the README's examples run"
+[ "$status" -eq 0 ] || diag "$output"
+is "$(sql "SELECT nodes, count(*) FROM bench.runs WHERE run_id > $before AND status = 'completed' GROUP BY 1 ORDER BY 1")" 'all|1
+local|2' 'their runs have completed'
+is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 'and no audit found a difference'
 
 # A database whose Citus has no other node.
 sql 'CREATE DATABASE alone' >/dev/null 2>&1
