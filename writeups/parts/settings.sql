@@ -15,7 +15,15 @@ WITH made AS (
            (SELECT string_agg(clients::text, ', ' ORDER BY place)
             FROM (SELECT clients, CASE :'writeup' WHEN 'B' THEN run_id ELSE clients END AS place
                   FROM made WHERE sweep_id IS NULL OR :'writeup' <> 'B' GROUP BY 1, 2) AS rungs) AS clients,
-           (SELECT max(sample_interval) FROM made) AS sample_interval
+           (SELECT max(sample_interval) FROM made) AS sample_interval,
+           (SELECT string_agg(format('%s %s', name, rows), ', ' ORDER BY name DESC) FROM bench.fixtures
+            WHERE schema = :'schema' AND name <> 'shards') AS fixture_rows
+), cluster AS (
+    SELECT count(DISTINCT n.name) FILTER (WHERE NOT n.is_coordinator) AS workers,
+           count(DISTINCT regexp_replace(n.name, ':\d+$', '')) AS machines,
+           string_agg(DISTINCT n.processors::text, ', ') AS node_processors,
+           max(m.clients) FILTER (WHERE m.nodes = 'local') AS local_clients, max(m.clients) FILTER (WHERE m.nodes = 'all') AS node_clients
+    FROM made m JOIN bench.nodes n USING (run_id) WHERE n.name <> 'local'
 ), tables AS (
     SELECT f.name, c.reloptions, c.relpersistence, f.options,
            (SELECT t.spcname FROM pg_index i JOIN pg_class k ON k.oid = i.indexrelid JOIN pg_tablespace t ON t.oid = k.reltablespace
@@ -25,26 +33,35 @@ WITH made AS (
 )
 SELECT condition, rtrim(regexp_replace(there, '(.{1,30})( |$)', E'\\1\n', 'g'), E'\n') AS "in the write-up",
        rtrim(regexp_replace(coalesce(here, 'unknown'), '(.{1,36})( |$)', E'\\1\n', 'g'), E'\n') AS here, CASE WHEN same THEN '' ELSE '*' END AS "*"
-FROM facts CROSS JOIN LATERAL (VALUES
+FROM facts CROSS JOIN cluster CROSS JOIN LATERAL (VALUES
     ('A', 'server version', '9.5, 9.6', version, version ~ '^9\.[56]'),
     ('B', 'server version', '9.4.1', version, version ~ '^9\.4'),
+    ('C', 'server version', '10', version, version ~ '^10\y'),
+    ('C', 'Citus', '7.5', (SELECT extversion FROM pg_extension WHERE extname = 'citus'),
+     (SELECT extversion ~ '^7\.5' FROM pg_extension WHERE extname = 'citus')),
     ('D', 'server version', '10', version, version ~ '^10\y'),
     ('E', 'server version', '9.5alpha2', version, version ~ '^9\.5'),
     ('A', 'processors', '32 cores, 64 threads', processors::text, processors = 64),
     ('B', 'processors', '24 cores', processors::text, processors = 24),
+    ('C', 'nodes', 'coordinator and 8 workers', format('coordinator and %s workers', workers), workers = 8),
+    ('C', 'machines', '9', machines::text, machines = 9),
+    ('C', 'processors of a node', '32 cores', node_processors, node_processors = '32'),
     ('D', 'processors', '56 cores', processors::text, processors = 56),
     ('A', 'memory', '512 GB', pg_size_pretty(memory), memory / 1e9 BETWEEN 490 AND 570),
     ('A', 'data fits in memory', 'yes', format('%s of %s', pg_size_pretty(data), pg_size_pretty(memory)), data < memory),
     ('A', 'rows', '100 million', format('%s of it', :scale), :scale = 1),
     ('B', 'rows', '50 million', format('%s of it', :scale), :scale = 1),
+    ('C', 'rows', 'tpcb 100 million, events 2.56 billion', fixture_rows, fixture_rows = 'tpcb 100000000, events 2560000000'),
     ('D', 'rows', '10 million, 100 million, 1 billion', format('%s of it', :scale), :scale = 1),
     ('E', 'rows', '10 million', format('%s of it', :scale), :scale = 1),
     ('A', 'clients', '16, 32, 64, 72, 86, 96, 128, 192, 256', clients, clients = '16, 32, 64, 72, 86, 96, 128, 192, 256'),
     ('B', 'clients', '26, 38, 20', clients, clients = '26, 38, 20'),
+    ('C', 'clients', '128; every node: 96, of tpcb 48 on workers', format('%s; every node: %s', local_clients, node_clients), false),
     ('D', 'clients', '48', clients, clients = '48'),
     ('E', 'clients', '2 x 64', clients, clients = '128'),
     ('A', 'seconds of a run', '120', secs::text, secs >= 120),
     ('B', 'seconds of a run', 'over 8 h', :secs::text, :secs >= 28800),
+    ('C', 'seconds of a run', '120', secs::text, secs >= 120),
     ('D', 'seconds of a run', '120', secs::text, secs >= 120),
     ('E', 'seconds of a run', '120', secs::text, secs >= 120),
     ('A', 'statements', 'prepared', query_mode, query_mode = 'prepared'),
@@ -63,6 +80,10 @@ FROM facts CROSS JOIN LATERAL (VALUES
      (SELECT key_tablespace IS NOT NULL FROM tables WHERE name = 'pk')),
     ('B', 'autovacuum', 'on', current_setting('autovacuum'), current_setting('autovacuum') = 'on'),
     ('B', 'full_page_writes', 'on', current_setting('full_page_writes'), current_setting('full_page_writes') = 'on'),
+    ('C', 'commit on several nodes', 'one-phase, and two-phase', 'two-phase', false),
+    ('C', 'before runs of tpcb', 'vacuum', (SELECT string_agg(DISTINCT array_to_string(before, ', '), '; ') FROM bench.sweeps s JOIN made m USING (sweep_id)
+      WHERE s.workload LIKE 'tpcb%'),
+     (SELECT bool_and(before = '{vacuum}') FROM bench.sweeps s JOIN made m USING (sweep_id) WHERE s.workload LIKE 'tpcb%')),
     ('D', 'table', 'unlogged', (SELECT CASE relpersistence WHEN 'u' THEN 'unlogged' ELSE 'logged' END FROM tables WHERE name = 'pk'),
      (SELECT relpersistence = 'u' FROM tables WHERE name = 'pk')),
     ('D', 'primary key', 'before the rows', (SELECT format('%s the rows', coalesce(options ->> 'index', 'after')) FROM tables WHERE name = 'pk'),
