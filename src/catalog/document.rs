@@ -37,11 +37,11 @@ SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
             CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p99_ms) END AS latency_p99_ms, \
             pg_catalog.max(latency_max_ms) AS latency_max_ms \
         FROM bench.scripts WHERE run_id = $1 GROUP BY script) x), \
-    'statements', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script, x.command) FROM bench.statements x WHERE x.run_id = $1), \
-    'waits', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.share DESC, x.wait_event) FROM bench.waits x WHERE x.run_id = $1), \
+    'statements', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script, x.command, x.node) FROM bench.statements x WHERE x.run_id = $1), \
+    'waits', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.share DESC, x.wait_event, x.node) FROM bench.waits x WHERE x.run_id = $1), \
     'events', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.started, x.node, x.event) FROM bench.events x WHERE x.run_id = $1), \
-    'relations', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.kind DESC, x.relation) FROM bench.relations x WHERE x.run_id = $1), \
-    'errors', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.count DESC, x.sqlstate) FROM bench.errors x WHERE x.run_id = $1), \
+    'relations', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.kind DESC, x.relation, x.node) FROM bench.relations x WHERE x.run_id = $1), \
+    'errors', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.count DESC, x.sqlstate, x.node) FROM bench.errors x WHERE x.run_id = $1), \
     'audit', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.node, x.counter) FROM bench.audits x \
               WHERE x.run_id = $1 AND (x.node = 0 OR NOT x.ok))))";
 

@@ -19,6 +19,9 @@ pub struct Links<'a> {
     workers: Vec<Worker>,
     /// How long a link that has not ended may be silent.
     patience_ns: Cell<i64>,
+    /// When the links were looked at last, and since when they have been without a long break.
+    looked_ns: Cell<i64>,
+    awake_ns: Cell<i64>,
 }
 
 impl<'a> Links<'a> {
@@ -29,8 +32,15 @@ impl<'a> Links<'a> {
     pub fn launch(segment: &'a Segment, spec: &'a RunSpec) -> Result<Self, UserError> {
         let nodes = spec.cluster.as_ref().map_or(&[][..], |cluster| &cluster.nodes);
         let several = spec.is_of_several_nodes();
-        let mut links =
-            Self { segment, nodes, several, workers: Vec::new(), patience_ns: Cell::new(SILENT_NS) };
+        let mut links = Self {
+            segment,
+            nodes,
+            several,
+            workers: Vec::new(),
+            patience_ns: Cell::new(SILENT_NS),
+            looked_ns: Cell::new(0),
+            awake_ns: Cell::new(0),
+        };
         for index in 0..nodes.len() as u32 {
             match Worker::register(link::KIND, segment.handle(), index, spec.database_oid, spec.role_oid) {
                 Some(worker) => links.workers.push(worker),
@@ -56,7 +66,12 @@ impl<'a> Links<'a> {
 
     /// What is known of each node that is lost.
     fn losses(&self) -> impl Iterator<Item = Option<UserError>> {
-        self.iter().zip(&self.workers).map(|((node, cell), worker)| {
+        let now = now_ns();
+        // A coordinator that was kept from looking takes its own silence for nobody else's.
+        if now - self.looked_ns.replace(now) > ASLEEP_NS {
+            self.awake_ns.set(now);
+        }
+        self.iter().zip(&self.workers).map(move |((node, cell), worker)| {
             // A worker that ends has written its state first.
             let stopped = worker.has_stopped();
             match cell.state() {
@@ -70,7 +85,8 @@ impl<'a> Links<'a> {
                 LinkState::Ready if !self.is_served(node) => None,
                 _ => {
                     let heard_ns = cell.heard_ns.load(Acquire);
-                    let is_silent = heard_ns != 0 && now_ns() - heard_ns > self.patience_ns.get();
+                    let is_silent =
+                        heard_ns != 0 && now - heard_ns.max(self.awake_ns.get()) > self.patience_ns.get();
                     is_silent.then(|| lost(node, "no answer"))
                 }
             }
@@ -142,6 +158,9 @@ impl<'a> Links<'a> {
 
 /// A link tells of its node's silence itself, unless it hangs in a question.
 const SILENT_NS: i64 = link::LOST_NS + 5_000_000_000;
+
+/// Longer than the coordinator's breaks between two looks.
+const ASLEEP_NS: i64 = 2_000_000_000;
 
 /// The same after a stop; longer than a link is silent between two questions.
 const HURRY_NS: i64 = 3_000_000_000;
