@@ -96,11 +96,12 @@ FROM times GROUP BY command, times.statement ORDER BY command;
 \ir parts/citus_nodes.sql
 \ir parts/citus_analytic.sql
 
-\echo 'What was found on the cluster'
-SELECT workload, nodes, topic, rtrim(regexp_replace(finding, '(.{1,60})( |$)', E'\\1\n', 'g'), E'\n') AS finding
+-- Saturated processors are the columns of idle ones above.
+\echo 'What was found on the cluster (no rows: nothing)'
+SELECT run_id, workload, nodes, topic, rtrim(regexp_replace(finding, '(.{1,45})( |$)', E'\\1\n', 'g'), E'\n') AS finding
 FROM bench.runs r, LATERAL bench.findings(r.run_id) WITH ORDINALITY AS f (severity, topic, finding, figures, advice, place)
 WHERE (run_id = ANY (:'run_ids') OR sweep_id = ANY (string_to_array(:'sweep_ids', ',')::bigint[]))
-  AND topic IN ('node', 'start', 'coordinator', 'balance', 'processors', 'connections', 'sslmode', 'prepared')
+  AND topic IN ('node', 'start', 'coordinator', 'balance', 'connections', 'sslmode', 'prepared')
 ORDER BY run_id, f.place;
 
 \set writeup C
