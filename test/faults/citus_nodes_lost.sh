@@ -169,6 +169,18 @@ none_of 25 "$CLIENTS"
 (on 2 && eventually 5 "SELECT count(*) = 0 FROM bench.progress" && sql "SELECT bench.prune('0')" >/dev/null)
 nothing_on_any 'a node was frozen at a stop'
 
+# The node that asked freezes for longer than the lease.
+started "'nothing', clients => 1, rate => 300, secs => 60"
+freeze 0
+clock
+clients_end 21000 'the node that asked freezes: the others end within the lease' 1 2
+sleep 3
+thaw
+status_is "$RUN" incomplete 'the node that asked was frozen'
+is "$(sql "SELECT count(*) FROM bench.nodes WHERE run_id = $RUN AND node > 1 AND transactions > 0")" 2 'the node that asked was frozen: what the others have measured is kept'
+kept "$RUN" 'the node that asked was frozen'
+nothing_on_any 'the node that asked was frozen'
+
 # The node that asked goes.
 started "'nothing', clients => 1, rate => 300, secs => 60"
 cluster_stop immediate
