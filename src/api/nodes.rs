@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::checks::{check_connection_limit, check_role, check_server};
 use super::jsonb::Jsonb;
 use super::runs::start_prepared;
+use super::workloads::check_length;
 use super::{required, results};
 use crate::error::{OrRaise, internal};
 use crate::integration::{citus, cluster};
@@ -64,6 +65,7 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
         return Err(invalid("it is not said which run it is a part of".to_owned()));
     }
     check_server()?;
+    check_length(spec.scripts.iter().map(|script| script.source.as_str()))?;
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
     let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;

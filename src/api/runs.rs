@@ -133,8 +133,9 @@ pub(super) fn check(arguments: RunArguments) -> Result<Request, UserError> {
 /// Everything that can be found wrong before any worker is started.
 pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     let Request { options, scripts, checked, fixture_names } = check(arguments)?;
-    crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
-    if options.nodes != Nodes::Local {
+    if options.nodes == Nodes::Local {
+        crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
+    } else {
         citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
         cluster::check_loaded(&fixture_names)?;
     }

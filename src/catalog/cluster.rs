@@ -1,6 +1,7 @@
 //! What is kept of a run's nodes, and of a run that is another node's part of one.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::NodeSpec;
@@ -8,7 +9,7 @@ use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
-use super::recorder::{Status, hold};
+use super::recorder::{Patience, Status, hold};
 use super::{as_owner, fetch, fetch_all, run, transaction};
 use crate::observe::counters::{SHARED, Tuples};
 use crate::observe::node::NodeState;
@@ -70,8 +71,8 @@ fn figures(node: &NodeSpec, cell: &NodeCell, begins_us: i64) -> Value {
         "is_coordinator": node.is_coordinator,
         "clients": node.clients,
         "start_offset_ms": (began_us != 0).then(|| (began_us - begins_us) as f64 / 1e3),
-        "clock_offset_ms": clock.offset_us / 1e3,
-        "clock_error_ms": clock.error_us / 1e3,
+        "clock_offset_ms": before.is_some().then_some(clock.offset_us / 1e3),
+        "clock_error_ms": before.is_some().then_some(clock.error_us / 1e3),
         "error": cell.failure(),
     });
     let Value::Object(listed) = &mut columns else { return columns };
@@ -119,9 +120,13 @@ pub fn write_nodes<'a>(
 ) -> Result<(), UserError> {
     let rows: Vec<(i32, Value)> =
         nodes.map(|(node, cell)| (node.node, figures(node, cell, begins_us))).collect();
+    with_patience(|| write_rows(run_id, &rows))
+}
+
+fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
     transaction(|| {
         hold()?;
-        for (node, columns) in &rows {
+        for (node, columns) in rows {
             run(
                 "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, error, start_offset_ms, \
                      clock_offset_ms, clock_error_ms, processors, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, prepared, \
@@ -148,6 +153,7 @@ pub fn write_nodes<'a>(
 /// completed.
 pub fn part_error(run_id: i64) -> Result<Option<UserError>, UserError> {
     let found = transaction(|| {
+        hold()?;
         fetch_all(
             "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status <> 'completed' \
              ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), node LIMIT 1",
@@ -170,8 +176,28 @@ pub fn finish(
     error: Option<&UserError>,
     shards: Option<Tuples>,
 ) -> Result<(), UserError> {
-    let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
-    transaction(|| {
+    with_patience(|| finish_once(run_id, status, error, shards))
+}
+
+/// Bears with a lock on the tables of results for a while.
+fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
+    let patience = Patience::new();
+    loop {
+        match work() {
+            Err(error) if patience.bears(&error) => {}
+            result => return result,
+        }
+    }
+}
+
+fn finish_once(
+    run_id: i64,
+    status: Status,
+    error: Option<&UserError>,
+    shards: Option<Tuples>,
+) -> Result<(), UserError> {
+    transaction(AssertUnwindSafe(|| {
+        let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
         hold()?;
         run(
             "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
@@ -186,7 +212,9 @@ pub fn finish(
                 "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
                  FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
                  WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
-                   AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3)",
+                   AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
+                   AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
+                       = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
                 &[run_id.into(), shards.to_vec().into(), SHARED.into()],
             )?;
         }
@@ -204,16 +232,7 @@ pub fn finish(
                    FROM bench.node_log n WHERE n.run_id = $1) t \
              WHERE r.run_id = $1",
             &[run_id.into(), status.as_str().into(), error.into()],
-        )
-        .map(drop)
-    })?;
-    percentiles(run_id)
-}
-
-/// Writes those of all nodes' transactions.
-fn percentiles(run_id: i64) -> Result<(), UserError> {
-    transaction(|| {
-        hold()?;
+        )?;
         let histogram = super::histogram(run_id)?;
         let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
         run(
@@ -221,5 +240,5 @@ fn percentiles(run_id: i64) -> Result<(), UserError> {
             &[run_id.into(), percentile(0.5).into(), percentile(0.95).into(), percentile(0.99).into(), percentile(0.999).into()],
         )
         .map(drop)
-    })
+    }))
 }

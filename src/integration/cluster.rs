@@ -89,12 +89,30 @@ pub fn may_not_run() -> UserError {
     )
 }
 
+/// Whether bench.node_state is the extension's own.
+const HAS_EXTENSION: &str = "\
+    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 FROM pg_catalog.pg_depend d \
+    JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
+    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+      AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
+      AND e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
+      AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench.node_state(pg_catalog.text[])')::pg_catalog.oid";
+
 /// What a node has to give, when it is one that can have clients.
 fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
     if node.is_local {
         // SAFETY: looks up the current role.
         let is_superuser = unsafe { pg_sys::superuser() };
         return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
+    }
+    // Not asked of what somebody else may have put in the extension's place.
+    if citus::ask(node, HAS_EXTENSION)? != "t" {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("node {} does not have extension \"pgbench_ext\"", node.name()),
+        )
+        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator."));
     }
     let answer = citus::ask(node, "SELECT bench.node_state('{}')")?;
     let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;

@@ -228,12 +228,10 @@ pub fn audit(
     let h = harness(segment);
     let is_distributed = spec.cluster.is_some();
     let shards = if is_distributed { tuples_of_shards(segment) } else { None };
-    let tuples = match shards {
-        Some(shards) => shards,
-        None => {
-            [after.inserted - before.inserted, after.updated - before.updated, after.deleted - before.deleted]
-        }
-    };
+    // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
+    let mut tuples =
+        [after.inserted - before.inserted, after.updated - before.updated, after.deleted - before.deleted];
+    tuples.iter_mut().zip(shards.unwrap_or_default()).for_each(|(tuples, of_shards)| *tuples += of_shards);
     let untracked = segment.header().untracked.load(Relaxed);
     let trouble = h.failed + h.retries + h.errors > 0;
     let tables_reason = if spec.fixtures.is_empty() {

@@ -19,14 +19,17 @@ use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 /// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
 const START_NS: i64 = 120_000_000_000;
 const STOP_NS: i64 = 15_000_000_000;
-const COLLECT_NS: i64 = 150_000_000_000;
+const COLLECT_NS: i64 = 90_000_000_000;
 
 /// The whole run, whose row is there.
 ///
 /// # Errors
 /// What kept it from being measured, or from being written down.
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
-    let links = Links::launch(segment, spec)?;
+    let links = Links::launch(segment, spec).inspect_err(|error| {
+        // Where this fails as well, the run counts as crashed.
+        let _ = cluster::finish(run_id, Status::Failed, Some(error), None);
+    })?;
     let run = Run { segment, spec, run_id, links };
     let begun = run.start();
     let measured = begun.is_ok();

@@ -1,6 +1,7 @@
 //! The coordinator: one background worker per run, to which the run belongs. It writes the run's
 //! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
 
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
@@ -64,7 +65,7 @@ pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);
     // However this process ends, the clients do not go on without it.
     segment.on_detach(stop_clients);
-    if let Err(error) = settle_in().and_then(|()| conduct(&post)) {
+    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&post)) {
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -80,9 +81,9 @@ unsafe extern "C-unwind" fn stop_clients(segment: *mut pg_sys::dsm_segment, _arg
     crew::terminate();
 }
 
-/// What the recorder's session must not inherit from the database's settings.
-fn settle_in() -> Result<(), UserError> {
-    crate::catalog::transaction(|| {
+/// What the recorder's session, or a link's, must not inherit from the database's and the role's settings.
+pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
+    transaction(|| {
         for (name, value) in [
             (c"search_path", c"pg_catalog, pg_temp"),
             (c"default_transaction_read_only", c"off"),
@@ -92,7 +93,7 @@ fn settle_in() -> Result<(), UserError> {
             // What was committed survives a crash of the server; no standby is waited for.
             (c"synchronous_commit", c"local"),
             (c"row_security", c"off"),
-            (c"application_name", c"pgbench_ext coordinator"),
+            (c"application_name", application_name),
         ] {
             // SAFETY: NUL-terminated strings.
             unsafe {
@@ -121,6 +122,7 @@ fn conduct(post: &Post) -> Result<(), UserError> {
     if spec.is_of_several_nodes() {
         return super::cluster::conduct(segment, &spec, run_id);
     }
+    header.heard_ns.store(now_ns(), Relaxed);
     let mut run = Run::new(segment, &spec, run_id);
     let result = run.start().and_then(|()| run.await_word()).and_then(|begins_ns| run.measure(begins_ns));
     // Whatever happened, nobody goes on.
@@ -205,6 +207,9 @@ impl<'a> Run<'a> {
             if let Some(reason) = self.stop_reason() {
                 return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
             }
+            if let Some(part_of) = &self.spec.part_of {
+                part::check_heard(self.segment.header(), part_of)?;
+            }
             nap(100);
         }
         if let Some(links) = &self.links {
@@ -229,7 +234,6 @@ impl<'a> Run<'a> {
     fn await_word(&mut self) -> Result<Option<i64>, UserError> {
         let Some(part_of) = &self.spec.part_of else { return Ok(None) };
         let header = self.segment.header();
-        header.heard_ns.store(now_ns(), Relaxed);
         header.is_ready.store(1, Release);
         loop {
             if let Some(reason) = self.stop_reason() {

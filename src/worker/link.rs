@@ -14,7 +14,8 @@ use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
 use super::{
-    OnTerminate, Post, is_under_way, my_pid, nap, now_ns, report_for_duty, termination_requested, wake,
+    OnTerminate, Post, coordinator, is_under_way, my_pid, nap, now_ns, report_for_duty,
+    termination_requested, wake,
 };
 use crate::error::internal;
 use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason};
@@ -45,7 +46,7 @@ pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
     let cell = post.segment.node(post.index);
     cell.heard_ns.store(now_ns(), Relaxed);
     cell.pid.store(my_pid(), Release);
-    if let Err(error) = look_after(&post, cell) {
+    if let Err(error) = coordinator::settle_in(KIND.title).and_then(|()| look_after(&post, cell)) {
         cell.fail(&error);
     }
     wake(post.segment.header().coordinator_pid.load(Relaxed));
@@ -58,8 +59,8 @@ fn look_after(post: &Post, cell: &NodeCell) -> Result<(), UserError> {
     let mut link = Link { post, cell, spec: &spec, node, part: None };
     let is_served = spec.is_of_several_nodes() && node.clients > 0;
     let result = if is_served { link.attend() } else { link.observe() };
-    // A node that does not answer is not asked again.
-    if result.is_err() && now_ns() - cell.heard_ns.load(Relaxed) < LOST_NS {
+    // A node that does not answer is not asked again; and what a part has measured and could not be fetched stays there.
+    if result.is_err() && cell.state() < LinkState::Over && now_ns() - cell.heard_ns.load(Relaxed) < LOST_NS {
         link.abandon();
     }
     result
@@ -78,7 +79,12 @@ impl Link<'_> {
     /// Of a node that only serves others' statements: its state before and after.
     fn observe(&mut self) -> Result<(), UserError> {
         self.compare_clocks()?;
-        self.cell.before.set(&self.state()?);
+        let before = self.state()?;
+        if self.post.segment.header().gate.load(Acquire) != 0 {
+            let message = format!("node {} answered when the run had begun", self.node.name());
+            return Err(UserError::new(sqlstate::CONNECTION_FAILURE, message));
+        }
+        self.cell.before.set(&before);
         self.advance(LinkState::Ready);
         self.await_collection();
         self.cell.after.set(&self.settled_state()?);

@@ -7,7 +7,7 @@ use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 
-use super::{Worker, crew, link, nap, now_ns, wake};
+use super::{Worker, crew, link, nap, now_ns, termination_requested, wake};
 use crate::shm::{LinkState, NodeCell, Segment, StopReason};
 
 /// One link for each node of the cluster.
@@ -112,8 +112,12 @@ impl<'a> Links<'a> {
 
     /// Waits until they are.
     pub fn wait(&self, state: LinkState, limit_ns: i64) {
-        let until_ns = now_ns() + limit_ns;
+        let began_ns = now_ns();
+        let mut until_ns = began_ns + limit_ns;
         while now_ns() < until_ns && !self.are(state) {
+            if termination_requested() {
+                until_ns = until_ns.min(began_ns + LEAVE_NS);
+            }
             nap(20);
         }
     }
@@ -158,6 +162,9 @@ impl<'a> Links<'a> {
 
 /// A link tells of its node's silence itself, unless it hangs in a question.
 const SILENT_NS: i64 = link::LOST_NS + 5_000_000_000;
+
+/// How long nodes have when the server wants this process gone.
+const LEAVE_NS: i64 = 3_000_000_000;
 
 /// Longer than the coordinator's breaks between two looks.
 const ASLEEP_NS: i64 = 2_000_000_000;

@@ -62,7 +62,7 @@ impl NodeSpec {
 pub struct ClusterSpec {
     /// All active nodes, in the order of their numbers.
     pub nodes: Vec<NodeSpec>,
-    /// The run's distributed and reference tables, by qualified names, quoted.
+    /// The run's distributed tables, by qualified names, quoted.
     pub tables: Vec<String>,
 }
 
@@ -88,7 +88,8 @@ pub fn place(nodes: &mut [NodeSpec], chosen: Nodes, clients: u32) -> Result<(), 
             "Add them: SELECT citus_add_node('host', 5432); or use nodes => 'local'.",
         ));
     }
-    if chosen == Nodes::All && !nodes.iter().any(|node| node.is_coordinator) {
+    // One that pg_dist_node does not have is known to itself only, as number 0.
+    if chosen == Nodes::All && !nodes.iter().any(|node| node.is_coordinator && node.node != 0) {
         return Err(state(
             "Citus does not know how to reach its coordinator",
             "On it: SELECT citus_set_coordinator_host('host', 5432); or use nodes => 'workers'.",

@@ -38,6 +38,9 @@ fn nodes_that_are_not_there_are_not_chosen() {
     let mut workers = nodes(3).split_off(1);
     let error = place(&mut workers, Nodes::All, 8).expect_err("no coordinator");
     assert!(error.hint.is_some_and(|hint| hint.contains("citus_set_coordinator_host")));
+    let mut unknown = nodes(3);
+    unknown[0].node = 0;
+    place(&mut unknown, Nodes::All, 8).expect_err("a coordinator that only knows itself");
     place(&mut workers, Nodes::Workers, 8).expect("workers can do without");
 }
 

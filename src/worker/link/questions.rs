@@ -20,7 +20,7 @@ use crate::worker::time_limit::within;
 use crate::worker::{nap, now_ns};
 
 /// How long a node has for what it has measured.
-const FETCH_MS: i32 = 120_000;
+const FETCH_MS: i32 = 30_000;
 
 /// Questions about the time: the more, the less the clocks' difference can be wrong by.
 const EXCHANGES: usize = 5;
@@ -162,7 +162,8 @@ impl Link<'_> {
         let document =
             self.ask_within(FETCH_MS, &format!("bench.export(ARRAY[{part}]::pg_catalog.int8[])"))?;
         let run_id = self.post.segment.header().run_id.load(Relaxed);
-        transaction(|| catalog::take_part(run_id, self.node.node, &document))?;
+        // Whatever it has to wait for: nothing else ends this.
+        within(FETCH_MS, || transaction(|| catalog::take_part(run_id, self.node.node, &document)))?;
         // Where that fails it stays there, marked as a part.
         let _ = self.ask_within(ANSWER_MS, &format!("bench.drop_part({part})"));
         Ok(())
