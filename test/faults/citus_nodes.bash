@@ -67,7 +67,7 @@ nothing_on_any() { # DESC [NODE…]
     shift
     # What a lost transaction has prepared is Citus' business.
     sql 'SELECT recover_prepared_transactions()' >/dev/null
-    if none_of 4 "$LEFT" "$@"; then
+    if none_of "${LEFT_SECS:-4}" "$LEFT" "$@"; then
         tap_pass "$description"
     else
         tap_fail "$description" "$(on_nodes "SELECT pid, backend_type, application_name, query FROM pg_stat_activity
