@@ -908,7 +908,7 @@ harmless() { # NAME ROLE SCRIPT [ARGUMENTS [CLIENTS]]
     psql -XAtq -v script="$3" -v role="$2" >"$work/made" 2>&1 <<<"SET ROLE :role; SELECT bench.create_workload('w_' || :'role', :'script');"
     try "SET ROLE $2" "SELECT bench.run('w_$2', clients => ${5:-2}, ${4:-transactions => 2})" 'RESET ROLE' "SELECT 'usable'"
     like "$OUT" usable "$1: the session is usable"
-    ok "$1: every run has an end" eventually 30 "SELECT count(*) = 0 FROM bench.runs WHERE status NOT IN ('completed', 'incomplete', 'canceled', 'failed')"
+    ok "$1: every run has an end" eventually 90 "SELECT count(*) = 0 FROM bench.runs WHERE status NOT IN ('completed', 'incomplete', 'canceled', 'failed')"
     is "$(psql -XAtq -f "$work/after.sql")" "$SERVER" "$1: the server is up, nothing is left"
 }
 in_role 'SELECT 1;'
