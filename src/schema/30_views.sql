@@ -67,7 +67,7 @@ COMMENT ON COLUMN bench.errors.first_at IS 'When the first one came';
 
 CREATE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
-       s.transactions / (SELECT sum(x.secs) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node) AS tps,
+       s.transactions / (SELECT sum(x.secs ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
@@ -230,8 +230,9 @@ LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
            sum(x.retried)::bigint AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / sum(y.secs) AS tps FROM bench.samples y
-                                    WHERE y.run_id = r.run_id GROUP BY y.node) n) AS tps,
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / sum(y.secs) AS tps
+                                    FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
+                                    GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
            sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
            -- of the whole: the mean of the squares less the square of the mean
@@ -239,7 +240,8 @@ LEFT JOIN LATERAL (
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
            max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
-    FROM bench.total_samples x WHERE x.run_id = r.run_id
+    -- in order, for sums of floating-point numbers depend on it
+    FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
 ) s ON true;
 COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody''s runs';
 

@@ -230,8 +230,14 @@ impl Client<'_> {
         measure_start_ns: i64,
     ) -> Result<(), Ending> {
         let mut now = now_ns();
+        let mut met_an_error = false;
         while left > 0 && now < recorder.end_ns() {
-            self.state.session.serve_interrupts_of_idle()?;
+            if met_an_error {
+                // Citus' deadlock detector may send its victim a second cancel.
+                self.state.session.serve_interrupts_of_idle()?;
+            } else {
+                self.state.session.serve_interrupts()?;
+            }
             let script = choose(&mut self.seeds.choice, &self.weights);
             let turn = match pace {
                 None => Turn::Start { due_ns: now, start_ns: now },
@@ -245,6 +251,7 @@ impl Client<'_> {
                 Verdict::Go(outcome) => *outcome,
                 Verdict::Fatal(_) => Outcome::Failed,
             };
+            met_an_error = tries > 1 || outcome == Outcome::Failed;
             recorder.record(&Transaction { script, due_ns, start_ns, end_ns, tries, outcome });
             if let Verdict::Fatal(error) = verdict {
                 // Its counts have reached the server even so.
