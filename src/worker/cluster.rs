@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{Exchange, start_margin_us};
+use bench_core::cluster::start_margin_us;
 use bench_core::error::UserError;
 use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec};
@@ -62,15 +62,8 @@ impl Run<'_> {
             nap(50);
         }
         recorder::running(self.run_id, &Environment::default())?;
-        let slowest = |cell: &crate::shm::NodeCell| Exchange {
-            sent_us: 0,
-            began_us: 0,
-            answered_us: 0,
-            received_us: cell.slowest_us.load(Relaxed),
-        };
-        let exchanges: Vec<Exchange> = self.links.iter().map(|(_, cell)| slowest(cell)).collect();
-        // Each link tells its own node, all at once.
-        let margin_us = start_margin_us(&exchanges, 1);
+        let slowest_us = self.links.iter().map(|(_, cell)| cell.slowest_us.load(Relaxed)).max();
+        let margin_us = start_margin_us(slowest_us.unwrap_or_default());
         let o = &self.spec.options;
         let ns = |secs: f64| (secs * 1e9) as i64;
         let measure_ns = match o.extent {

@@ -31,10 +31,9 @@ pub fn clock_offset(exchanges: &[Exchange]) -> Option<ClockOffset> {
     Some(ClockOffset { offset_us: (low + high) as f64 / 2.0, error_us: (high - low).abs() as f64 / 2.0 })
 }
 
-/// How many microseconds before the start the nodes are to be told of it, one after the other: long enough for calls three
-/// times as slow as the slowest so far.
-pub fn start_margin_us(exchanges: &[Exchange], nodes: usize) -> i64 {
+/// How many microseconds before the start the nodes are to be told of it, all at once: long enough for calls three times as
+/// slow as the slowest so far, which took `slowest_us`.
+pub fn start_margin_us(slowest_us: i64) -> i64 {
     const LEAST_US: i64 = 200_000;
-    let slowest = exchanges.iter().map(|e| e.received_us - e.sent_us).max().unwrap_or_default();
-    LEAST_US + 3 * slowest.max(0) * nodes as i64
+    LEAST_US + 3 * slowest_us.max(0)
 }

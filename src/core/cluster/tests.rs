@@ -238,8 +238,7 @@ proptest! {
 
     /// Calls up to three times as slow as the slowest so far still come in time.
     #[test]
-    fn the_margin_bears_slower_calls(slowest in 0_i64..1_000_000, nodes in 1_usize..20) {
-        let exchange = Exchange { sent_us: 0, began_us: 0, answered_us: 0, received_us: slowest };
-        prop_assert!(start_margin_us(&[exchange], nodes) > 3 * slowest * nodes as i64);
+    fn the_margin_bears_slower_calls(slowest in 0_i64..1_000_000) {
+        prop_assert!(start_margin_us(slowest) > 3 * slowest);
     }
 }
