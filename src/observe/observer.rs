@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::events::EventWatch;
 use super::machine::{self, Machine};
 use super::server::{self, ServerCounters};
-use super::waits::{self, WaitSampler, WaitTimes};
+use super::waits::{WaitSampler, WaitTimes};
 use crate::shm::Segment;
 
 /// In each stretch of this length there is one look at what the clients wait for: a hundred in a second.
@@ -140,7 +140,6 @@ impl<'a> Observer<'a> {
     /// since 1970.
     pub fn begin(&mut self, now_ns: i64, timeline: &Timeline, epoch_offset: f64) {
         if self.mode != Observation::Off {
-            waits::be_punctual();
             let origin_ns = timeline.measure_start_ns;
             self.events.begin(now_ns, origin_ns, origin_ns as f64 / 1e9 + epoch_offset);
             self.start(now_ns);

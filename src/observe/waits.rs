@@ -221,38 +221,3 @@ pub fn own_cpu_ns() -> i64 {
     let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
-
-/// Asks the kernel to let this process run soon after it wakes, in return for giving way soon: from Linux 6.12 on
-/// anybody may ask for short slices (sched_setattr(2)); elsewhere it does nothing. A late look is a biased one.
-pub fn be_punctual() {
-    #[cfg(target_os = "linux")]
-    {
-        /// struct sched_attr in its first version (linux/sched/types.h).
-        #[repr(C)]
-        #[derive(Default)]
-        struct SchedAttr {
-            size: u32,
-            policy: u32,
-            flags: u64,
-            nice: i32,
-            priority: u32,
-            runtime_ns: u64,
-            deadline_ns: u64,
-            period_ns: u64,
-        }
-        /// The shortest slice that the kernel takes.
-        const SLICE_NS: u64 = 100_000;
-        let size = size_of::<SchedAttr>() as u32;
-        let mut attr = SchedAttr { size, ..SchedAttr::default() };
-        // SAFETY: a valid struct of the size that is given; refused, nothing has changed.
-        unsafe {
-            if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) == 0
-                && attr.policy == libc::SCHED_OTHER as u32
-            {
-                attr.size = size;
-                attr.runtime_ns = SLICE_NS;
-                libc::syscall(libc::SYS_sched_setattr, 0, &raw mut attr, 0);
-            }
-        }
-    }
-}
