@@ -270,15 +270,18 @@ pub fn value_of(json: &Json) -> Value {
     }
 }
 
-/// A schema that the role may look into.
-fn check_usage(fixture: &FixtureSpec) -> Result<(), UserError> {
-    let Some(schema) = &fixture.schema else { return Ok(()) };
-    let sql = "SELECT pg_catalog.has_schema_privilege($1, 'USAGE')";
-    if catalog::fetch::<bool>(sql, &[schema.as_str().into()])? == Some(true) {
+/// A fixture's schema has to be one that the role may look into.
+///
+/// # Errors
+/// 42501; never for one that does not exist.
+pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace \
+               WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    if catalog::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
         return Ok(());
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
-        .detail(format!("Fixture \"{}\" is in it.", fixture.name))
+        .detail(format!("Fixture \"{fixture}\" is in it."))
         .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
 }
 
@@ -293,7 +296,7 @@ pub fn find_fixture(
 ) -> Result<FixtureSpec, UserError> {
     let found = fixture::usable(name)?;
     if let Some(found) = &found {
-        check_usage(found)?;
+        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
     }
     if fixture::is_per_client(name) {
         if let Some(load) = fixture::load_for_clients(name, found.as_ref(), clients)? {

@@ -77,7 +77,7 @@ fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
         .fixtures
         .iter()
         .zip(tables)
-        .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(&names)?, ..fixture.clone() }))
+        .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(fixture, &names)?, ..fixture.clone() }))
         .collect::<Result<Vec<_>, UserError>>()?;
     let spec = RunSpec {
         fixtures,
@@ -99,11 +99,18 @@ fn invalid(message: String) -> UserError {
     )
 }
 
-fn tables_of(names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
+/// The tables of a fixture as they are on this node. What the node that asks has made sure of holds there: schemas and
+/// privileges are each node's own.
+fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
+    for schema in fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)) {
+        workload::check_usage(schema, &fixture.name)?;
+        catalog::check_schema_owner(schema)?;
+        catalog::check_schema_creators(schema)?;
+    }
     names
         .iter()
         .map(|(schema, name)| {
-            catalog::table_of(schema, name)?.map(|table| table.to_u32()).ok_or_else(|| {
+            catalog::table_of(schema, name)?.map(pg_sys::Oid::to_u32).ok_or_else(|| {
                 let message = format!("table {schema}.{name} does not exist on this node");
                 UserError::new(sqlstate::UNDEFINED_TABLE, message)
                     .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")

@@ -127,13 +127,22 @@ nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT
 nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT 1; ', 1500000)))" 'shared memory.*53400' 'a script of one and a half million statements'
 # Of a fixture, whose tables are looked up in the role's name.
 FIXTURE="jsonb_set($REQUEST, '{spec,fixtures}', \$json\$[{\"name\": \"x'y%\", \"schema\": \"a\\\", pg_temp; DROP\", \"rows\": 5, \"scale\": 1, \"tables\": [1259], \"options\": {}}]\$json\$)"
-for table in '["nowhere", "t"]' '["hidden", "t\""]' '["", ""]' '["public", "secret; DROP TABLE public.secret"]' '["a.b.c.d.e", "%s"]'; do
+for table in '["nowhere", "t"]' '["", ""]' '["public", "secret; DROP TABLE public.secret"]' '["a.b.c.d.e", "%s"]'; do
     nonsense "jsonb_set($FIXTURE, '{tables}', \$json\$[[$table]]\$json\$)" '"message": "table .* does not exist on this node", "sqlstate": "42P01"' "table $table"
 done
 nonsense "jsonb_set($FIXTURE, '{tables}', '[[null]]')" "$INVALID" 'table null'
-fails "jsonb_set(jsonb_set($FIXTURE, '{tables}', '[[[\"hidden\", \"t\"]]]'), '{spec,scripts,0}', '{\"name\": \"w\", \"source\": \"SELECT * FROM hidden.t;\", \"weight\": 1, \"fixture\": 0}')" \
-    'permission denied for (schema hidden|table t).*42501' "another's table as a fixture's"
+for table in t 't\"'; do
+    nonsense "jsonb_set($FIXTURE, '{tables}', \$json\$[[[\"hidden\", \"$table\"]]]\$json\$)" 'permission denied for schema hidden.*42501' "table $table in a schema that is not for this role"
+done
+fails "jsonb_set(jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"secret\"]]]'), '{spec,scripts,0}', '{\"name\": \"w\", \"source\": \"SELECT * FROM secret;\", \"weight\": 1, \"fixture\": 0}')" \
+    'permission denied for table secret.*42501' "another's table as a fixture's"
 export PGUSER=postgres
+# What a superuser's run is spared on the node that asks, it is spared on the others.
+sql 'CREATE SCHEMA of_mallory AUTHORIZATION mallory' 'CREATE TABLE of_mallory.t (id int)' 'CREATE TABLE mallorys (id int)' \
+    'ALTER TABLE mallorys OWNER TO mallory'
+nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"of_mallory\", \"t\"]]]')" 'schema .*of_mallory.* belongs to role .*mallory.*42501' "a superuser's part with another's schema"
+nonsense "jsonb_set(jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"seen\"]]]'), '{spec,fixtures,0,schema}', '\"of_mallory\"')" 'schema .*of_mallory.* belongs to role .*mallory.*42501' "a superuser's part with another's schema on its path"
+nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"mallorys\"]]]')" 'role .*mallory.* owns something in schema .*public.*42501' "a superuser's part with another's table"
 is "$(sql "SELECT count(*) FROM secret" "SELECT to_regclass('public.secret') IS NOT NULL")" $'0\nt' "others' tables are as they were"
 nothing_left 'after all that'
 is "$(sql 'SELECT run_id, role, status, error FROM bench.runs WHERE part_of IS NOT NULL')" '' 'no part is left of what was refused'
