@@ -292,9 +292,9 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
        coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
        coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN (r.environment ->> 'processors')::int END) AS processors,
-       coalesce(n.cpu_user, s.cpu_user) AS cpu_user, coalesce(n.cpu_system, s.cpu_system) AS cpu_system,
-       coalesce(n.cpu_iowait, s.cpu_iowait) AS cpu_iowait, coalesce(n.cpu_steal, s.cpu_steal) AS cpu_steal,
-       coalesce(n.cpu_idle, s.cpu_idle) AS cpu_idle,
+       coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
+       coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
+       coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
        n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings
 FROM bench.run_log r
 CROSS JOIN LATERAL (
@@ -335,7 +335,7 @@ COMMENT ON COLUMN bench.nodes.latency_p95_ms IS '95th percentile in milliseconds
 COMMENT ON COLUMN bench.nodes.latency_p99_ms IS '99th percentile in milliseconds';
 COMMENT ON COLUMN bench.nodes.latency_max_ms IS 'Greatest latency in milliseconds';
 COMMENT ON COLUMN bench.nodes.processors IS 'Processors of its machine';
-COMMENT ON COLUMN bench.nodes.cpu_user IS 'Share of all its processors'' time in user mode; on a cluster from just before the start to just after the end';
+COMMENT ON COLUMN bench.nodes.cpu_user IS 'Share of all its processors'' time in user mode; of a node without clients from just before the start to just after the end';
 COMMENT ON COLUMN bench.nodes.cpu_system IS 'Share in the kernel, interrupts included';
 COMMENT ON COLUMN bench.nodes.cpu_iowait IS 'Share idle while something waited for a disk';
 COMMENT ON COLUMN bench.nodes.cpu_steal IS 'Share that the hypervisor gave to others';
