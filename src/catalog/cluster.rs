@@ -149,15 +149,16 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
     })
 }
 
-/// What kept a part from completing, with its node's name: of several the one that tells most. `None` where all have
-/// completed.
-pub fn part_error(run_id: i64) -> Result<Option<UserError>, UserError> {
+/// What kept a part from completing, with its node's name: of several the one that tells most, and of those
+/// rather that of the node that was the `first` to end. `None` where all have completed.
+pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, UserError> {
     let found = transaction(|| {
         hold()?;
         fetch_all(
             "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status <> 'completed' \
-             ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), node LIMIT 1",
-            &[run_id.into()],
+             ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), \
+                 coalesce(node <> $2, true), node LIMIT 1",
+            &[run_id.into(), first.into()],
             |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<JsonB>(2)?)),
         )
     })?;
@@ -180,7 +181,7 @@ pub fn finish(
 }
 
 /// Bears with a lock on the tables of results for a while.
-fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
+pub fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
     let patience = Patience::new();
     loop {
         match work() {

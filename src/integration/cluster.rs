@@ -46,19 +46,24 @@ pub fn of_run(
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
     let mut asked = Vec::with_capacity(nodes.len());
+    let mut silent = 0;
     for node in nodes {
         match limits_of(&node) {
             Ok(limits) => asked.push((node, limits)),
             Err(error) if node.clients > 0 => return Err(error),
             // Its processors are not told of; the clients' statements may get there all the same.
-            Err(error) => warn(error.message, error.hint.unwrap_or_default()),
+            Err(error) => {
+                silent += 1;
+                warn(error.message, error.hint.unwrap_or_default());
+            }
         }
     }
     check_connections(&asked, has_blocks)?;
     if !is_local {
         check_worker_slots(&asked)?;
     }
-    Ok(Some(ClusterSpec { nodes: asked.into_iter().map(|(node, _)| node).collect(), tables: distributed }))
+    let nodes = asked.into_iter().map(|(node, _)| node).collect();
+    Ok(Some(ClusterSpec { nodes, tables: distributed, silent }))
 }
 
 /// What to do for a run on several nodes.

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::cluster::ClusterSpec;
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
 use crate::catalog::recorder::AuditLine;
-use crate::catalog::{fetch, transaction};
+use crate::catalog::{self, fetch, transaction};
 use crate::observe::node::NodeState;
 use crate::shm::{Segment, TotalsOf};
 
@@ -22,6 +23,8 @@ pub struct Counters {
     indexes: Vec<pg_sys::Oid>,
     /// Whether triggers or rules do what the statements do not show.
     side_effects: bool,
+    /// Whether some tables' rows are counted by others: by nodes that do not say so, as they do of distributed ones.
+    elsewhere: bool,
     /// Tables that exist.
     tables: i64,
     commits: i64,
@@ -63,6 +66,9 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
                  OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = ANY ($1))",
             &[tables.clone().into()],
         )?;
+        // Reference tables: the rows are those of a shard on every node.
+        let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
+        let elsewhere = catalog::distributed(&tables)?.len() > watched;
         let of_database = |function: &str| -> Result<i64, UserError> {
             let database = pg_sys::Oid::from(spec.database_oid);
             Ok(fetch::<i64>(&format!("SELECT pg_catalog.{function}($1)"), &[database.into()])?
@@ -75,6 +81,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             index_scans: index_scans.unwrap_or_default(),
             indexes,
             side_effects: side_effects.unwrap_or_default(),
+            elsewhere,
             tables: existing.unwrap_or_default(),
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
@@ -194,7 +201,10 @@ fn harness(segment: &Segment) -> Harness {
 pub type Tuples = [i64; 3];
 
 /// What the nodes' own readings say of that; `None` where one of them is missing.
-pub fn tuples_of_shards(segment: &Segment) -> Option<Tuples> {
+pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tuples> {
+    if cluster.silent > 0 {
+        return None;
+    }
     let read = |text: Option<String>| serde_json::from_str::<NodeState>(&text?).ok();
     segment.nodes().try_fold([0; 3], |sum: Tuples, cell| {
         let (before, after) = (read(cell.before.get())?, read(cell.after.get())?);
@@ -226,8 +236,7 @@ pub fn audit(
     all_flushed: bool,
 ) -> Vec<AuditLine> {
     let h = harness(segment);
-    let is_distributed = spec.cluster.is_some();
-    let shards = if is_distributed { tuples_of_shards(segment) } else { None };
+    let shards = spec.cluster.as_ref().and_then(|cluster| tuples_of_shards(cluster, segment));
     // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
     let mut tuples =
         [after.inserted - before.inserted, after.updated - before.updated, after.deleted - before.deleted];
@@ -250,7 +259,9 @@ pub fn audit(
         Some("a client was lost before it had flushed its statistics")
     } else if spec.part_of.is_some() {
         Some(SHARED)
-    } else if is_distributed && shards.is_none() {
+    } else if before.elsewhere || after.elsewhere {
+        Some("not all of the tables are distributed, and the rows of reference tables are not counted")
+    } else if spec.cluster.is_some() && shards.is_none() {
         Some("a node of the cluster has not told of its shards' counters")
     } else {
         None
@@ -267,7 +278,9 @@ pub fn audit(
         .or_else(|| {
             (before.indexes != after.indexes).then_some("the tables' indexes are not those of the beginning")
         })
-        .or_else(|| is_distributed.then_some("the index scans are those of the shards, which are not read"))
+        .or_else(|| {
+            spec.cluster.is_some().then_some("the index scans are those of the shards, which are not read")
+        })
         .or_else(|| (!h.index_scans_known).then_some("a plan is not simple enough to tell its index scans"));
     let mut lines = vec![
         line("n_tup_ins", h.inserted, tuples[0], tables_reason, rows),

@@ -30,6 +30,8 @@ pub struct NodeCell {
     state: AtomicU32,
     /// Process id of the link, once it runs.
     pub pid: AtomicI32,
+    /// Whether its part ended before its time, of itself, and so ended the run: 1.
+    pub ended_early: AtomicU32,
     /// When the node was last heard of, by CLOCK_MONOTONIC.
     pub heard_ns: AtomicI64,
     /// The longest that an answer has taken before the start, in microseconds.

@@ -159,15 +159,18 @@ impl Run<'_> {
         let begins_us = self.segment.header().begins_us.load(Relaxed);
         let written = cluster::write_nodes(self.run_id, self.links.iter(), begins_us);
         // That a node is lost explains what the others then met, and that they were stopped.
-        let of_part = || cluster::part_error(self.run_id).ok().flatten();
+        let first = self.links.iter().find(|(_, cell)| cell.ended_early.load(Relaxed) != 0);
+        let first = first.map(|(node, _)| node.node);
+        let of_part = || cluster::part_error(self.run_id, first).ok().flatten();
         let (status, error) = match (self.stop_reason(), failure.clone().or_else(of_part)) {
             (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason, None))),
             (None, None) => (Status::Completed, None),
             (None, Some(error)) if measured => (Status::Incomplete, Some(error)),
             (None, Some(error)) => (Status::Failed, Some(error)),
         };
-        let finished =
-            cluster::finish(self.run_id, status, error.as_ref(), counters::tuples_of_shards(self.segment));
+        let shards = self.spec.cluster.as_ref();
+        let shards = shards.and_then(|cluster| counters::tuples_of_shards(cluster, self.segment));
+        let finished = cluster::finish(self.run_id, status, error.as_ref(), shards);
         written.and(finished)?;
         // As of any run: what kept it from being measured is the caller's error.
         if measured { Ok(()) } else { failure.map_or(Ok(()), Err) }

@@ -209,7 +209,12 @@ impl Link<'_> {
                     Ok(state) => {
                         told = stop;
                         self.show(&state, clock);
-                        if state.status.is_some() {
+                        if let Some(status) = state.status {
+                            // Nobody has a use for what the others go on to measure without it.
+                            if status != "completed" && !is_near {
+                                self.cell.ended_early.store(1, Relaxed);
+                                header.request_stop(StopReason::Abandoned);
+                            }
                             return Ok(());
                         }
                     }

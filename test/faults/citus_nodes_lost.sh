@@ -50,6 +50,12 @@ clock
 is "$(sql "SELECT bench.stop($RUN)")" t 'bench.stop'
 ended_well 'bench.stop' canceled '57014 stopped by bench.stop' '1 canceled, 2 canceled, 3 canceled'
 
+# A part that is stopped where it runs: the others have nothing to go on for.
+started "'nothing', clients => 1, rate => 300, secs => 60"
+is "$(on 1 && sql 'SELECT bench.stop(run_id) FROM bench.runs WHERE part_of IS NOT NULL')" t 'bench.stop of a part'
+clock
+ENDS_MS=5000 ended_well 'bench.stop of a part' incomplete "^57014 node $(name_of 1): stopped" '1 canceled, 2 canceled, 3 canceled'
+
 called
 clock
 sql "SELECT pg_cancel_backend($(pid_of caller))" >/dev/null

@@ -60,10 +60,13 @@ impl NodeSpec {
 /// What a run has to know of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
-    /// All active nodes, in the order of their numbers.
+    /// All active nodes that answered, in the order of their numbers.
     pub nodes: Vec<NodeSpec>,
     /// The run's distributed tables, by qualified names, quoted.
     pub tables: Vec<String>,
+    /// Nodes that are not among these because they did not answer.
+    #[serde(default)]
+    pub silent: u32,
 }
 
 /// The run that a part of it belongs to, on the node that was asked for it.

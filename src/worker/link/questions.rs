@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
 use super::{ANSWER_MS, LOST_NS, Link};
+use crate::catalog::cluster::with_patience;
 use crate::catalog::{self, transaction};
 use crate::error::internal;
 use crate::integration::citus;
@@ -163,7 +164,9 @@ impl Link<'_> {
             self.ask_within(FETCH_MS, &format!("bench.export(ARRAY[{part}]::pg_catalog.int8[])"))?;
         let run_id = self.post.segment.header().run_id.load(Relaxed);
         // Whatever it has to wait for: nothing else ends this.
-        within(FETCH_MS, || transaction(|| catalog::take_part(run_id, self.node.node, &document)))?;
+        within(FETCH_MS, || {
+            with_patience(|| transaction(|| catalog::take_part(run_id, self.node.node, &document)))
+        })?;
         // Where that fails it stays there, marked as a part.
         let _ = self.ask_within(ANSWER_MS, &format!("bench.drop_part({part})"));
         Ok(())
