@@ -1,5 +1,6 @@
 //! What nodes of a Citus cluster ask each other for a run on several of them.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::{PartAnswer, PartRequest, PartState};
@@ -102,7 +103,8 @@ fn invalid(message: String) -> UserError {
 /// The tables of a fixture as they are on this node. What the node that asks has made sure of holds there: schemas and
 /// privileges are each node's own.
 fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
-    for schema in fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)) {
+    let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
+    for schema in schemas {
         workload::check_usage(schema, &fixture.name)?;
         catalog::check_schema_owner(schema)?;
         catalog::check_schema_creators(schema)?;
