@@ -85,7 +85,7 @@ SUDO = $(shell test -w $(PKGLIBDIR) -a -w $(EXTENSIONS) || test "$$(id -u)" = 0 
 
 install: build
 	@$(call put,755,$(LIBRARY),$(PKGLIBDIR)/pgbench_ext.so)
-	@for f in pgbench_ext.control $(SQL) $(wildcard sql/pgbench_ext--*--*.sql); do \
+	@for f in pgbench_ext.control $(SQL) $(wildcard src/schema/upgrade/*.sql); do \
 	   $(call put,644,"$$f","$(EXTENSIONS)/$${f##*/}") || exit; done
 
 demo:
