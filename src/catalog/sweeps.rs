@@ -105,6 +105,14 @@ pub fn is_led(sweep_id: i64, segment: u32) -> bool {
     Segment::peek(segment, |segment| segment.is_of_sweep(sweep_id) && is_under_way(segment)) == Some(true)
 }
 
+/// Whether a sweep has begun under this segment and has no end.
+pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
+    as_owner(|| {
+        let sql = "SELECT true FROM bench.sweep_log WHERE segment = $1 AND status = 'running'";
+        Ok(fetch::<bool>(sql, &[i64::from(segment).into()])?.is_some())
+    })
+}
+
 /// The runs that a sweep has not completed, in their order.
 pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
     let missing: Vec<i32> = as_owner(|| {
