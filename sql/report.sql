@@ -28,10 +28,11 @@ SELECT bench.report(9223372036854775807, 'html');
 SELECT * FROM bench.findings(NULL);
 SELECT * FROM bench.findings(0);
 CREATE ROLE report_stranger;
+SET report.run = :mixed;
 SET ROLE report_stranger;
 DO $$
 DECLARE
-    run bigint := (SELECT max(run_id) FROM bench.samples);
+    run bigint := current_setting('report.run');
     statement text;
 BEGIN
     FOREACH statement IN ARRAY '{SELECT bench.report(%s),SELECT bench.report(%s\, ''json''),SELECT * FROM bench.findings(%s)}'::text[] LOOP
@@ -44,6 +45,7 @@ BEGIN
     END LOOP;
 END $$;
 RESET ROLE;
+RESET report.run;
 DROP ROLE report_stranger;
 
 -- The formats; text is what there is when none is named
