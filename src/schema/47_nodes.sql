@@ -8,7 +8,7 @@ COMMENT ON FUNCTION bench.node_state IS
 CREATE FUNCTION bench.start_part(request jsonb) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_part_wrapper';
 COMMENT ON FUNCTION bench.start_part IS
-'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node.';
+'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
 
 CREATE FUNCTION bench.part_state(run_id bigint, stop boolean) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'part_state_wrapper';

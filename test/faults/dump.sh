@@ -34,6 +34,11 @@ is "$(PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 -f "$work/dump.sql" 2>&1
 pg_dump -Fc >"$work/dump"
 ok 'pg_restore with two jobs: no errors' pg_restore -j 2 -d restored_in_parallel "$work/dump"
 
+# Row-level security is the dumping role's, too.
+sql 'CREATE ROLE dump_reader LOGIN IN ROLE pg_read_all_data' 'CREATE ROLE dump_bypasses LOGIN BYPASSRLS IN ROLE pg_read_all_data'
+ok 'pg_dump by a role with pg_read_all_data and BYPASSRLS' pg_dump -U dump_bypasses -f /dev/null
+like "$(pg_dump -U dump_reader -f /dev/null 2>&1)" 'would be affected by row-level security policy' 'without BYPASSRLS it says so, and leaves no rows out'
+
 for db in restored restored_in_parallel; do
     for table in samples warmup_samples latencies error_log audit_log; do
         is "$(content $db $table "run_id <= $last")" "$(content postgres $table "run_id <= $last")" "$db: bench.$table is the same"
@@ -49,6 +54,9 @@ for db in restored restored_in_parallel; do
     is "$(in_db $db 'SELECT count(*) FROM bench_data.pk')" 1000 "$db: and their rows"
     is "$(in_db $db "SELECT has_function_privilege('dump_alice', 'bench.run'::regproc, 'EXECUTE') AND NOT has_function_privilege('dump_alice', 'bench.start'::regproc, 'EXECUTE')")" t \
         "$db: grants are there, and no others"
+
+    is "$(PGUSER=dump_alice in_db $db "SELECT count(*) FROM bench.samples")|$(in_db $db "SELECT count(*) > 0 FROM bench.samples")" '0|t' \
+        "$db: samples are still for those who may see the runs"
 
     # The run that was under way when it was dumped is another database's.
     is "$(in_db $db "SELECT status FROM bench.runs WHERE run_id = $live")" crashed "$db: a run dumped while under way reads crashed here"

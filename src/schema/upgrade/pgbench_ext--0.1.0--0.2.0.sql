@@ -98,5 +98,7 @@ COMMENT ON FUNCTION bench.stop IS
 COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 COMMENT ON FUNCTION bench.stop_sweep IS
 'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For roles with the privileges of the sweep''s role or of pg_signal_backend.';
+COMMENT ON FUNCTION bench.start_part IS
+'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
 
 DROP FUNCTION bench.replace_function;
