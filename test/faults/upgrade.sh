@@ -90,7 +90,7 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'bench'::regnamespace AND relkind IN ('r', 'v')")
 
     try_in() { OUT=$(PGDATABASE=$1 psql_verbose "${@:2}") || true; }
-    for call in "bench.run('pk_select')" "bench.load('pk')" 'bench.prune(NULL)' "bench.report(1)" "bench.import('{}')" \
+    for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' "bench.export('{1}')" \
         "count(*) FROM bench.start_sweep('pk_select', '{1}')" "bench.percentile(1, 0.5)"; do
         try_in granted "SELECT $call"
         like "$OUT" "ERROR:  55000: .*version.*HINT:  .*ALTER EXTENSION pgbench_ext UPDATE" "at $old: $call says what to do"
