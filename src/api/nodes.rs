@@ -124,20 +124,20 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
 /// The part that this role has been asked for.
 ///
 /// # Errors
-/// 42704 for one that does not exist, 42501 for another role's.
+/// 42704 for one that does not exist, 42501 for another role's, 42809 for a run that is no part.
 fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if !catalog::is_part(run_id)? {
-        return Err(UserError::new(
-            sqlstate::WRONG_OBJECT_TYPE,
-            format!("run {run_id} is not a part of another node's run"),
-        ));
-    }
     if handle.role != catalog::current_role() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),
+        ));
+    }
+    if !catalog::is_part(run_id)? {
+        return Err(UserError::new(
+            sqlstate::WRONG_OBJECT_TYPE,
+            format!("run {run_id} is not a part of another node's run"),
         ));
     }
     Ok((run_id, handle))

@@ -33,7 +33,7 @@ use crate::error::{from_caught, internal};
 pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
 pub use distributed::*;
-pub use document::{check_visible, document, headline, visible_headline};
+pub use document::{check_visible, document, headline, visible_headline, visible_run};
 pub use history::history;
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
