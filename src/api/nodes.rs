@@ -230,7 +230,7 @@ fn drop_part(run_id: Option<i64>) -> bool {
         if Segment::peek(handle.segment, is_at_work) == Some(true) {
             return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way")));
         }
-        catalog::drop_run(run_id).map(|()| true).map_err(|e| internal(e.message))
+        catalog::delete_runs(vec![run_id]).map(|_| true).map_err(|e| internal(e.message))
     })()
     .or_raise()
 }
