@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::limits;
 use pgrx::PgTryBuilder;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -20,6 +21,7 @@ fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
 
 fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserError> {
     let run_ids = required("run_ids", run_ids)?;
+    limits::check_count("run_ids", run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     if run_ids.is_empty() {
         return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "run_ids must not be empty"));
     }
