@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod part;
 mod prune;
+mod ranges;
 mod stored_jsonb;
 
 pub use deletion::{delete_runs, forget_runs};
