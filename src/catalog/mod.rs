@@ -40,7 +40,7 @@ pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
-pub use transfer::{Imported, StoredJsonb, drop_run, export, import, prune, take_part};
+pub use transfer::{Imported, StoredJsonb, delete_runs, export, forget_runs, import, prune, take_part};
 
 /// A row of bench.workloads.
 pub struct Workload {
