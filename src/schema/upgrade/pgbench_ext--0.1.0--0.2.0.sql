@@ -39,4 +39,7 @@ END $$;
 
 -- (changes go here, in the order of src/schema)
 
+-- The end of a run.
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+
 DROP FUNCTION bench.replace_function;
