@@ -120,5 +120,7 @@ COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the 
 CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
     FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
+-- The end of a run.
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
 
 DROP FUNCTION bench.replace_function;
