@@ -39,4 +39,8 @@ END $$;
 
 -- (changes go here, in the order of src/schema)
 
+-- Comparing.
+COMMENT ON FUNCTION bench.compare IS
+'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
+
 DROP FUNCTION bench.replace_function;
