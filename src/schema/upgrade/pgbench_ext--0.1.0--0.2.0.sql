@@ -122,5 +122,8 @@ CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
 -- The end of a run.
 COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+-- Comparing.
+COMMENT ON FUNCTION bench.compare IS
+'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
 
 DROP FUNCTION bench.replace_function;
