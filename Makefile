@@ -18,14 +18,15 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test bench bench-load bench-observation bench-citus fuzz check clean core-test oracle-test rust-version
+.PHONY: help setup build install demo test storm bench bench-load bench-observation bench-citus fuzz check clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=core|regress|pgtap|faults|differential and FILE=name choose'
+	@echo 'make test      every test; SUITE=core|regress|pgtap|faults|differential|storm and FILE=name choose'
+	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
 	@echo 'make bench-observation  what observation costs; WORKLOAD, CLIENTS, PAIRS and ROWS choose'
@@ -93,6 +94,9 @@ demo:
 
 test:
 	@SUITE="$(SUITE)" FILE="$(FILE)" test/run
+
+storm:
+	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
 
 bench:
 	@benches/run

@@ -80,7 +80,10 @@ sweep_function!(
 
 /// Everything that can be found wrong before the first run, of any of the runs.
 pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
-    let options = SweepOptions::new(arguments, random_seed())?;
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    let options = SweepOptions::new(arguments, random_seed(), &mut pulse)?;
     let options = SweepOptions { loaded: sweep_state::loaded(&options)?, ..options };
     check(&options)?;
     Ok(spec_of(options, None))
@@ -106,6 +109,7 @@ fn check(options: &SweepOptions) -> Result<(), UserError> {
     system::check(options)?;
     sweep_state::check(options)?;
     for variant in &options.variants {
+        pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let (run, _) = prepare(options.run_arguments(variant, most, None))?;
             sweep_state::check_run(options, &run)?;

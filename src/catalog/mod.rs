@@ -18,6 +18,7 @@ pub mod recorder;
 mod sweeps;
 mod totals;
 mod transfer;
+mod version;
 
 use std::ffi::CStr;
 
@@ -39,7 +40,7 @@ pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
-pub use transfer::{Imported, StoredJsonb, drop_run, export, import, prune, take_part};
+pub use transfer::{Imported, StoredJsonb, delete_runs, export, forget_runs, import, prune, take_part};
 
 /// A row of bench.workloads.
 pub struct Workload {
@@ -86,12 +87,16 @@ fn anchor() -> Result<pg_sys::Oid, UserError> {
 ///
 /// # Errors
 /// 42704 when the extension has gone. Without this a table that somebody made in its place, with
-/// a trigger, would be written to as a superuser.
+/// a trigger, would be written to as a superuser. 55000 when its SQL is another version's.
 fn hold_extension() -> Result<pg_sys::Oid, UserError> {
     let table = anchor()?;
     // SAFETY: a lock that the transaction gives back.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32) };
-    if anchor()? == table { Ok(table) } else { Err(internal("the extension was replaced meanwhile")) }
+    if anchor()? != table {
+        return Err(internal("the extension was replaced meanwhile"));
+    }
+    version::check()?;
+    Ok(table)
 }
 
 /// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An

@@ -36,7 +36,7 @@ COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set in every 
 COMMENT ON COLUMN bench.runs.system IS 'Parameters of the whole server that its sweep had set for it';
 COMMENT ON COLUMN bench.runs.sample_interval IS 'Seconds';
 COMMENT ON COLUMN bench.runs.tags IS 'The user''s own labels';
-COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
 COMMENT ON COLUMN bench.runs.started_at IS 'When the clients were let loose';
 COMMENT ON COLUMN bench.runs.finished_at IS 'When the results were written';
 COMMENT ON COLUMN bench.runs.role IS 'The role that called and that the clients ran as';

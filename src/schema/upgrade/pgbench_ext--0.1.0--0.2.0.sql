@@ -101,4 +101,31 @@ COMMENT ON FUNCTION bench.stop_sweep IS
 COMMENT ON FUNCTION bench.start_part IS
 'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
 
+-- Documents and arguments: deleting runs; views that no value overflows.
+CREATE FUNCTION bench.delete_run(run_id bigint)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
+COMMENT ON FUNCTION bench.delete_run IS
+'Deletes a run with all that was measured of it; false when somebody else has just done so. For roles with the privileges of the run''s role. A run under way, or of a sweep under way, is refused: see bench.stop and bench.stop_sweep. A sweep goes with the last of its runs.';
+
+REVOKE ALL ON FUNCTION bench.delete_run FROM PUBLIC;
+
+CREATE FUNCTION bench.forget_runs()
+    RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
+COMMENT ON FUNCTION bench.forget_runs IS
+'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
+REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
+
+-- In place of foreign keys, which would break filtered and parallel restores.
+CREATE TRIGGER forget_runs AFTER DELETE ON bench.run_log REFERENCING OLD TABLE AS deleted
+    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the runs that are deleted';
+CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
+    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
+-- The end of a run.
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+-- Comparing.
+COMMENT ON FUNCTION bench.compare IS
+'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
+
 DROP FUNCTION bench.replace_function;
