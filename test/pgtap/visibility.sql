@@ -37,7 +37,7 @@ END $$;
 --
 GRANT EXECUTE ON FUNCTION bench.run, bench.start, bench.load, bench.start_sweep, bench.resume_sweep, bench.sweep, bench.import TO vis_owner;
 GRANT EXECUTE ON FUNCTION bench.run, bench.import, bench.prune TO vis_gone;
-GRANT EXECUTE ON FUNCTION bench.resume_sweep, bench.prune, bench.unload TO PUBLIC;
+GRANT EXECUTE ON FUNCTION bench.resume_sweep, bench.prune, bench.delete_run TO PUBLIC;
 CREATE SCHEMA vis_own AUTHORIZATION vis_owner;
 SELECT bench.create_workload('vis_fails', 'SELECT 1 / 0;'), bench.create_workload('vis_slow', 'SELECT pg_sleep(0.01);') \g /dev/null
 SET SESSION AUTHORIZATION vis_owner;
@@ -145,7 +145,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('start_part', NULL, NULL), ('run', NULL, NULL), ('start', NULL, NULL), ('start_scheduled', NULL, NULL), ('schedule', NULL, NULL),
     ('unschedule', NULL, NULL), ('load', NULL, NULL), ('unload', NULL, NULL), ('create_fixture', NULL, NULL), ('drop_fixture', NULL, NULL),
     ('create_workload', NULL, NULL), ('drop_workload', NULL, NULL), ('sweep', NULL, NULL), ('start_sweep', NULL, NULL), ('ab', NULL, NULL),
-    ('import', NULL, NULL), ('prune', NULL, NULL)) AS v (function, who, call);
+    ('import', NULL, NULL), ('prune', NULL, NULL), ('delete_run', NULL, NULL)) AS v (function, who, call);
 SELECT is(array_agg(DISTINCT p.proname ORDER BY p.proname), NULL, 'no function that is not in the list of this test')
 FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
   AND p.proname NOT IN (SELECT function FROM asked);
@@ -166,7 +166,8 @@ FROM unnest('{SELECT bench.wait(-1),SELECT bench.wait_sweep(-1),"SELECT bench.pe
 SELECT is(pg_temp.told('vis_stranger', format('SELECT bench.status_of(''completed'', %s, %s)', :run_segment, :run)), 'completed', 'bench.status_of repeats what it was told');
 -- A history is of the runs that one sees: the same calls, no point of change.
 SELECT is(pg_temp.told('vis_stranger', 'SELECT count(*) FROM bench.change_points(''pk_update'')'), '0', 'bench.change_points of strangers'' runs');
--- bench.prune deletes nobody else's.
+-- bench.prune and bench.delete_run delete nobody else's.
+SELECT is(pg_temp.told(role, format('SELECT bench.delete_run(%s)', :failed)), '42501', format('bench.delete_run as %s', role)) FROM reader WHERE NOT sees OR role = 'vis_stats';
 SELECT is(pg_temp.told(role, 'SELECT bench.prune(''0'')'), '0', format('bench.prune as %s', role)) FROM reader WHERE role NOT IN ('vis_owner', 'vis_member', current_user);
 SELECT is(count(*), 5::bigint, 'and all are there') FROM bench.runs WHERE run_id IN (:run, :failed, :imported, :going, :left_behind);
 SELECT is(bench.status_of('running', :going_segment, :going), 'running', 'the one under way still is');
@@ -226,7 +227,7 @@ SELECT is(pg_temp.told('vis_stranger', format('SELECT bench.drop_part(%s)', :par
 \o /dev/null
 SELECT bench.unload('pk');
 SELECT bench.drop_workload(name) FROM (SELECT name FROM bench.workloads WHERE name LIKE 'vis\_%') AS w;
-REVOKE EXECUTE ON FUNCTION bench.resume_sweep, bench.prune, bench.unload FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION bench.resume_sweep, bench.prune, bench.delete_run FROM PUBLIC;
 \o
 DROP SCHEMA vis_own CASCADE;
 DROP OWNED BY vis_owner, vis_member, vis_noinherit, vis_stats, vis_shy_stats, vis_signal, vis_stranger CASCADE;
