@@ -11,9 +11,16 @@ use crate::error::OrRaise;
 
 /// A run with all that was measured of it and what there is to say of it.
 pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
-    let mut document = catalog::document(required("run_id", run_id)?)?;
-    document.findings = bench_core::findings::findings(&document);
-    Ok(document)
+    catalog::document(required("run_id", run_id)?).map(with_findings)
+}
+
+/// The same of a run that has to be as the recorder writes them.
+pub fn strict_document(run_id: i64) -> Result<Document, UserError> {
+    catalog::strict_document(run_id).map(with_findings)
+}
+
+fn with_findings(document: Document) -> Document {
+    Document { findings: bench_core::findings::findings(&document), ..document }
 }
 
 /// What there is to say of a run. See the COMMENT ON.

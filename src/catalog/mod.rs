@@ -33,7 +33,7 @@ use crate::error::{from_caught, internal};
 pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
 pub use distributed::*;
-pub use document::{check_visible, document, headline, visible_headline, visible_run};
+pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};
 pub use history::history;
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
@@ -518,7 +518,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
+            "SELECT low_ms, high_ms, bench.as_bigint(pg_catalog.sum(count)) FROM bench.latencies \
              WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
             &[run_id.into()],
             |row| {

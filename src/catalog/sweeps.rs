@@ -4,6 +4,7 @@
 //! recorder's, as for any run.
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::report::lenient;
 use bench_core::report::sweep::SweepDocument;
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::{JsonB, pg_sys};
@@ -234,7 +235,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
     let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
     let document: SweepDocument =
-        serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
+        lenient::from_json(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
     Ok(SweepDocument { schema_version: 1, ..document })
 }
 

@@ -1,5 +1,30 @@
 -- Views. What belongs to a run is for those whom bench.is_visible lets see it.
 
+-- Nobody's row may keep others from reading a view, so no sum, product or cast of one fails, whatever the tables hold.
+
+CREATE FUNCTION bench.as_bigint(value numeric)
+    RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
+                ELSE value END::bigint;
+COMMENT ON FUNCTION bench.as_bigint IS 'A sum as a bigint; beyond it the nearest one.';
+
+CREATE FUNCTION bench.as_int(value numeric)
+    RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN value > 2147483647 THEN 2147483647 WHEN value < -2147483648 THEN -2147483648 ELSE value END::int;
+COMMENT ON FUNCTION bench.as_int IS 'A sum as an int; beyond it the nearest one.';
+
+CREATE FUNCTION bench.figure(value double precision)
+    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN abs(value) < 1e-75 THEN 0 WHEN abs(value) <= 1e75 THEN value END;
+COMMENT ON FUNCTION bench.figure IS
+'A number that can be squared, multiplied by a count, divided and added up without overflow or underflow; NULL for NaN, infinity and what is beyond all measure.';
+
+CREATE FUNCTION bench.json_figure(value jsonb)
+    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
+               CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
+COMMENT ON FUNCTION bench.json_figure IS 'The same as bench.figure of a member of a document; NULL for what is no number.';
+
 CREATE FUNCTION bench.is_visible(role text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
 COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
@@ -65,7 +90,7 @@ COMMENT ON COLUMN bench.errors.first_at IS 'When the first one came';
 
 CREATE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
-       s.transactions / (SELECT sum(x.secs ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node) AS tps,
+       s.transactions / nullif((SELECT sum(bench.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
@@ -182,28 +207,28 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
 CREATE VIEW bench.total_%1$s WITH (security_barrier) AS
-SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
-       sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
-       sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
-       sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_stddev_ms)
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       bench.as_int(sum(x.clients)) AS clients, bench.as_bigint(sum(x.transactions)) AS transactions, sum(bench.figure(x.tps)) AS tps,
+       bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
+       sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_stddev_ms))
             WHEN sum(x.transactions) > 0 THEN
-                sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / sum(x.transactions)
-                                 - (sum(x.latency_avg_ms * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p50_ms) END AS latency_p50_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p95_ms) END AS latency_p95_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p99_ms) END AS latency_p99_ms,
-       max(x.latency_max_ms) AS latency_max_ms,
-       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       sum(x.wal_bytes)::bigint AS wal_bytes, sum(x.wal_records)::bigint AS wal_records, sum(x.wal_fpi)::bigint AS wal_fpi,
-       sum(x.wal_buffers_full)::bigint AS wal_buffers_full, sum(x.checkpoints)::int AS checkpoints,
-       sum(x.buffers_checkpoint)::bigint AS buffers_checkpoint, sum(x.buffers_clean)::bigint AS buffers_clean,
-       sum(x.buffers_backend)::bigint AS buffers_backend, sum(x.blks_hit)::bigint AS blks_hit, sum(x.blks_read)::bigint AS blks_read,
-       sum(x.temp_files)::bigint AS temp_files, sum(x.temp_bytes)::bigint AS temp_bytes,
-       avg(x.cpu_user) AS cpu_user, avg(x.cpu_system) AS cpu_system, avg(x.cpu_iowait) AS cpu_iowait, avg(x.cpu_steal) AS cpu_steal,
-       avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
-       sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
-       sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs
+                sqrt(greatest(0, sum((bench.figure(x.latency_stddev_ms) ^ 2 + bench.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(bench.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p50_ms)) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p95_ms)) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p99_ms)) END AS latency_p99_ms,
+       max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
+       sum(bench.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       bench.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench.as_bigint(sum(x.wal_records)) AS wal_records, bench.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
+       bench.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench.as_int(sum(x.checkpoints)) AS checkpoints,
+       bench.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
+       bench.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench.as_bigint(sum(x.blks_hit)) AS blks_hit, bench.as_bigint(sum(x.blks_read)) AS blks_read,
+       bench.as_bigint(sum(x.temp_files)) AS temp_files, bench.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
+       avg(bench.figure(x.cpu_user)) AS cpu_user, avg(bench.figure(x.cpu_system)) AS cpu_system, avg(bench.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench.figure(x.cpu_steal)) AS cpu_steal,
+       avg(bench.figure(x.cpu_idle)) AS cpu_idle, bench.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
+       bench.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
+       bench.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench.figure(x.throttled_secs)) AS throttled_secs
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
@@ -226,10 +251,10 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
 FROM bench.run_log r
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
-           sum(x.retried)::bigint AS retried,
+    SELECT sum(x.secs) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed,
+           bench.as_bigint(sum(x.retried)) AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / sum(y.secs) AS tps
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -237,7 +262,7 @@ LEFT JOIN LATERAL (
            -- of the whole: the mean of the squares less the square of the mean
            CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
-           max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
+           max(x.latency_max_ms) AS latency_max_ms, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     -- in order, for sums of floating-point numbers depend on it
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
@@ -287,10 +312,10 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench.status_of(r.status, r.segment, r.run_id)) END AS status,
        coalesce(n.error, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.error END) AS error,
        n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
-       s.secs, s.transactions, s.failed, s.retried, s.transactions / s.secs AS tps,
+       s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
        s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
        coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
-       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN (r.environment ->> 'processors')::int END) AS processors,
+       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench.as_int(bench.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
@@ -303,13 +328,13 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried,
-           sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(x.latency_max_ms) AS latency_max_ms,
-           sum(x.cpu_user * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_user IS NOT NULL), 0) AS cpu_user,
-           sum(x.cpu_system * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_system IS NOT NULL), 0) AS cpu_system,
-           sum(x.cpu_iowait * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_iowait IS NOT NULL), 0) AS cpu_iowait,
-           sum(x.cpu_steal * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_steal IS NOT NULL), 0) AS cpu_steal,
-           sum(x.cpu_idle * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_idle IS NOT NULL), 0) AS cpu_idle
+    SELECT sum(bench.figure(x.secs)) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried,
+           sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
+           sum(bench.figure(x.cpu_user) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
+           sum(bench.figure(x.cpu_system) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
+           sum(bench.figure(x.cpu_iowait) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
+           sum(bench.figure(x.cpu_steal) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
+           sum(bench.figure(x.cpu_idle) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
     FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
 ) s ON true
 WHERE bench.is_visible(r.role);
@@ -384,7 +409,7 @@ COMMENT ON COLUMN bench.fixture_definitions.rows IS 'How many ids, unless bench.
 COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness - a.server AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
@@ -395,8 +420,8 @@ LEFT JOIN LATERAL (
     -- of other servers' runs that was said when they were exported
     WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
       -- a run on several nodes and its part on this one are one
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND (r.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM x.run_id)
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND (x.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM r.run_id)
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND r.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM r.run_id::text)
       AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
            -- names of a mix, without their weights
            OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')

@@ -102,15 +102,15 @@ REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
-       ARRAY(SELECT c.value::int FROM jsonb_array_elements_text(s.options -> 'clients') WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
-       (s.options ->> 'secs')::double precision AS secs, (s.options ->> 'rounds')::int AS rounds, s.options -> 'variants' AS variants,
-       (s.options ->> 'warmup_secs')::double precision AS warmup, (s.options ->> 'rate')::double precision AS rate,
+       ARRAY(SELECT bench.as_int(bench.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
+       bench.json_figure(s.options -> 'secs') AS secs, bench.as_int(bench.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
+       bench.json_figure(s.options -> 'warmup_secs') AS warmup, bench.json_figure(s.options -> 'rate') AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
-       ARRAY(SELECT b.value FROM jsonb_array_elements_text(s.options -> 'before') WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
-       (s.options ->> 'seed')::bigint AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
+       ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
+       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
        bench.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
        -- What is left takes as long a run as what is done since it began, or was taken up.
-       CASE WHEN n.since > 0 THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
+       CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
        s.role, s.error, s.server_version, s.extension_version
 FROM bench.sweep_log s
@@ -154,7 +154,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        CASE WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
-       u.latency_p99_ms, (SELECT avg(x.cpu_idle) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+       u.latency_p99_ms, (SELECT avg(bench.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -183,8 +183,8 @@ COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Share of all processors'' time t
 
 CREATE VIEW bench.sweep_results AS
 SELECT sweep_id, clients, variant, count(*)::int AS rounds, avg(tps) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
-       stddev_samp(tps) AS tps_stddev, avg(latency_avg_ms) AS latency_avg_ms, avg(latency_p50_ms) AS latency_p50_ms,
-       avg(latency_p95_ms) AS latency_p95_ms, avg(latency_p99_ms) AS latency_p99_ms, sum(failed)::bigint AS failed, avg(cpu_idle) AS cpu_idle,
+       stddev_samp(tps) AS tps_stddev, avg(bench.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench.figure(latency_p50_ms)) AS latency_p50_ms,
+       avg(bench.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench.figure(latency_p99_ms)) AS latency_p99_ms, bench.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids
 FROM bench.sweep_runs
 WHERE status = 'completed'

@@ -8,6 +8,7 @@ mod content;
 pub mod document;
 mod html;
 mod hygiene;
+pub mod lenient;
 mod markdown;
 mod number;
 mod plot;

@@ -102,6 +102,196 @@ COMMENT ON FUNCTION bench.start_part IS
 'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
 
 -- Documents and arguments: deleting runs; views that no value overflows.
+CREATE FUNCTION bench.as_bigint(value numeric)
+    RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
+                ELSE value END::bigint;
+COMMENT ON FUNCTION bench.as_bigint IS 'A sum as a bigint; beyond it the nearest one.';
+
+CREATE FUNCTION bench.as_int(value numeric)
+    RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN value > 2147483647 THEN 2147483647 WHEN value < -2147483648 THEN -2147483648 ELSE value END::int;
+COMMENT ON FUNCTION bench.as_int IS 'A sum as an int; beyond it the nearest one.';
+
+CREATE FUNCTION bench.figure(value double precision)
+    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN abs(value) < 1e-75 THEN 0 WHEN abs(value) <= 1e75 THEN value END;
+COMMENT ON FUNCTION bench.figure IS
+'A number that can be squared, multiplied by a count, divided and added up without overflow or underflow; NULL for NaN, infinity and what is beyond all measure.';
+
+CREATE FUNCTION bench.json_figure(value jsonb)
+    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
+               CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
+COMMENT ON FUNCTION bench.json_figure IS 'The same as bench.figure of a member of a document; NULL for what is no number.';
+
+CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
+SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
+       s.transactions / nullif((SELECT sum(bench.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
+       s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
+       s.latency_p99_ms, s.latency_max_ms
+FROM bench.script_log s JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
+        EXECUTE format($view$
+CREATE OR REPLACE VIEW bench.total_%1$s AS
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       bench.as_int(sum(x.clients)) AS clients, bench.as_bigint(sum(x.transactions)) AS transactions, sum(bench.figure(x.tps)) AS tps,
+       bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
+       sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_stddev_ms))
+            WHEN sum(x.transactions) > 0 THEN
+                sqrt(greatest(0, sum((bench.figure(x.latency_stddev_ms) ^ 2 + bench.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(bench.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p50_ms)) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p95_ms)) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p99_ms)) END AS latency_p99_ms,
+       max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
+       sum(bench.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       bench.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench.as_bigint(sum(x.wal_records)) AS wal_records, bench.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
+       bench.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench.as_int(sum(x.checkpoints)) AS checkpoints,
+       bench.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
+       bench.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench.as_bigint(sum(x.blks_hit)) AS blks_hit, bench.as_bigint(sum(x.blks_read)) AS blks_read,
+       bench.as_bigint(sum(x.temp_files)) AS temp_files, bench.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
+       avg(bench.figure(x.cpu_user)) AS cpu_user, avg(bench.figure(x.cpu_system)) AS cpu_system, avg(bench.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench.figure(x.cpu_steal)) AS cpu_steal,
+       avg(bench.figure(x.cpu_idle)) AS cpu_idle, bench.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
+       bench.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
+       bench.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench.figure(x.throttled_secs)) AS throttled_secs
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.%1$s s) x
+GROUP BY x.run_id, x.place
+$view$, name);
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE VIEW bench.summary_of_all AS
+SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
+       s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
+       s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
+       r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
+FROM bench.run_log r
+LEFT JOIN LATERAL (
+    SELECT sum(x.secs) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed,
+           bench.as_bigint(sum(x.retried)) AS retried,
+           -- the sum of the nodes'
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench.figure(y.secs)), 0) AS tps
+                                    FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
+                                    GROUP BY y.node) n) AS tps,
+           avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
+           sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+           -- of the whole: the mean of the squares less the square of the mean
+           CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
+                            - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
+           max(x.latency_max_ms) AS latency_max_ms, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
+           sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
+    -- in order, for sums of floating-point numbers depend on it
+    FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
+) s ON true;
+
+CREATE OR REPLACE VIEW bench.nodes WITH (security_barrier) AS
+SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
+       coalesce(n.clients, r.clients) AS clients,
+       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench.status_of(r.status, r.segment, r.run_id)) END AS status,
+       coalesce(n.error, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.error END) AS error,
+       n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
+       s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
+       s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
+       coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
+       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench.as_int(bench.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
+       coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
+       coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
+       coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings
+FROM bench.run_log r
+CROSS JOIN LATERAL (
+    SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
+    UNION ALL
+    SELECT 0 WHERE NOT EXISTS (SELECT FROM bench.node_log l WHERE l.run_id = r.run_id) AND r.nodes = 'local'
+) k
+LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
+LEFT JOIN LATERAL (
+    SELECT sum(bench.figure(x.secs)) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried,
+           sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
+           sum(bench.figure(x.cpu_user) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
+           sum(bench.figure(x.cpu_system) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
+           sum(bench.figure(x.cpu_iowait) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
+           sum(bench.figure(x.cpu_steal) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
+           sum(bench.figure(x.cpu_idle) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
+    FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
+) s ON true
+WHERE bench.is_visible(r.role);
+
+CREATE OR REPLACE VIEW bench.audits WITH (security_barrier) AS
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
+       CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
+       CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
+            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
+FROM bench.audit_log a
+JOIN bench.run_log r USING (run_id)
+LEFT JOIN LATERAL (
+    SELECT min(x.run_id) AS run_id FROM bench.run_log x
+    -- of other servers' runs that was said when they were exported
+    WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
+      -- a run on several nodes and its part on this one are one
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND r.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
+      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM r.run_id::text)
+      AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
+           -- names of a mix, without their weights
+           OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
+              && string_to_array(rtrim(regexp_replace(r.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
+      AND x.started_at < r.finished_at AND coalesce(x.finished_at, CASE WHEN bench.status_of(x.status, x.segment, x.run_id) = 'crashed'
+                                      THEN x.started_at ELSE 'infinity' END) > r.started_at
+) o ON true
+WHERE bench.is_visible(r.role);
+
+CREATE OR REPLACE VIEW bench.sweeps WITH (security_barrier) AS
+SELECT s.sweep_id, s.options ->> 'workload' AS workload,
+       ARRAY(SELECT bench.as_int(bench.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
+       bench.json_figure(s.options -> 'secs') AS secs, bench.as_int(bench.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
+       bench.json_figure(s.options -> 'warmup_secs') AS warmup, bench.json_figure(s.options -> 'rate') AS rate,
+       s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
+       ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
+       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
+       bench.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
+       -- What is left takes as long a run as what is done since it began, or was taken up.
+       CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
+       END::double precision AS remaining,
+       s.role, s.error, s.server_version, s.extension_version
+FROM bench.sweep_log s
+CROSS JOIN LATERAL (
+    SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
+           count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since
+    FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
+) n
+LEFT JOIN LATERAL bench.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
+WHERE bench.is_visible(s.role);
+
+CREATE OR REPLACE VIEW bench.sweep_runs WITH (security_barrier) AS
+SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
+       CASE WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
+       coalesce(l.error, r.error ->> 'message') AS error,
+       u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
+       u.latency_p99_ms, (SELECT avg(bench.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+FROM bench.sweep_run_log l
+JOIN bench.sweep_log s USING (sweep_id)
+LEFT JOIN bench.run_log r ON r.run_id = l.run_id
+LEFT JOIN bench.summary u ON u.run_id = l.run_id
+WHERE bench.is_visible(s.role);
+
+CREATE OR REPLACE VIEW bench.sweep_results AS
+SELECT sweep_id, clients, variant, count(*)::int AS rounds, avg(tps) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
+       stddev_samp(tps) AS tps_stddev, avg(bench.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench.figure(latency_p50_ms)) AS latency_p50_ms,
+       avg(bench.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench.figure(latency_p99_ms)) AS latency_p99_ms, bench.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
+       array_agg(run_id ORDER BY round) AS run_ids
+FROM bench.sweep_runs
+WHERE status = 'completed'
+GROUP BY sweep_id, clients, variant;
+
 CREATE FUNCTION bench.delete_run(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
 COMMENT ON FUNCTION bench.delete_run IS
