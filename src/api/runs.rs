@@ -19,7 +19,7 @@ use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::{citus, cluster};
-use crate::shm::{Segment, Shape, ring_for};
+use crate::shm::{Segment, Shape, build, ring_for};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::{coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
 use crate::{settings, workload};
@@ -299,6 +299,9 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         )
         .hint("Wait for it on the primary, where it runs."));
     }
+    if is_open && build::is_led_by_other(handle.segment, run_id) {
+        return Err(build::started_by_other(&format!("run {run_id}")));
+    }
     if is_open && let Some(segment) = Segment::attach(handle.segment) {
         let release = horizon::can_release();
         let mine = segment.is_of_run(run_id);
@@ -342,6 +345,9 @@ pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     if !is_open(&handle.status) {
         return Ok(false);
     }
+    if build::is_led_by_other(handle.segment, run_id) {
+        return Err(build::started_by_other(&format!("run {run_id}")));
+    }
     Ok(Segment::peek(handle.segment, |segment| segment.is_of_run(run_id) && stop_and_wait(segment))
         .unwrap_or(false))
 }
@@ -368,7 +374,7 @@ pub fn current_status(status: String, segment: u32, run_id: i64) -> Result<Strin
     let is_at_work = |segment: &Segment| {
         segment.is_of_run(run_id) && is_backend(segment.header().coordinator_pid.load(Acquire))
     };
-    if Segment::peek(segment, is_at_work) == Some(true) {
+    if Segment::peek(segment, is_at_work) == Some(true) || build::is_led_by_other(segment, run_id) {
         return Ok(status);
     }
     // The row may have been read before the run ended well.

@@ -16,7 +16,7 @@ use super::required;
 use super::runs::prepare;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
-use crate::shm::{Segment, Shape};
+use crate::shm::{Segment, Shape, build};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::sweep_leader::KIND;
 use crate::worker::{Kind, crew, horizon, is_under_way, my_pid, random_seed, sweep_state, system};
@@ -234,6 +234,15 @@ impl Reporter {
     }
 }
 
+/// # Errors
+/// 55000 where the sweep's leader is of another build of the library.
+fn check_build(sweep_id: i64, handle: &catalog::SweepHandle) -> Result<(), UserError> {
+    if handle.status == "running" && catalog::is_led_by_other_build(sweep_id, handle.segment) {
+        return Err(build::started_by_other(&format!("sweep {sweep_id}")));
+    }
+    Ok(())
+}
+
 /// Waits for a sweep. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
@@ -241,6 +250,7 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
         let sweep_id = required("sweep_id", sweep_id)?;
         let deadline = super::runs::deadline(timeout)?;
         let handle = catalog::visible_sweep(sweep_id)?;
+        check_build(sweep_id, &handle)?;
         if handle.status == "running"
             && let Some(segment) = Segment::attach(handle.segment)
         {
@@ -329,6 +339,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
             )
             .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
         }
+        check_build(sweep_id, &handle)?;
         Ok(Segment::peek(handle.segment, |segment| segment.is_of_sweep(sweep_id) && stop_and_wait(segment))
             .unwrap_or(false))
     })()

@@ -6,7 +6,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
 use super::{as_owner, current_role, fetch_all};
-use crate::shm::Segment;
+use crate::shm::{Segment, build};
 use crate::worker::is_under_way;
 
 /// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
@@ -25,6 +25,7 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
 /// Whether a run's coordinator is at work, by the segment that its row names.
 pub fn is_at_work(run_id: i64, segment: u32) -> bool {
     Segment::peek(segment, |segment| segment.is_of_run(run_id) && is_under_way(segment)) == Some(true)
+        || build::is_led_by_other(segment, run_id)
 }
 
 /// The current role's runs under way that a job has started, by the tag that it gives them.
@@ -48,7 +49,9 @@ pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErr
             })
     };
     for (run_id, segment) in open {
-        if Segment::peek(segment, |segment| works_on_it(run_id, segment)) == Some(true) {
+        let is_used = Segment::peek(segment, |segment| works_on_it(run_id, segment)) == Some(true)
+            || build::is_led_by_other(segment, run_id) && is_named(run_id, fixture)?;
+        if is_used {
             return Err(UserError::new(
                 sqlstate::OBJECT_IN_USE,
                 format!("fixture \"{fixture}\" is being used by run {run_id}"),
@@ -57,4 +60,10 @@ pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErr
         }
     }
     Ok(())
+}
+
+/// Whether a run works on a fixture of this name: all that is known of one of another build of the library.
+fn is_named(run_id: i64, fixture: &str) -> Result<bool, UserError> {
+    let sql = "run_id = $1 AND $2 = ANY (pg_catalog.string_to_array(fixture, ','))";
+    Ok(!open_runs(sql, &[run_id.into(), fixture.into()])?.is_empty())
 }

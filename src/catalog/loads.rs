@@ -15,7 +15,7 @@ use super::{anchor, as_owner, as_role, fetch, fetch_all, may_see, run, schema_ex
 use crate::fixture::LoadSpec;
 use crate::integration::citus;
 use crate::settings::quote_identifier;
-use crate::shm::Segment;
+use crate::shm::{Segment, build};
 use crate::worker::{is_backend, nap};
 
 /// The schema that a load makes its tables in.
@@ -124,12 +124,31 @@ pub fn end_load(load: Load) -> Result<(), UserError> {
 /// longer than this: then the next load will.
 pub fn abandon(load: Load, patience: Duration) {
     // A DROP EXTENSION that was under way may have come first, or have been in the way.
-    for _ in 0..3 {
+    for may_try_again in [true, true, false] {
         match transaction(|| abandon_load(load, patience)) {
-            Err(error) if error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
-            _ => break,
+            Ok(()) => break,
+            Err(error) if may_try_again && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
+            Err(error) => {
+                tell_left_over(load, Some(&error));
+                break;
+            }
         }
     }
+}
+
+/// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
+/// removal, or a lock on something that depends on it.
+pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
+    let message = format!("what load {} has made could not be removed", load.load_id);
+    let message = match reason {
+        None => message,
+        Some(reason) => format!("{message}: {}", reason.message),
+    };
+    crate::error::log(
+        UserError::new(reason.map_or(sqlstate::ADMIN_SHUTDOWN, |reason| &reason.sqlstate), message)
+            .detail(format!("It is in schema \"{}\".", staging_schema(load.load_id)))
+            .hint("The next bench.load removes it."),
+    );
 }
 
 /// The same within a transaction.
@@ -266,6 +285,7 @@ fn is_alive(entry: &Entry) -> bool {
         segment.is_of_load(entry.load_id) && is_backend(leader)
     };
     Segment::peek(entry.segment, alive) == Some(true)
+        || build::is_led_by_other(entry.segment, Segment::row_of_load(entry.load_id))
 }
 
 /// As the extension's owner: rows of bench.load_log.

@@ -199,6 +199,18 @@ pub fn transaction<T>(
     result
 }
 
+/// As [`transaction`], for what must survive a crash of the server once this returns, whatever synchronous_commit says. No
+/// standby is waited for.
+pub fn durable_transaction<T>(
+    body: impl FnOnce() -> Result<T, UserError> + std::panic::UnwindSafe + std::panic::RefUnwindSafe,
+) -> Result<T, UserError> {
+    transaction(|| {
+        // SAFETY: inside a transaction, at whose commit the setting is still in force.
+        unsafe { set_local(c"synchronous_commit", c"local") };
+        body()
+    })
+}
+
 /// Runs `body` with locks on tables, in a worker that has no transaction open. It has no snapshot, and so holds
 /// back nothing else.
 pub fn locked<T>(

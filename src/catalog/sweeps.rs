@@ -14,7 +14,7 @@ use super::document::check_visible_of;
 use super::recorder::Status;
 use super::{acts_for, as_owner, fetch, fetch_all, run};
 use crate::error::internal;
-use crate::shm::Segment;
+use crate::shm::{Segment, build};
 use crate::worker::is_under_way;
 
 /// A run that a sweep is still to make.
@@ -103,7 +103,13 @@ pub fn under_way(sweep_id: i64) -> UserError {
 
 /// Whether a sweep's leader is at work.
 pub fn is_led(sweep_id: i64, segment: u32) -> bool {
-    Segment::peek(segment, |segment| segment.is_of_sweep(sweep_id) && is_under_way(segment)) == Some(true)
+    let is_led = |segment: &Segment| segment.is_of_sweep(sweep_id) && is_under_way(segment);
+    Segment::peek(segment, is_led) == Some(true) || is_led_by_other_build(sweep_id, segment)
+}
+
+/// Whether it is of another build of the library, and so not to be reached from here.
+pub fn is_led_by_other_build(sweep_id: i64, segment: u32) -> bool {
+    build::is_led_by_other(segment, Segment::row_of_sweep(sweep_id))
 }
 
 /// Whether a sweep has begun under this segment and has no end.

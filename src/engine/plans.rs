@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 
 use super::lists::{list_first, list_length};
 use super::raw;
+use super::trap::in_subtransaction;
 use crate::shm::{CommandCounters, CommandPlans, PlanForm};
 use crate::worker::now_ns;
 
@@ -114,12 +115,25 @@ unsafe extern "C-unwind" fn count_workers(
 }
 
 /// Writes down how EXPLAIN shows a plan. As there, functions in the conditions of partitions that are left out before
-/// execution are called for it.
+/// execution are called for it. An error of theirs is no error of the statement, which has been executed by now.
 ///
 /// # Safety
 /// As for [`note`].
 #[cold]
 unsafe fn describe(place: &PlanForm, of: Execution) {
+    place.first_ns.store(now_ns(), Relaxed);
+    // SAFETY: by the caller. What is allocated by the text that is told is dropped before anything can fail.
+    unsafe {
+        in_subtransaction(
+            || explain(place, of),
+            |message| place.text.set(&format!("(no plan to show: {})", message.to_string_lossy())),
+        );
+    }
+}
+
+/// # Safety
+/// As for [`note`], in a subtransaction.
+unsafe fn explain(place: &PlanForm, of: Execution) {
     // SAFETY: by the caller; what ExplainOnePlan does (commands/explain.c). The executor's hooks are passed by:
     // to them it would be another execution.
     unsafe {
@@ -139,13 +153,11 @@ unsafe fn describe(place: &PlanForm, of: Execution) {
         raw::ExplainBeginOutput(explain);
         raw::ExplainPrintPlan(explain, desc);
         raw::ExplainEndOutput(explain);
-        place.first_ns.store(now_ns(), Relaxed);
-        let text = (*(*explain).str_).data;
-        // The server's encoding may be another than UTF-8. No buffer of Rust's is made here: an ERROR would leave it
-        // behind, but from here on there is none.
-        place.text.set(&CStr::from_ptr(text).to_string_lossy());
         raw::standard_ExecutorEnd(desc);
         raw::FreeQueryDesc(desc);
+        // The server's encoding may be another than UTF-8. A buffer of Rust's is made only here: an ERROR would leave it
+        // behind, but from here on there is none.
+        place.text.set(&CStr::from_ptr((*(*explain).str_).data).to_string_lossy());
     }
 }
 

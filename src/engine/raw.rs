@@ -48,6 +48,9 @@ unsafe extern "C-unwind" {
     pub fn BeginImplicitTransactionBlock();
     pub fn EndImplicitTransactionBlock();
     pub fn CommandCounterIncrement();
+    pub fn BeginInternalSubTransaction(name: *const c_char);
+    pub fn ReleaseCurrentSubTransaction();
+    pub fn RollbackAndReleaseCurrentSubTransaction();
 
     // what others see of this session
     pub fn pgstat_report_activity(state: u32, command: *const c_char);
@@ -319,6 +322,8 @@ unsafe extern "C-unwind" {
     pub fn EmitErrorReport();
     pub fn CopyErrorData() -> *mut ErrorData;
     pub fn FlushErrorState();
+    pub fn FreeErrorData(edata: *mut ErrorData);
+    pub fn ReThrowError(edata: *mut ErrorData) -> !;
     pub fn PortalErrorCleanup();
     pub fn jit_reset_after_error();
 

@@ -91,6 +91,52 @@ pub unsafe fn trap_with<F: FnOnce()>(log: Log, body: F) -> Result<(), SqlError> 
     }
 }
 
+/// Runs `body` in a subtransaction of the transaction that is open: an ERROR out of it leaves nothing but what `told` makes
+/// of its message. A cancel, which is meant for the statement as a whole, goes on
+/// to the trap around.
+///
+/// # Safety
+/// Inside a [`trap`] and a transaction, outside of parallel mode; `body` as for [`trap_with`], and `told` must not raise
+/// an ERROR.
+#[cold]
+pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi::CStr)) {
+    // SAFETY: as PL/pgSQL does it for a block with an exception handler (exec_stmt_block in pl_exec.c). The two globals
+    // are restored before this frame ends, as in `trap_with`; ReThrowError jumps to the trap around, over frames that have
+    // nothing to drop.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        raw::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::CurrentMemoryContext = context;
+        let exception_stack = pg_sys::PG_exception_stack;
+        let context_stack = pg_sys::error_context_stack;
+        let jumped = call_with_sigsetjmp(false, |buffer: &SigJmpBufFields| {
+            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
+            body();
+            raw::ReleaseCurrentSubTransaction();
+            0
+        });
+        pg_sys::PG_exception_stack = exception_stack;
+        pg_sys::error_context_stack = context_stack;
+        pg_sys::CurrentMemoryContext = context;
+        if jumped != 0 {
+            let data = raw::CopyErrorData();
+            if (*data).sqlerrcode == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32 {
+                raw::FlushErrorState();
+                raw::ReThrowError(data);
+            }
+            raw::FlushErrorState();
+            raw::RollbackAndReleaseCurrentSubTransaction();
+            pg_sys::CurrentMemoryContext = context;
+            if !(*data).message.is_null() {
+                told(std::ffi::CStr::from_ptr((*data).message));
+            }
+            raw::FreeErrorData(data);
+        }
+        pg_sys::CurrentResourceOwner = owner;
+    }
+}
+
 /// What PostgresMain does after its own longjmp: report, roll back, forget.
 ///
 /// An error in here finds no trap: in a worker it ends the process cleanly (StartBackgroundWorker

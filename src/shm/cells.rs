@@ -91,8 +91,13 @@ pub enum StopReason {
 /// The head of the segment.
 #[repr(C)]
 pub struct Header {
-    /// Tells the segment from anybody else's; written last.
+    /// Tells the segment from anybody else's; written last. This and the fields up to `database` stay where they are in
+    /// all builds: see `shm::build`.
     pub magic: AtomicU64,
+    /// The build of the library that has made it.
+    pub build: AtomicU64,
+    /// The build of a worker that could not serve it; 0: none.
+    pub refused_by: AtomicU64,
     /// The id that the segment's row in the catalog has, from before its commit.
     pub row_id: AtomicI64,
     /// The same, for those who wait for it: the row is committed.

@@ -8,6 +8,7 @@
 //!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes | specification
 //! ```
 
+pub mod build;
 mod cells;
 mod nodes;
 mod recorder;
@@ -24,7 +25,7 @@ pub use nodes::{LinkState, NodeCell};
 pub use recorder::{Outcome, Recorder, Transaction};
 pub use tallies::*;
 
-/// "pgbench1" in ASCII: a segment of this layout.
+/// "pgbench1" in ASCII: a segment whose head is as `build` has it.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
 
 /// The dimensions of a segment.
@@ -115,6 +116,7 @@ impl Segment {
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
         // SAFETY: this backend's own state.
         header.database.store(unsafe { pg_sys::MyDatabaseId }.to_u32(), Relaxed);
+        header.build.store(build::own(), Relaxed);
         header.magic.store(MAGIC, Release);
         segment
     }
@@ -165,7 +167,7 @@ impl Segment {
             }
             let base = pg_sys::dsm_segment_address(raw).cast::<u8>();
             let header = &*base.cast::<Header>();
-            if header.magic.load(Acquire) != MAGIC {
+            if header.magic.load(Acquire) != MAGIC || header.build.load(Relaxed) != build::own() {
                 return None;
             }
             let shape = Shape {
@@ -195,13 +197,13 @@ impl Segment {
 
     /// Whether this is the segment of that load of this database.
     pub fn is_of_load(&self, load_id: i64) -> bool {
-        self.is_of_run(-load_id)
+        self.is_of_run(Self::row_of_load(load_id))
     }
 
     /// Makes it that load's: below the ids of runs.
     pub fn set_load(&self, load_id: i64) {
-        self.claim_run(-load_id);
-        self.header().run_id.store(-load_id, Release);
+        self.claim_run(Self::row_of_load(load_id));
+        self.header().run_id.store(Self::row_of_load(load_id), Release);
     }
 
     /// The load that it is of.
@@ -211,18 +213,18 @@ impl Segment {
 
     /// Whether this is the segment of that sweep of this database.
     pub fn is_of_sweep(&self, sweep_id: i64) -> bool {
-        self.is_of_run(i64::MIN + sweep_id)
+        self.is_of_run(Self::row_of_sweep(sweep_id))
     }
 
     /// Makes it that sweep's, below the ids of loads, in the transaction that writes the sweep's row, as
     /// [`Self::claim_run`].
     pub fn claim_sweep(&self, sweep_id: i64) {
-        self.claim_run(i64::MIN + sweep_id);
+        self.claim_run(Self::row_of_sweep(sweep_id));
     }
 
     /// Tells those who wait for it the sweep's id; its row is committed.
     pub fn announce_sweep(&self, sweep_id: i64) {
-        self.header().run_id.store(i64::MIN + sweep_id, Release);
+        self.header().run_id.store(Self::row_of_sweep(sweep_id), Release);
     }
 
     /// The sweep that it is of; 0 while it has none.
@@ -274,6 +276,15 @@ impl Segment {
         // SAFETY: dsm_detach calls its callbacks before it unmaps, and they are registered only
         // on segments made or recognized here.
         unsafe { &*pg_sys::dsm_segment_address(raw).cast::<Header>() }
+    }
+
+    /// The whole segment in a detach callback.
+    ///
+    /// # Safety
+    /// As for [`Segment::header_in_callback`].
+    pub unsafe fn in_callback(raw: *mut pg_sys::dsm_segment) -> Option<Self> {
+        // SAFETY: by the caller.
+        unsafe { Self::recognize(raw) }
     }
 
     pub fn shape(&self) -> Shape {

@@ -85,11 +85,13 @@ impl Errand {
         Some(match (header.failure(), header.state()) {
             (Some(error), _) => Err(error),
             (None, RunState::Finished) => Ok(()),
-            (None, _) => Err(UserError::new(
-                sqlstate::NOT_IN_PREREQUISITE_STATE,
-                "the background worker that led the work has ended unexpectedly",
-            )
-            .hint("The server's log says why.")),
+            (None, _) => Err(self.segment.check_refusal().err().unwrap_or_else(|| {
+                UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    "the background worker that led the work has ended unexpectedly",
+                )
+                .hint("The server's log says why.")
+            })),
         })
     }
 

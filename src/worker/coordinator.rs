@@ -16,7 +16,8 @@ use super::links::Links;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
 use super::{
-    OnTerminate, Post, client, crew, nap, now_ns, part, report_for_duty, termination_requested, verdict, wake,
+    OnTerminate, Post, client, crew, nap, now_ns, part, report_for_duty, termination_requested, time_limit,
+    verdict, wake,
 };
 use crate::catalog::recorder;
 use crate::catalog::{self, transaction};
@@ -84,7 +85,8 @@ unsafe extern "C-unwind" fn stop_clients(segment: *mut pg_sys::dsm_segment, _arg
 /// What the recorder's session, or a link's, must not inherit from the database's and the role's settings.
 pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
     transaction(|| {
-        for (name, value) in [
+        let timeouts = time_limit::TIMEOUTS.into_iter().filter(|name| time_limit::is_known(name));
+        let own = [
             (c"search_path", c"pg_catalog, pg_temp"),
             (c"default_transaction_read_only", c"off"),
             (c"default_transaction_isolation", c"read committed"),
@@ -94,7 +96,8 @@ pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
             (c"synchronous_commit", c"local"),
             (c"row_security", c"off"),
             (c"application_name", application_name),
-        ] {
+        ];
+        for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
             // SAFETY: NUL-terminated strings.
             unsafe {
                 pg_sys::SetConfigOption(

@@ -11,7 +11,10 @@ use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::caller::is_blocked_by_me;
-use super::{OnTerminate, Post, crew, is_backend, loader, nap_until_canceled, now_ns, report_for_duty, wake};
+use super::{
+    OnTerminate, Post, at_exit, crew, is_backend, loader, nap_until_canceled, now_ns, report_for_duty,
+    time_limit, wake,
+};
 use crate::catalog::{self, Load, LoadFigures};
 use crate::engine::{Book, Session, SqlError};
 use crate::error::internal;
@@ -68,11 +71,22 @@ thread_local! {
 /// catalog/namespace.c). By now the loaders have been told to end: the crew's callback comes before this one.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn undo_unfinished(_code: i32, _argument: pg_sys::Datum) {
+    if let Some(load) = UNFINISHED.get() {
+        let undone = at_exit::put_in_order(|| {
+            catalog::abandon(load, Duration::from_secs(2));
+            Ok(())
+        });
+        if undone.is_ok() {
+            UNFINISHED.set(None);
+        }
+    }
+}
+
+/// Called after the one above, also where that did not come to its end.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn tell_unfinished(_code: i32, _argument: pg_sys::Datum) {
     if let Some(load) = UNFINISHED.take() {
-        // SAFETY: leaves whatever was open; outside a transaction it does nothing.
-        unsafe { pg_sys::AbortOutOfAnyTransaction() };
-        // Not for long: here nothing interrupts a wait. Otherwise the next load removes it.
-        catalog::abandon(load, Duration::from_secs(2));
+        catalog::tell_left_over(load, None);
     }
 }
 
@@ -80,10 +94,14 @@ fn load(post: &Post) -> Result<(), UserError> {
     let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext load").map_err(user_error)?;
+    time_limit::lift(&session).map_err(user_error)?;
     // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(user_error)?;
-    // SAFETY: the callback is a function of this library, which stays loaded.
-    unsafe { pg_sys::before_shmem_exit(Some(undo_unfinished), pg_sys::Datum::from(0)) };
+    // SAFETY: the callbacks are functions of this library, which stays loaded.
+    unsafe {
+        pg_sys::before_shmem_exit(Some(tell_unfinished), pg_sys::Datum::from(0));
+        pg_sys::before_shmem_exit(Some(undo_unfinished), pg_sys::Datum::from(0));
+    }
     let segment = std::panic::AssertUnwindSafe(&post.segment);
     catalog::remove_dead_loads()?;
     let load = catalog::transaction(|| {
@@ -333,6 +351,7 @@ fn insert_rows(post: &Post, spec: &LoadSpec, jobs: u32) -> Result<(), UserError>
                 ClientState::Done => done += 1,
                 ClientState::Aborted => return Err(loader_error(segment, index as u32)),
                 _ if stopped => {
+                    segment.check_refusal()?;
                     return Err(UserError::new(
                         sqlstate::ADMIN_SHUTDOWN,
                         format!("loader {index} has ended unexpectedly"),

@@ -8,7 +8,7 @@ use bench_core::script::Prng;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{OnTerminate, Post, report_for_duty, wake};
+use super::{OnTerminate, Post, report_for_duty, time_limit, wake};
 use crate::catalog::{self, staging_schema};
 use crate::engine::{Rows, Session, SqlError};
 use crate::fixture::{Fill, LoadSpec};
@@ -47,6 +47,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
     session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
+    time_limit::lift(&session)?;
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
     let load_id = post.segment.load_id();

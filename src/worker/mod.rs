@@ -6,6 +6,7 @@
 //! several nodes a coordinator without clients ([`cluster`]). The session that asked for any of them waits in [`caller`]. All of
 //! them meet in a [`Segment`].
 
+mod at_exit;
 pub mod caller;
 pub mod client;
 mod cluster;
@@ -34,8 +35,8 @@ use std::sync::atomic::Ordering::*;
 use bench_core::error::UserError;
 use pgrx::{PgTryBuilder, pg_sys};
 
-use crate::error::from_caught;
-use crate::shm::{Header, RunState, Segment, StopReason};
+use crate::error::{OrRaise, from_caught};
+use crate::shm::{Header, RunState, Segment, StopReason, build};
 
 /// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
 #[inline]
@@ -209,7 +210,7 @@ pub struct Post {
 }
 
 /// What every worker does first: signals, the segment, the connection to its database as its role. `None` when the
-/// segment is gone: then nobody waits for it any more.
+/// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error.
 pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<Post> {
     // SAFETY: runs once, first thing in the worker's process, on its main thread. bgw_extra was
     // written by `Worker::register` as an Extra; it is read unaligned. A resource owner is needed
@@ -228,10 +229,31 @@ pub fn report_for_duty(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Opt
         pg_sys::BackgroundWorkerUnblockSignals();
         pg_sys::CurrentResourceOwner =
             pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
-        let attached = Segment::attach(segment.value() as u32)?;
+        let handle = segment.value() as u32;
+        let Some(attached) = Segment::attach(handle) else {
+            build::refuse(handle).or_raise();
+            return None;
+        };
         attached.pin();
+        // Called after what a worker registers later, and before its process has gone.
+        attached.on_detach(forget_me);
         connect(extra.database, extra.role);
         Some(Post { segment: attached, index: extra.index })
+    }
+}
+
+/// Takes this process's id out of the segment, however the process ends: it may soon be another's.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn forget_me(segment: *mut pg_sys::dsm_segment, _argument: pg_sys::Datum) {
+    let mine = my_pid();
+    // SAFETY: called by the server with the segment that the callback was registered on, before it is unmapped.
+    if let Some(segment) = unsafe { Segment::in_callback(segment) } {
+        let leader = [&segment.header().coordinator_pid].into_iter();
+        let pids =
+            leader.chain(segment.slots().map(|slot| &slot.pid)).chain(segment.nodes().map(|node| &node.pid));
+        for pid in pids.filter(|pid| pid.load(Relaxed) == mine) {
+            pid.store(0, Release);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::cell::Cell as StdCell;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
@@ -15,11 +16,11 @@ use super::load_leader::user_error;
 use super::sweep_state::State;
 use super::system::System;
 use super::{
-    OnTerminate, Post, ask_to_stop, connect_after_crash, may_return_after_crash, my_pid, nap_until_canceled,
-    report_for_duty, return_only_after_crash, system, wake,
+    OnTerminate, Post, ask_to_stop, at_exit, connect_after_crash, may_return_after_crash, my_pid, nap_until_canceled,
+    report_for_duty, return_only_after_crash, system, time_limit, wake,
 };
 use crate::api::runs;
-use crate::catalog::{self, Planned, transaction};
+use crate::catalog::{self, Planned, durable_transaction, transaction};
 use crate::engine::Session;
 use crate::error::{internal, warn};
 use crate::shm::{Header, RunState, Segment, StopReason};
@@ -43,8 +44,11 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     let header = post.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     post.segment.on_detach(stop_what_is_under_way);
-    // SAFETY: the callback is a function of this library, which stays loaded.
-    unsafe { pg_sys::before_shmem_exit(Some(close_unfinished), pg_sys::Datum::from(0)) };
+    // SAFETY: the callbacks are functions of this library, which stays loaded. The last one is called first.
+    unsafe {
+        pg_sys::before_shmem_exit(Some(close_unfinished), pg_sys::Datum::from(0));
+        pg_sys::before_shmem_exit(Some(put_back_unfinished), pg_sys::Datum::from(0));
+    }
     if let Err(error) = lead(&post) {
         header.fail(&error);
     }
@@ -101,11 +105,7 @@ thread_local! {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datum) {
     if let Some((sweep_id, changes_system)) = UNFINISHED.take() {
-        // SAFETY: leaves whatever was open; outside a transaction it does nothing.
-        unsafe { pg_sys::AbortOutOfAnyTransaction() };
         if changes_system {
-            // Where that fails, what is written down of it stays.
-            let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id));
             system::reload();
         }
         let error = UserError::new(
@@ -113,7 +113,20 @@ unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datu
             "the sweep's leader was terminated by an administrator's command",
         );
         // Where it cannot be written, the sweep counts as crashed.
-        let _ = transaction(|| catalog::finish_sweep(sweep_id, true, Some(&error)));
+        let _ = at_exit::put_in_order(|| {
+            durable_transaction(|| catalog::finish_sweep(sweep_id, true, Some(&error)))
+        });
+    }
+}
+
+/// Called before the one above, which has the file read also where this does not come to its end.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn put_back_unfinished(_code: i32, _argument: pg_sys::Datum) {
+    if let Some((sweep_id, true)) = UNFINISHED.get() {
+        // Where that fails, what is written down of it stays.
+        let _ = at_exit::put_in_order(|| {
+            system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
+        });
     }
 }
 
@@ -123,13 +136,14 @@ fn lead(post: &Post) -> Result<(), UserError> {
     for (name, value) in OWN_SETTINGS {
         session.set(name, value).map_err(user_error)?;
     }
+    time_limit::lift(&session).map_err(user_error)?;
     if spec.options.changes_system() {
         transaction(system::take_the_right)?;
     }
     let sweep_id = match spec.resumes {
-        None => transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
+        None => durable_transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
         Some(sweep_id) => {
-            transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?
+            durable_transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?
         }
     };
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
@@ -142,18 +156,49 @@ fn lead(post: &Post) -> Result<(), UserError> {
     let stop = stop_error(post.segment.header());
     forget_cancel();
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
-    let finished = transaction(|| catalog::finish_sweep(sweep_id, stop.is_some(), error.as_ref()));
+    let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
     UNFINISHED.set(None);
     let blocked = stop.filter(|_| post.segment.header().stop() == StopReason::BlockedByCaller);
     blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
+/// Writes how the sweep ended. Tries for a while, and then leaves it to the server's log.
+fn write_end(
+    session: &Session,
+    sweep_id: i64,
+    canceled: bool,
+    error: Option<&UserError>,
+) -> Result<(), UserError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    session.set(c"lock_timeout", c"1s").map_err(user_error)?;
+    loop {
+        let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
+        match written {
+            Ok(()) => return Ok(()),
+            Err(reason) if began.elapsed() >= PATIENCE => {
+                let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
+                crate::error::log(
+                    UserError::new(
+                        &reason.sqlstate,
+                        format!("the end of sweep {sweep_id} could not be written into bench.sweeps: {}", reason.message),
+                    )
+                    .detail(own)
+                    .hint("bench.sweeps shows it as \"crashed\"; its runs are there, and bench.resume_sweep makes those that are missing."),
+                );
+                return Err(reason);
+            }
+            // A cancel hurries nobody here, and is no reason.
+            Err(_) => drop(nap_until_canceled(100)),
+        }
+    }
+}
+
 /// What this session must not have from elsewhere, the variants' parameters of the server among it.
-const OWN_SETTINGS: [(&CStr, &CStr); 5] = [
+const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
     (c"application_name", c"pgbench_ext sweep"),
     (c"default_transaction_read_only", c"off"),
     (c"default_transaction_isolation", c"read committed"),
-    (c"statement_timeout", c"0"),
     (c"lock_timeout", c"0"),
 ];
 
@@ -214,7 +259,7 @@ impl Sweep<'_> {
                 break;
             }
             if let Err(error) = &made {
-                transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
+                durable_transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
             }
             let progress = &self.header().sweep;
             progress.last_place.store(place, Relaxed);
@@ -260,7 +305,7 @@ impl Sweep<'_> {
         result?;
         self.system.check().inspect_err(|error| {
             // Where that fails, the sweep's own record says so.
-            let _ = transaction(|| catalog::run_does_not_count(run_id, error));
+            let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
         })
     }
 
@@ -271,7 +316,7 @@ impl Sweep<'_> {
             let run_id = errand.segment.header().run_id.load(Acquire);
             if !is_known && run_id != 0 {
                 is_known = true;
-                transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
+                durable_transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
             }
             Ok(())
         })

@@ -15,9 +15,9 @@ use bench_core::sweep::{SweepOptions, Variant};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
-use super::nap_until_canceled;
 use super::sweep_state::execute;
-use crate::catalog::{self, Forgotten, transaction};
+use super::{nap_until_canceled, time_limit};
+use crate::catalog::{self, Forgotten, durable_transaction, transaction};
 use crate::engine::Session;
 use crate::settings::{quote_identifier, quote_literal};
 
@@ -87,10 +87,10 @@ impl System {
         // What the one below has to write is little then, and the time short for which the file is not as it was.
         execute(session, "CHECKPOINT")?;
         let had = transaction(|| file_settings(&self.names))?;
-        transaction(|| catalog::keep_system_settings(self.sweep_id, Some(had.clone())))?;
+        durable_transaction(|| catalog::keep_system_settings(self.sweep_id, Some(had.clone())))?;
         let result = write_and_read(session, &wanted);
         put_into_file(session, &had)?;
-        transaction(|| catalog::keep_system_settings(self.sweep_id, None))?;
+        durable_transaction(|| catalog::keep_system_settings(self.sweep_id, None))?;
         result?;
         self.in_force = InForce::Variants { wanted, read: server_settings(&self.names)? };
         Ok(())
@@ -146,7 +146,11 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
         let message = "the server has not read its configuration files";
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
     }
-    for name in wanted.keys() {
+    let is_lifted = |name: &&String| {
+        // This session has its own of these: what its runs' clients have is in the files.
+        time_limit::TIMEOUTS.iter().chain(&[c"lock_timeout"]).any(|own| own.to_bytes() == name.as_bytes())
+    };
+    for name in wanted.keys().filter(|name| !is_lifted(name)) {
         let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
                    FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) $1";
         if transaction(|| catalog::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {
@@ -238,7 +242,7 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(),
     let forgotten = transaction(|| catalog::forgotten_system_settings(own))?;
     for Forgotten { sweep_id, settings } in &forgotten {
         put_into_file(session, settings)?;
-        transaction(|| catalog::keep_system_settings(*sweep_id, None))?;
+        durable_transaction(|| catalog::keep_system_settings(*sweep_id, None))?;
     }
     if !forgotten.is_empty() {
         reload();

@@ -124,6 +124,9 @@ fn add(lines: &mut Vec<ErrorLine>, more: ErrorLine) {
 
 /// Why a client did not get to the gate.
 pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError {
+    if let Err(error) = segment.check_refusal() {
+        return error;
+    }
     let entry = &segment.slot(client).errors[0];
     match (entry.sqlstate.load(Acquire), entry.message.get()) {
         (0, _) | (_, None) => {

@@ -1,0 +1,51 @@
+//! Gives the library an identity: a hash of what it is built from.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let mut files = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
+    collect(Path::new("src"), &mut files);
+    files.sort();
+    let mut hash = Fnv(0xCBF2_9CE4_8422_2325);
+    for file in &files {
+        println!("cargo:rerun-if-changed={}", file.display());
+        hash.add(file.to_string_lossy().as_bytes());
+        hash.add(&fs::read(file).unwrap_or_default());
+    }
+    // A file that is added is noticed by its folder.
+    println!("cargo:rerun-if-changed=src");
+    let mut settings: Vec<String> = env::vars()
+        .filter(|(name, _)| {
+            name.starts_with("CARGO_FEATURE_") || ["TARGET", "PROFILE", "OPT_LEVEL"].contains(&&**name)
+        })
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    settings.sort();
+    settings.iter().for_each(|setting| hash.add(setting.as_bytes()));
+    println!("cargo:rustc-env=PGBENCH_EXT_BUILD={:016x}", hash.0);
+}
+
+/// All Rust sources below a folder.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// 64-bit FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), over texts that are told apart by a byte that ends each.
+struct Fnv(u64);
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[0xFF]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Which build of the library a segment is of. A session keeps the library that it has loaded, whatever is installed
+//! meanwhile, and a worker that it asks for loads what is installed then: the two may not understand each other.
+
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::{Header, MAGIC, Segment};
+
+/// Found in the library's file by its first words; the rest are 16 hexadecimal digits.
+#[used]
+static BUILD: [u8; TITLE.len() + 16] = *concat_bytes();
+
+const TITLE: &[u8] = b"pgbench_ext build ";
+
+const fn concat_bytes() -> &'static [u8; TITLE.len() + 16] {
+    match concat!("pgbench_ext build ", env!("PGBENCH_EXT_BUILD")).as_bytes().first_chunk() {
+        Some(bytes) => bytes,
+        None => panic!("the build's identity has 16 digits"),
+    }
+}
+
+/// This library's build.
+pub fn own() -> u64 {
+    // SAFETY: a live static. Volatile: what counts is what the file has.
+    let bytes = unsafe { (&raw const BUILD).read_volatile() };
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap_or_default();
+    bytes[TITLE.len()..].iter().fold(0, |build, byte| build << 4 | u64::from(digit(byte)))
+}
+
+/// What every build knows of a segment: the first fields of [`Header`], whose places never change.
+#[repr(C)]
+struct Head {
+    magic: AtomicU64,
+    build: AtomicU64,
+    refused_by: AtomicU64,
+    row_id: AtomicI64,
+    run_id: AtomicI64,
+    coordinator_pid: AtomicI32,
+    database: AtomicU32,
+}
+
+const _: () = assert!(
+    offset_of!(Head, magic) == offset_of!(Header, magic)
+        && offset_of!(Head, build) == offset_of!(Header, build)
+        && offset_of!(Head, refused_by) == offset_of!(Header, refused_by)
+        && offset_of!(Head, row_id) == offset_of!(Header, row_id)
+        && offset_of!(Head, run_id) == offset_of!(Header, run_id)
+        && offset_of!(Head, coordinator_pid) == offset_of!(Header, coordinator_pid)
+        && offset_of!(Head, database) == offset_of!(Header, database)
+);
+
+/// Looks into a segment of another build; `None` where there is none, or it is of this one.
+fn look<T>(handle: u32, look: impl FnOnce(&Head) -> T) -> Option<T> {
+    // SAFETY: as in `Segment::attach` and `Segment::peek`. The head is read only where it fits, and nothing beyond it.
+    unsafe {
+        let mapped = pg_sys::dsm_find_mapping(handle);
+        let raw = if mapped.is_null() { pg_sys::dsm_attach(handle) } else { mapped };
+        if raw.is_null() {
+            return None;
+        }
+        let mut found = None;
+        if pg_sys::dsm_segment_map_length(raw) >= size_of::<Head>() {
+            let head = &*pg_sys::dsm_segment_address(raw).cast::<Head>();
+            if head.magic.load(Acquire) == MAGIC && head.build.load(Relaxed) != own() {
+                found = Some(look(head));
+            }
+        }
+        if mapped.is_null() {
+            pg_sys::dsm_detach(raw);
+        }
+        found
+    }
+}
+
+/// Whether a leader of another build is at work on the run, load or sweep that has this id in segments, in this database.
+pub fn is_led_by_other(handle: u32, row_id: i64) -> bool {
+    // SAFETY: this backend's own state.
+    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+    look(handle, |head| {
+        head.row_id.load(Acquire) == row_id
+            && head.database.load(Relaxed) == database
+            && crate::worker::is_backend(head.coordinator_pid.load(Acquire))
+    }) == Some(true)
+}
+
+/// Leaves word in a segment that a worker of this build cannot serve it.
+///
+/// # Errors
+/// 55000 when it is of another build.
+pub fn refuse(handle: u32) -> Result<(), UserError> {
+    let other = look(handle, |head| {
+        head.refused_by.store(own(), Release);
+        head.build.load(Relaxed)
+    });
+    other.map_or(Ok(()), |session| Err(installed_meanwhile(session, own())))
+}
+
+/// The error for one that was started by another build and cannot be reached from here; `what` is "run 1" or the like.
+pub fn started_by_other(what: &str) -> UserError {
+    UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("{what} was started with another build of pgbench_ext"),
+    )
+    .detail(format!("This session has build {:016x}.", own()))
+    .hint("Let it end by itself, or end it by pg_terminate_backend(pid): see pg_stat_activity.")
+}
+
+fn installed_meanwhile(session: u64, worker: u64) -> UserError {
+    UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        "another build of pgbench_ext was installed while this session has kept its own",
+    )
+    .detail(format!("The session has build {session:016x}, its background worker build {worker:016x}."))
+    .hint("Reconnect. Where shared_preload_libraries names pgbench_ext, restart the server.")
+}
+
+impl Segment {
+    /// # Errors
+    /// 55000 when a worker has refused to serve it.
+    pub fn check_refusal(&self) -> Result<(), UserError> {
+        match self.header().refused_by.load(Acquire) {
+            0 => Ok(()),
+            worker => Err(installed_meanwhile(own(), worker)),
+        }
+    }
+
+    /// The id that the segment of a load has.
+    pub fn row_of_load(load_id: i64) -> i64 {
+        -load_id
+    }
+
+    /// The id that the segment of a sweep has.
+    pub fn row_of_sweep(sweep_id: i64) -> i64 {
+        i64::MIN + sweep_id
+    }
+}
