@@ -39,4 +39,7 @@ END $$;
 
 -- (changes go here, in the order of src/schema)
 
+-- A thousand clients: how often each of them is looked at.
+COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
+
 DROP FUNCTION bench.replace_function;
