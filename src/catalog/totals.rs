@@ -36,14 +36,15 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds what one client counted.
+    /// Adds what was counted of an interval, or by one client.
     pub fn add(&mut self, tally: &Tally) {
         self.failed += tally.failed.get();
         self.retried += tally.retried.get();
         self.late += tally.late.get();
         self.skipped += tally.skipped.get();
-        self.lag_sum_ns += tally.lag_sum_ns.get() as f64;
-        self.lag_max_ns = self.lag_max_ns.max(tally.lag_max_ns.get());
+        let (lag_sum_ns, lag_max_ns) = tally.lags_ns();
+        self.lag_sum_ns += lag_sum_ns;
+        self.lag_max_ns = self.lag_max_ns.max(lag_max_ns);
         self.moments.merge(&tally.moments());
         tally.add_to(&mut self.histogram);
     }

@@ -187,7 +187,7 @@ fn harness(segment: &Segment) -> Harness {
             }
             h.errors += command.errors.get();
         }
-        h.misplaced += segment.slot(client).misplaced.get();
+        h.misplaced += segment.intervals(client).misplaced.get();
         for (phase, totals) in segment.slot(client).totals.iter().enumerate() {
             h.committed[phase] += totals.committed.get();
             h.failed += totals.failed.get();

@@ -20,6 +20,10 @@ const LOOK_NS: i64 = 10_000_000;
 const MANY_CLIENTS: i64 = 16;
 const LEAST_LOOK_NS: i64 = 2_500_000;
 
+/// Of very many, each look tells much, and costs much: then there are fewer of them, so that their states seen in a second
+/// are as many as those of this number of clients at a hundred looks. They leave the one who looks hardly a processor.
+const VERY_MANY_CLIENTS: i64 = 64;
+
 /// Where in its stretch each look is: multiples of the golden ratio, without their whole parts, are spread evenly
 /// (Weyl's theorem). Looks at equal distances would always meet a workload of a steady rhythm at the same beat.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
@@ -86,6 +90,12 @@ impl Observed {
     }
 }
 
+/// How long a stretch is, with so many clients.
+fn stretch_ns(clients: i64) -> i64 {
+    let of_many = LOOK_NS * clients / VERY_MANY_CLIENTS;
+    (LOOK_NS * clients / MANY_CLIENTS).clamp(LEAST_LOOK_NS, LOOK_NS).max(of_many)
+}
+
 /// The eyes of one run.
 pub struct Observer<'a> {
     mode: Observation,
@@ -119,7 +129,7 @@ impl<'a> Observer<'a> {
             machine: Machine::default(),
             server: ServerCounters::default(),
             next_look_ns: i64::MAX,
-            look_ns: (LOOK_NS * i64::from(spec.options.clients) / MANY_CLIENTS).clamp(LEAST_LOOK_NS, LOOK_NS),
+            look_ns: stretch_ns(spec.options.clients.into()),
             stretch_ns: 0,
             place: 0.0,
             next_checkpoint_look_ns: i64::MAX,
@@ -233,6 +243,12 @@ impl<'a> Observer<'a> {
             }
         }
         observed
+    }
+
+    /// Of an interval that ended before the last cut, which has had what was observed: what this one would have is not
+    /// known, unless it is its turn not to be observed.
+    pub fn cut_late(&mut self, now_ns: i64) -> Observed {
+        if self.mode == Observation::Alternate { self.cut(now_ns) } else { Observed::default() }
     }
 
     /// Looks a last time for the ends of what is under way; all events.

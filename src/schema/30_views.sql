@@ -143,7 +143,7 @@ CREATE VIEW bench.waits WITH (security_barrier) AS
 SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
 FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
-COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times; of each interval, see the column waits of bench.samples';
+COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
 COMMENT ON COLUMN bench.waits.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
 COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity; CPU: running on a processor; Runnable: waiting for one; Client: what pgbench''s sessions wait in while a script sleeps or waits for its turn; Unobserved: of clients that ended before they were looked at';

@@ -7,28 +7,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Or
 use bench_core::error::UserError;
 use bench_core::timeline::Timeline;
 
+use super::Counter;
 use crate::engine::SqlError;
-
-/// A counter with a single writer: an increment is a load and a store, not a locked operation.
-#[derive(Default)]
-#[repr(transparent)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    #[inline]
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
-    }
-
-    #[inline]
-    pub fn set(&self, n: u64) {
-        self.0.store(n, Relaxed);
-    }
-}
 
 /// Text of at most N bytes, written once.
 #[repr(C)]
@@ -110,7 +90,7 @@ pub struct Header {
     pub clients: AtomicU32,
     pub scripts: AtomicU32,
     pub commands: AtomicU32,
-    /// Intervals that each client can hold before the coordinator has read them.
+    /// Intervals that there is room for before the coordinator has read them.
     pub ring: AtomicU32,
     /// Nodes of the cluster that the coordinator has links to.
     pub nodes: AtomicU32,
@@ -404,11 +384,6 @@ pub struct ClientSlot {
     state: AtomicU32,
     /// When the client left its loop, by CLOCK_MONOTONIC; 0 before.
     pub ended_ns: AtomicI64,
-    /// Transactions counted into an earlier interval than their own, because the coordinator was
-    /// later than the ring is long.
-    pub misplaced: Counter,
-    /// Odd while the client writes into an interval.
-    pub sequence: AtomicU32,
     /// Under a rate: transactions due before the run's end that were neither started nor skipped.
     pub backlog: Counter,
     /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.

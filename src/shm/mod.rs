@@ -3,8 +3,8 @@
 //! outside, a [`Segment`] hands out references to atomics.
 //!
 //! ```text
-//! Header | ClientSlot × clients | CommandCounters × clients × commands
-//!        | CommandTimes × clients × commands | IntervalCell × clients × ring
+//! Header | ClientSlot × clients | ClientIntervals × clients | CommandCounters × clients × commands
+//!        | CommandTimes × clients × commands | Tally × ring
 //!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes | specification
 //! ```
 
@@ -18,6 +18,8 @@ use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
 use std::sync::atomic::Ordering::*;
 
+use bench_core::intervals::{ClientIntervals, Ring};
+pub use bench_core::tally::{Counter, Tally};
 use pgrx::pg_sys;
 
 pub use cells::*;
@@ -35,7 +37,7 @@ pub struct Shape {
     pub scripts: u32,
     /// Commands of all scripts together.
     pub commands: u32,
-    /// Intervals that a client can hold before the coordinator has read them.
+    /// Intervals that there is room for before the coordinator has read them.
     pub ring: u32,
     /// Nodes of the cluster that the coordinator has links to.
     pub nodes: u32,
@@ -45,9 +47,10 @@ pub struct Shape {
 /// Byte offsets of the parts.
 struct Offsets {
     slots: usize,
+    intervals: usize,
     commands: usize,
     times: usize,
-    cells: usize,
+    ring: usize,
     tallies: usize,
     plans: usize,
     nodes: usize,
@@ -69,16 +72,18 @@ impl Shape {
     fn offsets(&self) -> Offsets {
         let clients = self.clients as usize;
         let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
-        let commands = slots + clients * size_of::<ClientSlot>();
+        let intervals =
+            (slots + clients * size_of::<ClientSlot>()).next_multiple_of(align_of::<ClientIntervals>());
+        let commands = intervals + clients * size_of::<ClientIntervals>();
         let times = commands + clients * self.commands as usize * size_of::<CommandCounters>();
-        let cells = times + clients * self.commands as usize * size_of::<CommandTimes>();
-        let tallies = cells + clients * self.ring as usize * size_of::<IntervalCell>();
+        let ring = times + clients * self.commands as usize * size_of::<CommandTimes>();
+        let tallies = ring + self.ring as usize * size_of::<Tally>();
         let plans = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
         let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
             .next_multiple_of(align_of::<NodeCell>());
         let spec = nodes + self.nodes as usize * size_of::<NodeCell>();
         let end = spec + self.spec_bytes as usize;
-        Offsets { slots, commands, times, cells, tallies, plans, nodes, spec, end }
+        Offsets { slots, intervals, commands, times, ring, tallies, plans, nodes, spec, end }
     }
 }
 
@@ -328,12 +333,23 @@ impl Segment {
         }
     }
 
-    /// A client's cell for whichever interval shares this place in the ring.
-    pub fn cell(&self, client: u32, interval: u32) -> &IntervalCell {
+    /// What a client counts by intervals.
+    pub fn intervals(&self, client: u32) -> &ClientIntervals {
         assert!(client < self.shape.clients);
-        let place = client as usize * self.shape.ring as usize + (interval % self.shape.ring) as usize;
         // SAFETY: as for `slot`.
-        unsafe { &*self.base.add(self.shape.offsets().cells).cast::<IntervalCell>().add(place) }
+        unsafe {
+            &*self.base.add(self.shape.offsets().intervals).cast::<ClientIntervals>().add(client as usize)
+        }
+    }
+
+    /// The intervals of all clients together.
+    pub fn ring(&self) -> Ring<'_> {
+        // SAFETY: as for `slot`.
+        let tallies = unsafe {
+            let first = self.base.add(self.shape.offsets().ring).cast::<Tally>();
+            std::slice::from_raw_parts(first, self.shape.ring as usize)
+        };
+        Ring { closed: &self.header().closed, tallies }
     }
 
     /// What a client measured of each script of a mix; empty where there is only one.
@@ -376,8 +392,8 @@ impl Segment {
     }
 }
 
-/// How many intervals a ring must hold for a coordinator that wakes late: about two seconds'
-/// worth, and never fewer than four.
+/// How many intervals there is room for, so that a coordinator that gets no processor, or waits for a disk, does no
+/// harm: about a minute's worth, and never fewer than eight.
 pub fn ring_for(sample_interval_secs: f64) -> u32 {
-    (2.0 / sample_interval_secs).ceil() as u32 + 4
+    (60.0 / sample_interval_secs).ceil().max(8.0) as u32
 }

@@ -1,18 +1,13 @@
-//! How a client counts, and how the coordinator takes the counts of an interval without either
-//! waiting for the other in the usual case.
-//!
-//! The client makes its sequence number odd, then looks which intervals are closed, then writes,
-//! then makes it even again. The coordinator closes an interval, then waits until it has seen
-//! each client's sequence even or changed. The two full fences order each side's announcement
-//! before its look (Dekker's way), so a client either sees the interval closed and counts into
-//! the next one, or is seen writing and waited for. So a late coordinator moves no transaction
-//! from one sample to another, and the sum of the samples is exactly the total.
+//! How a client counts its transactions: of a phase, of an interval, of a script. What makes the sum of the samples
+//! exactly the total, and each sample that of its own interval, is in [`bench_core::intervals`].
 
-use std::sync::atomic::{Ordering::*, fence};
+use std::sync::atomic::Ordering::*;
 
+use bench_core::intervals::Writer;
 use bench_core::timeline::{Phase, Timeline};
 
-use super::{ClientSlot, Header, IntervalCell, Segment, Tally, Totals, TotalsOf};
+use super::{ClientSlot, Header, Segment, Tally, Totals, TotalsOf};
+use crate::worker::now_ns;
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +30,16 @@ pub struct Transaction {
 
 /// One client's pen.
 pub struct Recorder<'a> {
-    segment: &'a Segment,
     header: &'a Header,
     slot: &'a ClientSlot,
-    client: u32,
+    intervals: Writer<'a>,
+    /// One for each script of a mix; none where there is only one.
+    scripts: &'a [Tally],
     timeline: Timeline,
     /// Where the last transaction was counted: while the clock stays below `until_ns`, the next
     /// one belongs there as well.
     until_ns: i64,
     phase: Phase,
-    sequence: u32,
     /// Latency above which a transaction is late, ns.
     limit_ns: i64,
 }
@@ -55,14 +50,13 @@ impl<'a> Recorder<'a> {
         let header = segment.header();
         let slot = segment.slot(client);
         Self {
-            segment,
             header,
             slot,
-            client,
+            intervals: Writer::new(segment.intervals(client), segment.ring()),
+            scripts: segment.tallies(client),
             timeline: header.timeline.load(),
             until_ns: i64::MIN,
             phase: Phase::Ramp,
-            sequence: slot.sequence.load(Relaxed),
             limit_ns: limit_ns.unwrap_or(i64::MAX),
         }
     }
@@ -79,31 +73,47 @@ impl<'a> Recorder<'a> {
         self.limit_ns
     }
 
+    /// The clock at the end of a transaction, or of a try of one. [`Recorder::record`], [`Recorder::skip`] or
+    /// [`Recorder::pass`] is to follow at once: without it the interval is not read.
+    #[inline]
+    pub fn end_clock(&mut self) -> i64 {
+        self.intervals.announce();
+        now_ns()
+    }
+
+    /// Nothing is counted of what ended at the last [`Recorder::end_clock`].
+    #[inline]
+    pub fn pass(&mut self) {
+        self.intervals.pass();
+    }
+
     /// Whether what ends at this moment counts as measured.
     #[inline]
     pub fn is_measured(&mut self, end_ns: i64) -> bool {
         matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
     }
 
-    /// Counts a transaction that has ended.
+    /// Counts a transaction that has ended at the last [`Recorder::end_clock`].
     #[inline]
     pub fn record(&mut self, t: &Transaction) {
-        match self.phase_at(t.end_ns) {
-            Phase::Ramp => count(&self.slot.totals[TotalsOf::Ramp as usize], t),
-            Phase::Drain => count(&self.slot.totals[TotalsOf::Drain as usize], t),
+        let of = match self.phase_at(t.end_ns) {
+            Phase::Ramp => TotalsOf::Ramp,
+            Phase::Drain => TotalsOf::Drain,
             Phase::Interval(interval) => {
                 let limit_ns = self.limit_ns;
-                let of = self.write(interval, t.script, |tally| count_in(tally, t, limit_ns));
-                count(&self.slot.totals[of as usize], t);
+                self.write(interval, t.script, |tally| count_in(tally, t, limit_ns))
             }
-        }
+        };
+        count(&self.slot.totals[of as usize], t);
+        self.intervals.pass();
     }
 
-    /// Counts a transaction that was not started, because it was late already.
+    /// Counts a transaction that was not started, because it was late already at the last [`Recorder::end_clock`].
     pub fn skip(&mut self, script: usize, now_ns: i64) {
         if let Phase::Interval(interval) = self.phase_at(now_ns) {
             self.write(interval, script, |tally| tally.skipped.add(1));
         }
+        self.intervals.pass();
     }
 
     #[inline]
@@ -115,41 +125,18 @@ impl<'a> Recorder<'a> {
         if end_ns >= self.end_ns() { Phase::Drain } else { self.phase }
     }
 
-    /// Lets `write` count into an interval's cell, see the module's head, and into the script's tally
-    /// where there is one and the interval is measured. Returns which it is.
+    /// Lets `write` count into an interval, and into the script's tally where there is one and the interval is measured.
+    /// Returns which it is.
     #[inline]
     fn write(&mut self, interval: u32, script: usize, write: impl Fn(&Tally)) -> TotalsOf {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.slot.sequence.store(self.sequence, Relaxed);
-        fence(SeqCst);
-        let closed = self.header.closed.load(Relaxed);
-        // Late for a closed interval: the first open one. Too far ahead of a coordinator that is
-        // very late: the last one there is room for. The cell of the interval that was closed last
-        // is not free: it may be being read.
-        let last = closed + self.segment.shape().ring - 2;
-        if interval > last {
-            self.slot.misplaced.add(1);
+        write(self.intervals.tally(interval));
+        if self.timeline.is_warmup(interval) {
+            return TotalsOf::Warmup;
         }
-        let interval = interval.clamp(closed, last);
-        let of = if self.timeline.is_warmup(interval) { TotalsOf::Warmup } else { TotalsOf::Measured };
-        write(&self.cell(interval).tally);
-        if of == TotalsOf::Measured
-            && let Some(tally) = self.segment.tallies(self.client).get(script)
-        {
+        if let Some(tally) = self.scripts.get(script) {
             write(tally);
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        self.slot.sequence.store(self.sequence, Release);
-        of
-    }
-
-    #[inline]
-    fn cell(&self, interval: u32) -> &'a IntervalCell {
-        let cell = self.segment.cell(self.client, interval);
-        if !cell.holds(interval) {
-            cell.start(interval);
-        }
-        cell
+        TotalsOf::Measured
     }
 
     #[cold]
@@ -192,24 +179,5 @@ fn count(totals: &Totals, t: &Transaction) {
     }
     if t.tries > 1 {
         totals.retries.add(t.tries - 1);
-    }
-}
-
-impl Segment {
-    /// Closes an interval and waits until no client is writing into it any more; afterwards its
-    /// cells can be read at leisure. `pause` is called between looks.
-    pub fn close_interval(&self, interval: u32, mut pause: impl FnMut()) {
-        self.header().closed.store(interval + 1, Relaxed);
-        fence(SeqCst);
-        for slot in self.slots() {
-            let seen = slot.sequence.load(Acquire);
-            if seen % 2 == 1 {
-                // Writing takes nanoseconds; a client that was preempted in the middle of it
-                // needs a processor first.
-                while slot.sequence.load(Acquire) == seen {
-                    pause();
-                }
-            }
-        }
     }
 }

@@ -285,10 +285,11 @@ impl Client<'_> {
         loop {
             // As pgbench: another try draws the same random numbers.
             let random = self.state.random;
-            let result = self.programs[script].transaction(&mut self.state, try_start_ns);
+            let clock = || recorder.end_clock();
+            let result = self.programs[script].transaction(&mut self.state, try_start_ns, clock);
             let end_ns = match &result {
                 Ok(end_ns) => *end_ns,
-                Err(_) => now_ns(),
+                Err(_) => recorder.end_clock(),
             };
             let is_measured = recorder.is_measured(end_ns);
             if is_measured {
@@ -318,6 +319,7 @@ impl Client<'_> {
                 return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Failed) });
             }
             tries += 1;
+            recorder.pass();
             as_idle(|| std::thread::sleep(BEFORE_RETRY));
             self.state.random = random;
             self.state.session.serve_interrupts_of_idle()?;
@@ -356,7 +358,7 @@ impl Pace {
             let before = self.schedule.clone();
             let due_ns = self.schedule.next_ns();
             if let Some(limit_ns) = self.limit_ns {
-                let now = now_ns();
+                let now = recorder.end_clock();
                 if due_ns < now - limit_ns && now < recorder.end_ns() {
                     recorder.skip(script, now);
                     *left -= u64::from(now >= self.measure_start_ns);
@@ -365,6 +367,7 @@ impl Pace {
                     }
                     continue;
                 }
+                recorder.pass();
             }
             // A client with nothing more to do stays: the time without arrivals is part of the run.
             let until_ns = due_ns.min(recorder.end_ns());

@@ -26,12 +26,18 @@ use crate::error::internal;
 use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
-use crate::shm::{ClientState, RunState, Segment, StopReason};
+use crate::shm::{ClientSlot, ClientState, RunState, Segment, StopReason};
 
 const NS_PER_SEC: f64 = 1e9;
 
 /// How long clients have after the end of the measuring for the transaction they are in.
 const DRAIN_NS: i64 = 60_000_000_000;
+
+/// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
+const LOOK_FOR_LOST_NS: i64 = 100_000;
+
+/// Between two looks whether an interval is complete, whose last clients wait for a processor.
+const UNTIL_COMPLETE_MS: i64 = 2;
 
 /// How long the links to other nodes have for a reading of those nodes' state.
 const LINKS_NS: i64 = 5_000_000_000;
@@ -157,6 +163,8 @@ struct Run<'a> {
     terminated: bool,
     /// To the nodes that serve the clients' statements.
     links: Option<Links<'a>>,
+    /// When it was last looked whether clients had ended without saying so.
+    looked_for_lost_ns: i64,
     /// Clients that ended without saying so.
     lost: u32,
     /// Those of them that have not ended.
@@ -183,6 +191,7 @@ impl<'a> Run<'a> {
             canceled: false,
             terminated: false,
             links: None,
+            looked_for_lost_ns: 0,
             lost: 0,
             given_up: 0,
             measured: false,
@@ -202,13 +211,22 @@ impl<'a> Run<'a> {
         if self.spec.cluster.is_some() {
             self.links = Some(Links::launch(self.segment, self.spec)?);
         }
+        // Those before this one have been ready. Each that gets ready, or whose process begins, wakes this one.
+        let mut next = 0;
+        let mut looked_ns = 0;
         loop {
-            let ready = (0..clients).filter(|&c| self.segment.slot(c).state() == ClientState::Ready).count();
-            if ready == clients as usize {
-                break;
+            while next < clients && self.segment.slot(next).state() == ClientState::Ready {
+                next += 1;
             }
-            if let Some(client) = (0..clients).find(|&c| self.failed_to_start(c)) {
-                return Err(verdict::start_error(self.segment, self.spec, client));
+            let now = now_ns();
+            if next == clients || now - looked_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
+                looked_ns = now;
+                if let Some(client) = (0..clients).find(|&c| self.failed_to_start(c)) {
+                    return Err(verdict::start_error(self.segment, self.spec, client));
+                }
+            }
+            if next == clients {
+                break;
             }
             if let Some(reason) = self.stop_reason() {
                 return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
@@ -337,11 +355,14 @@ impl<'a> Run<'a> {
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
             if end_ns < timeline.measure_end_ns && now >= end_ns {
-                self.sampler.read_next();
-                let next_end_ns = self.sampler.interval_end_ns();
-                // Writing may have to wait, reading not: first whatever is due.
-                let is_quiet = now < next_end_ns || next_end_ns >= timeline.measure_end_ns;
-                if is_quiet && let Err(error) = self.sampler.write() {
+                if !self.sampler.read_next() {
+                    nap(UNTIL_COMPLETE_MS);
+                    continue;
+                }
+                // Writing may have to wait, reading not: first whatever was due with it.
+                if self.sampler.has_read_what_was_due()
+                    && let Err(error) = self.sampler.write()
+                {
                     // What cannot be kept need not be measured; what was measured is written at the end.
                     self.unwritten = Some(error);
                     return;
@@ -368,21 +389,21 @@ impl<'a> Run<'a> {
 
     /// Whether every client has ended; counts those that ended without a word.
     fn all_over(&mut self) -> bool {
-        let mut over = true;
-        for client in 0..self.segment.shape().clients {
-            let slot = self.segment.slot(client);
-            if slot.is_over() {
-                continue;
-            }
-            if crew::has_stopped(client) && !slot.is_over() {
-                slot.ended_ns.store(now_ns(), Relaxed);
-                slot.set_state(ClientState::Lost);
-                self.lost += 1;
-            } else {
-                over = false;
+        let clients = self.segment.shape().clients;
+        let now = now_ns();
+        if now - self.looked_for_lost_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
+            self.looked_for_lost_ns = now;
+            for client in 0..clients {
+                let slot = self.segment.slot(client);
+                // Looked at once more after the process: it says so before it ends.
+                if !slot.is_over() && crew::has_stopped(client) && !slot.is_over() {
+                    slot.ended_ns.store(now, Relaxed);
+                    slot.set_state(ClientState::Lost);
+                    self.lost += 1;
+                }
             }
         }
-        over
+        self.segment.slots().all(ClientSlot::is_over)
     }
 
     /// Waits for the transactions under way; ends what does not end by itself.

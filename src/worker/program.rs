@@ -127,12 +127,17 @@ impl Program {
     }
 
     /// Runs one transaction, which started at `start_ns`: all of the commands that its conditions
-    /// lead to. Returns when it ended.
+    /// lead to. Returns when it ended, by `end_clock`.
     ///
     /// # Errors
     /// The first error. Whatever was open is rolled back.
     #[inline]
-    pub fn transaction(&mut self, state: &mut State, start_ns: i64) -> Result<i64, Failure> {
+    pub fn transaction(
+        &mut self,
+        state: &mut State,
+        start_ns: i64,
+        mut end_clock: impl FnMut() -> i64,
+    ) -> Result<i64, Failure> {
         state.laps.clear();
         for (variable, value) in &self.own {
             state.variables.set(*variable, value.clone());
@@ -153,11 +158,11 @@ impl Program {
                     return Err(Failure { command: place, error: locate(&self.script, at, error) });
                 }
             };
-            let now_ns = now_ns();
-            state.laps.push((place, (now_ns - lap_start_ns).max(0).unsigned_abs()));
-            lap_start_ns = now_ns;
             at = next.command.unwrap_or(at + 1);
             otherwise = next.otherwise;
+            let now_ns = if at < self.steps.len() { now_ns() } else { end_clock() };
+            state.laps.push((place, (now_ns - lap_start_ns).max(0).unsigned_abs()));
+            lap_start_ns = now_ns;
         }
         if state.session.in_block() {
             let error = SqlError::new(

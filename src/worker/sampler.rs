@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
+use bench_core::intervals::Ring;
 use bench_core::spec::RunSpec;
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
-use super::{nap, now_ns, wake};
+use super::{now_ns, wake};
 use crate::catalog::recorder::{self, Patience, Sample, Totals};
-use crate::observe::Observer;
 use crate::observe::waits::WaitTimes;
-use crate::shm::{ProgressFigures, Segment};
+use crate::observe::{Observed, Observer};
+use crate::shm::{ClientSlot, ProgressFigures, Segment};
 
 const NS_PER_SEC: f64 = 1e9;
 
@@ -27,6 +28,8 @@ pub struct Sampler<'a> {
     shortest_secs: f64,
     /// Intervals written so far, of the warm-up and of the measuring.
     next_interval: u32,
+    /// The next intervals, while they are being read.
+    opened: Option<Opened>,
     /// The last sample, in case a short rest has to be joined to it.
     last: Option<Sample>,
     /// What was measured so far.
@@ -40,6 +43,20 @@ pub struct Sampler<'a> {
     /// Of the measured intervals.
     pub waits: WaitTimes,
 }
+
+/// Intervals that have ended, the next one and those after it up to this one, while clients may still count into them.
+/// All that are due are read at once, for where there are many clients the reader gets a processor rarely.
+struct Opened {
+    through: u32,
+    /// Of the first of them.
+    observed: Option<Observed>,
+    /// Those clients.
+    behind: Vec<u32>,
+}
+
+/// The most samples that are written in one transaction. Each takes about a millisecond of a processor, for which the
+/// coordinator waits a second among a thousand clients, while it reads nothing.
+const WRITTEN_AT_ONCE: usize = 16;
 
 /// A sample to be written, over the one whose interval ended at `replaces`.
 struct Unwritten {
@@ -56,6 +73,7 @@ impl<'a> Sampler<'a> {
             timeline: Timeline::new(0, 0, None, 1),
             shortest_secs: spec.options.sample_interval_secs / 2.0,
             next_interval: 0,
+            opened: None,
             last: None,
             measured: Totals::default(),
             unwritten: VecDeque::new(),
@@ -90,10 +108,43 @@ impl<'a> Sampler<'a> {
         self.timeline.bounds(self.next_interval).1
     }
 
-    /// Reads the next interval from all clients.
-    pub fn read_next(&mut self) {
-        let sample = self.read_interval(self.interval_end_ns());
-        self.take(sample);
+    /// Reads the next interval, which has ended by the clock. False while a client may still count into it, one that lost
+    /// its processor at the end of a transaction: nobody waits for it here, and nothing is lost if it takes long.
+    pub fn read_next(&mut self) -> bool {
+        let (segment, ring) = (self.segment, self.segment.ring());
+        let mut opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => {
+                let now = now_ns();
+                let next = self.next_interval;
+                let due = |&interval: &u32| self.timeline.bounds(interval).1 <= now;
+                let through = ring.readable_from(next).take_while(due).last().unwrap_or(next);
+                let observed = Some(self.observer.cut(now));
+                Opened { through, observed, behind: (0..segment.shape().clients).collect() }
+            }
+        };
+        opened.behind.retain(|&client| {
+            let intervals = segment.intervals(client);
+            let is_over = segment.slot(client).is_over();
+            let collect = if is_over { Ring::collect_rest } else { Ring::collect };
+            !collect(ring, intervals, opened.through)
+        });
+        let is_complete = opened.behind.is_empty();
+        if is_complete {
+            let late = || self.observer.cut_late(now_ns());
+            let observed = opened.observed.take().unwrap_or_else(late);
+            let sample = self.read_interval(self.interval_end_ns(), observed);
+            self.take(sample);
+        }
+        if self.next_interval <= opened.through {
+            self.opened = Some(opened);
+        }
+        is_complete
+    }
+
+    /// Whether none is left of the intervals that were due together.
+    pub fn has_read_what_was_due(&self) -> bool {
+        self.opened.is_none()
     }
 
     /// A sample of its own: shown, kept for a rest that may follow, and due to be written.
@@ -103,14 +154,20 @@ impl<'a> Sampler<'a> {
         self.unwritten.push_back(Unwritten { sample, replaces: None });
     }
 
-    /// Writes what has been read. A lock on the tables of results only delays it, for a while:
-    /// reading goes on meanwhile, so that no client's ring of intervals overflows.
+    /// Writes what has been read, until there is more to read. A lock on the tables of results only delays it, for a
+    /// while: reading goes on meanwhile, so that the ring of intervals does not overflow.
     pub fn write(&mut self) -> Result<(), UserError> {
-        while let Some(next) = self.unwritten.front() {
-            match recorder::sample(self.run_id, &next.sample, next.replaces) {
+        while !self.unwritten.is_empty() {
+            let count = self.unwritten.len().min(WRITTEN_AT_ONCE);
+            let samples: Vec<_> =
+                self.unwritten.iter().take(count).map(|next| (&next.sample, next.replaces)).collect();
+            match recorder::samples(self.run_id, &samples) {
                 Ok(()) => {
-                    self.unwritten.pop_front();
+                    self.unwritten.drain(..count);
                     self.patience = Patience::new();
+                    if now_ns() >= self.interval_end_ns() {
+                        return Ok(());
+                    }
                 }
                 Err(error) if self.patience.bears(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -119,12 +176,10 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Reads the next interval. `end_ns` is where it ends in truth: earlier than planned when the
+    /// Reads the next interval, which is complete. `end_ns` is where it ends in truth: earlier than planned when the
     /// run was stopped.
-    fn read_interval(&mut self, end_ns: i64) -> Sample {
+    fn read_interval(&mut self, end_ns: i64, observed: Observed) -> Sample {
         let interval = self.next_interval;
-        let observed = self.observer.cut(now_ns());
-        self.segment.close_interval(interval, || nap(1));
         let (start_ns, _) = self.timeline.bounds(interval);
         let in_warmup = self.timeline.is_warmup(interval);
         let origin = if in_warmup { self.timeline.warmup_start_ns } else { self.timeline.measure_start_ns };
@@ -137,17 +192,9 @@ impl<'a> Sampler<'a> {
             totals: Totals::default(),
             observed,
         };
-        for client in 0..self.segment.shape().clients {
-            let slot = self.segment.slot(client);
-            // One that ended with the interval's last transaction was at work in it.
-            let mut active = !slot.is_over() || slot.ended_ns.load(Relaxed) >= end_ns;
-            let cell = self.segment.cell(client, interval);
-            if cell.holds(interval) {
-                active = true;
-                sample.totals.add(&cell.tally);
-            }
-            sample.clients += u32::from(active);
-        }
+        self.segment.ring().read(|tally| sample.totals.add(tally));
+        let at_work = |slot: &&ClientSlot| !slot.is_over() || slot.ended_ns.load(Relaxed) > start_ns;
+        sample.clients = self.segment.slots().filter(at_work).count() as u32;
         self.next_interval += 1;
         sample
     }
@@ -182,21 +229,24 @@ impl<'a> Sampler<'a> {
         let end = if planned_end == i64::MAX { now_ns() } else { planned_end };
         loop {
             let (start_ns, interval_end) = self.timeline.bounds(self.next_interval);
-            // Transactions that ended just after a stop, in an interval that the run no longer
-            // has, still count: they go to the last sample.
+            // Transactions that ended just after a stop, in intervals that the run no longer has, still count: they
+            // go to the last sample.
             let is_past = start_ns >= end;
-            if is_past && !self.holds_next() {
+            if is_past && !self.holds_more() {
                 break;
             }
             let end_ns = if is_past { start_ns } else { interval_end.min(end) };
-            let sample = self.read_interval(end_ns);
+            for client in 0..self.segment.shape().clients {
+                // Given up as it may be, in the middle of a transaction's end.
+                self.segment.ring().collect_rest(self.segment.intervals(client), self.next_interval);
+            }
+            let observed = self.opened.take().and_then(|opened| opened.observed);
+            let observed = observed.unwrap_or_else(|| self.observer.cut(now_ns()));
+            let sample = self.read_interval(end_ns, observed);
             if is_past || sample.secs < self.shortest_secs {
                 self.join(sample);
             } else {
                 self.take(sample);
-            }
-            if is_past {
-                break;
             }
         }
         while !self.unwritten.is_empty() {
@@ -220,10 +270,10 @@ impl<'a> Sampler<'a> {
         totals
     }
 
-    /// Whether any client has counted into the interval that would be read next.
-    fn holds_next(&self) -> bool {
-        let interval = self.next_interval;
-        (0..self.segment.shape().clients).any(|client| self.segment.cell(client, interval).holds(interval))
+    /// Whether anything has been counted that is not read.
+    fn holds_more(&self) -> bool {
+        let clients = 0..self.segment.shape().clients;
+        self.segment.ring().holds_more(clients.map(|client| self.segment.intervals(client)))
     }
 
     /// Joins a short rest to the sample before it; the first of its phase stays alone.

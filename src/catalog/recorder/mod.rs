@@ -222,54 +222,59 @@ const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, check
      buffers_backend, blks_hit, blks_read, temp_files, temp_bytes, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, \
      memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, waits";
 
-/// Writes a sample; with `replace` over the one whose interval ended at that time.
-pub fn sample(run_id: i64, sample: &Sample, replace: Option<f64>) -> Result<(), UserError> {
-    let table = if sample.in_warmup { "bench.warmup_samples" } else { "bench.samples" };
+/// Writes samples, each over the one whose interval ended at the time beside it, if there is one; all of them or none.
+pub fn samples(run_id: i64, samples: &[(&Sample, Option<f64>)]) -> Result<(), UserError> {
+    let samples = std::panic::AssertUnwindSafe(samples);
     transaction(|| {
         hold()?;
-        if let Some(elapsed) = replace {
-            let delete = format!("DELETE FROM {table} WHERE run_id = $1 AND elapsed = $2");
-            run(&delete, &[run_id.into(), elapsed.into()])?;
-        }
-        let insert = format!(
-            "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
-                 latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
-                 skipped, late, lag_avg_ms, {OBSERVED}) \
-             SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-                 CASE WHEN r.rate IS NOT NULL THEN $18 END, {OBSERVED} \
-             FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $19) WHERE r.run_id = $1"
-        );
-        let t = &sample.totals;
-        let m = &t.moments;
-        let written = run(
-            &insert,
-            &[
-                run_id.into(),
-                sample.elapsed_secs.into(),
-                sample.secs.into(),
-                timestamp(sample.at).into(),
-                sample.clients.cast_signed().into(),
-                m.count.cast_signed().into(),
-                sample.tps().into(),
-                t.failed.cast_signed().into(),
-                t.retried.cast_signed().into(),
-                m.mean_ns().map(ms).into(),
-                m.stddev_ns().map(ms).into(),
-                percentile_ms(&t.histogram, 0.5).into(),
-                percentile_ms(&t.histogram, 0.95).into(),
-                percentile_ms(&t.histogram, 0.99).into(),
-                t.latency_max_ms().into(),
-                t.skipped.cast_signed().into(),
-                t.late.cast_signed().into(),
-                t.lag_avg_ms().into(),
-                pgrx::JsonB(sample.observed.columns()).into(),
-            ],
-        )?;
-        if written == 0 {
-            return Err(end::gone(run_id));
-        }
-        Ok(())
+        samples.iter().try_for_each(|&(sample, replaces)| write_sample(run_id, sample, replaces))
     })
+}
+
+fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(), UserError> {
+    let table = if sample.in_warmup { "bench.warmup_samples" } else { "bench.samples" };
+    if let Some(elapsed) = replaces {
+        let delete = format!("DELETE FROM {table} WHERE run_id = $1 AND elapsed = $2");
+        run(&delete, &[run_id.into(), elapsed.into()])?;
+    }
+    let insert = format!(
+        "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
+             latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
+             skipped, late, lag_avg_ms, {OBSERVED}) \
+         SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+             CASE WHEN r.rate IS NOT NULL THEN $18 END, {OBSERVED} \
+         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $19) WHERE r.run_id = $1"
+    );
+    let t = &sample.totals;
+    let m = &t.moments;
+    let written = run(
+        &insert,
+        &[
+            run_id.into(),
+            sample.elapsed_secs.into(),
+            sample.secs.into(),
+            timestamp(sample.at).into(),
+            sample.clients.cast_signed().into(),
+            m.count.cast_signed().into(),
+            sample.tps().into(),
+            t.failed.cast_signed().into(),
+            t.retried.cast_signed().into(),
+            m.mean_ns().map(ms).into(),
+            m.stddev_ns().map(ms).into(),
+            percentile_ms(&t.histogram, 0.5).into(),
+            percentile_ms(&t.histogram, 0.95).into(),
+            percentile_ms(&t.histogram, 0.99).into(),
+            t.latency_max_ms().into(),
+            t.skipped.cast_signed().into(),
+            t.late.cast_signed().into(),
+            t.lag_avg_ms().into(),
+            pgrx::JsonB(sample.observed.columns()).into(),
+        ],
+    )?;
+    if written == 0 {
+        return Err(end::gone(run_id));
+    }
+    Ok(())
 }
 
 fn json_of<T: serde::Serialize>(value: &T) -> serde_json::Value {

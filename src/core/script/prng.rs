@@ -82,7 +82,7 @@ impl Prng {
 
     /// A number from the exponential distribution with the mean `center`, rounded to an integer, in the unit
     /// of `center`: the time until the next event of a Poisson process (pgbench.c's `getPoissonRand`, which
-    /// takes microseconds).
+    /// is asked for microseconds).
     pub fn poisson(&mut self, center: f64) -> i64 {
         let uniform = 1.0 - self.unit_interval();
         (-uniform.ln() * center + 0.5) as i64

@@ -317,5 +317,7 @@ COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete
 -- Comparing.
 COMMENT ON FUNCTION bench.compare IS
 'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
+-- A thousand clients: how often each of them is looked at.
+COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
 
 DROP FUNCTION bench.replace_function;

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Many clients and a coordinator without a processor: each transaction counts in the interval in which it ended.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/faults/common.bash
+. test/faults/common.bash
+
+audit() { sql "SELECT ok FROM bench.audit($RUN) WHERE counter = '$1'"; }
+
+# The samples have what the clients counted, and no transaction is in another interval's.
+samples_are_right() { # DESCRIPTION
+    is "$(audit samples)" t "$1: the samples have every transaction"
+    is "$(audit misplaced)" t "$1: each of them is in the sample of its own interval"
+}
+
+faults_start 'max_worker_processes = 1100' 'max_connections = 40' 'synchronous_commit = off'
+
+# The clients go on while their coordinator stands still, whatever keeps it from running.
+name='a coordinator that stands still'
+RUN=$(sql "SELECT bench.start('pk_update', clients => 8, secs => 60, sample_interval => 0.2)")
+eventually 10 "SELECT count(*) >= 5 FROM bench.samples WHERE run_id = $RUN"
+last=$(sql "SELECT max(elapsed) FROM bench.samples WHERE run_id = $RUN")
+pid=$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'")
+as_pg kill -STOP "$pid"
+sleep 6
+as_pg kill -CONT "$pid"
+eventually 20 "SELECT max(elapsed) > $last + 7 FROM bench.samples WHERE run_id = $RUN"
+sql "SELECT bench.stop($RUN)" >/dev/null
+samples_are_right "$name"
+is "$(sql "SELECT count(*) >= 7, min(transactions) > 0 FROM
+        (SELECT sum(transactions) AS transactions FROM bench.samples
+         WHERE run_id = $RUN AND elapsed < floor($last + 6) GROUP BY floor(elapsed)) each_second")" 't|t' \
+    "$name: each second has its own transactions"
+kept "$RUN" "$name"
+
+# As many clients as a small machine has no processors for.
+name='a thousand clients'
+RUN=$(sql "SELECT bench.start('pk_select', clients => 1000, secs => 20)")
+eventually 60 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
+# What a client has to itself, kB.
+client_kb=$(for pid in $(pgrep -P "$(head -n 1 "$PGHOST/data/postmaster.pid")" -f 'pgbench_ext client' | head -n 20); do
+    awk '/^Private_/ { kb += $2 } END { print kb + 0 }' "/proc/$pid/smaps_rollup" 2>/dev/null
+done | sort -n | tail -n 1)
+is "$(sql "SELECT bench.wait($RUN, 120)")" completed "$name: the run completes"
+samples_are_right "$name"
+is "$(sql "SELECT count(*), min(clients), min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" '20|1000|t' \
+    "$name: all of them are at work in each interval"
+kept "$RUN" "$name"
+is "$((client_kb > 0 && client_kb < 2048))" 1 "$name: each takes less than 2 MB of its own"
+diag "a client has $client_kb kB of its own"
+
+no_restart 'the server has not restarted'
+nothing_left 'in the end' 10
+log_is_clean
+done_testing
