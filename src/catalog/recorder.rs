@@ -194,15 +194,16 @@ fn script_as_run(spec: &RunSpec) -> String {
     }
 }
 
-/// The clients stand at the gate: the run starts at this moment.
-pub fn running(run_id: i64, environment: &Environment) -> Result<(), UserError> {
+/// The clients stand at the gate: the run starts at this moment. `counted_from` is when the reading of the server's
+/// counters began, a TimestampTz.
+pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Result<(), UserError> {
     let environment = json_of(environment);
     transaction(|| {
         hold()?;
         run(
             "UPDATE bench.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
-             environment = $2 WHERE run_id = $1",
-            &[run_id.into(), pgrx::JsonB(environment.clone()).into()],
+             environment = $2, counted_from = $3 WHERE run_id = $1",
+            &[run_id.into(), pgrx::JsonB(environment.clone()).into(), timestamp(counted_from).into()],
         )
         .map(drop)
     })
@@ -439,7 +440,8 @@ fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
              latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
-             workers_launched) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+             workers_launched, rows, writes, empty_writes) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         &[
             run_id.into(),
             line.script.cast_signed().into(),
@@ -457,6 +459,9 @@ fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
             line.plan_changes.cast_signed().into(),
             line.workers_planned.cast_signed().into(),
             line.workers_launched.cast_signed().into(),
+            line.rows.map(u64::cast_signed).into(),
+            line.writes.map(u64::cast_signed).into(),
+            line.empty_writes.map(u64::cast_signed).into(),
         ],
     )
     .map(drop)

@@ -22,6 +22,7 @@ use crate::catalog::{self, cluster, transaction};
 use crate::engine::unserved;
 use crate::error::internal;
 use crate::integration::citus;
+use crate::observe::audit;
 use crate::observe::counters::{self, Counters};
 use crate::observe::waits::own_cpu_ns;
 use crate::observe::{environment, relations};
@@ -226,7 +227,7 @@ impl<'a> Run<'a> {
         let environment = environment::read(header.settings.get(), &unserved);
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;
-        recorder::running(self.run_id, &environment)
+        recorder::running(self.run_id, &environment, self.before.at)
     }
 
     /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose
@@ -543,6 +544,6 @@ impl<'a> Run<'a> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_flushed = self.lost == 0 && !self.terminated;
         let recorded = self.sampler.measured.moments.count;
-        Ok(counters::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
+        Ok(audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
 }

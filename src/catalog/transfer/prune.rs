@@ -80,7 +80,7 @@ fn settle_audits(old: &[i64]) -> Result<(), UserError> {
         "SELECT pg_catalog.array_agg(r.run_id) FROM bench.run_log r \
          WHERE r.origin IS NULL AND r.run_id <> ALL ($1) AND EXISTS (SELECT FROM bench.run_log o \
              WHERE o.run_id = ANY ($1) AND o.origin IS NULL \
-               AND r.started_at < coalesce(o.finished_at, o.started_at) AND r.finished_at > o.started_at)",
+               AND least(r.counted_from, r.started_at) < coalesce(o.finished_at, 'infinity') AND r.finished_at > least(o.counted_from, o.started_at))",
         &[old.to_vec().into()],
     )?;
     let Some(beside) = beside else { return Ok(()) };
