@@ -86,6 +86,7 @@ fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
         // SAFETY: this backend's own state.
         role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
         database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        starter: Default::default(),
         ..spec
     };
     // With its id it can be asked why it has failed, and dropped.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec};
+use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -19,6 +19,7 @@ use super::workloads::check_length;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::{citus, cluster};
+use crate::observe::counters;
 use crate::shm::{Segment, Shape, build, ring_for};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::{coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
@@ -179,6 +180,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         system: Default::default(),
         cluster,
         part_of: None,
+        starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
     };
     Ok((spec, checked.commands))
 }

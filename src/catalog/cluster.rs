@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::recorder::{End, Patience, Row, Status, hold, status_only};
 use super::{as_owner, fetch, fetch_all, run, transaction};
-use crate::observe::counters::{SHARED, Tuples};
+use crate::observe::audit::SHARED;
+use crate::observe::counters::Tuples;
 use crate::observe::node::NodeState;
 use crate::shm::NodeCell;
 

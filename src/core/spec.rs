@@ -311,6 +311,17 @@ pub struct RunSpec {
     /// Of a run that another node has asked for, as its part on this one.
     #[serde(default)]
     pub part_of: Option<PartOf>,
+    #[serde(default)]
+    pub starter: Starter,
+}
+
+/// The session that has asked for a run, as the audit has to know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starter {
+    /// 0: none that could change the fixture's tables meanwhile.
+    pub pid: i32,
+    /// It has read or changed the fixture's tables, and the server's statistics do not show it yet.
+    pub has_unsent: bool,
 }
 
 impl RunSpec {

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use pgrx::pg_sys;
 
+use super::conditions::look_at_index_ends;
 use super::lists::{list_first, list_length};
 use super::raw;
 
@@ -30,6 +31,8 @@ pub(super) struct Prepared {
     /// Above the array's length: too many.
     pub relation_count: usize,
     pub changes_the_scene: bool,
+    pub takes_back: bool,
+    pub looks_at_ends: bool,
 }
 
 impl Default for Prepared {
@@ -47,6 +50,8 @@ impl Default for Prepared {
             relations: [0; 16],
             relation_count: 0,
             changes_the_scene: false,
+            takes_back: false,
+            looks_at_ends: false,
         }
     }
 }
@@ -186,6 +191,8 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
         }
         out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
+        out.takes_back = !(*query).onConflict.is_null();
+        out.looks_at_ends = look_at_index_ends(query);
         let is_unclear = changes_rows_in_several_ways(query);
         out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
         if is_unclear {
@@ -240,9 +247,26 @@ unsafe fn changes_rows_in_several_ways(query: *mut pg_sys::Query) -> bool {
         let upsert = !(*query).onConflict.is_null()
             && (*(*query).onConflict).action == pg_sys::OnConflictAction::ONCONFLICT_UPDATE;
         let utility = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
-            && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt
+            && !ends_or_begins_its_own_transaction((*query).utilityStmt)
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_VariableSetStmt;
         (*query).hasModifyingCTE || (*query).commandType == pg_sys::CmdType::CMD_MERGE || upsert || utility
+    }
+}
+
+/// Transaction control, but for that of prepared transactions: what they changed is counted where and when they are
+/// committed.
+///
+/// # Safety
+/// A live utility statement.
+unsafe fn ends_or_begins_its_own_transaction(statement: *mut pg_sys::Node) -> bool {
+    use pg_sys::TransactionStmtKind::{
+        TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_PREPARE, TRANS_STMT_ROLLBACK_PREPARED,
+    };
+    // SAFETY: the tag says what the node is.
+    unsafe {
+        (*statement).type_ == pg_sys::NodeTag::T_TransactionStmt
+            && ![TRANS_STMT_PREPARE, TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED]
+                .contains(&(*statement.cast::<pg_sys::TransactionStmt>()).kind)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod bulk;
+mod conditions;
 mod lists;
 mod plans;
 mod raw;

@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 use pgrx::pg_sys::{
     AttrMap, BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum,
     DestReceiver, EState, ErrorData, ExplainState, FunctionCallInfo, HeapTuple, List, MemoryContext,
-    ModifyTableState, Oid, ParamListInfo, PartitionTupleRouting, PlanState, PlannedStmt, Portal,
+    ModifyTableState, Node, Oid, ParamListInfo, PartitionTupleRouting, PlanState, PlannedStmt, Portal,
     QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo,
     ScanDirection, Snapshot, TupleDesc, TupleTableSlot, TupleTableSlotOps,
 };
@@ -20,7 +20,9 @@ use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
 pub const STATEMENT_TIMEOUT: c_int = 3;
 
-/// planstate_tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
+/// tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
+pub type NodeWalker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
+/// planstate_tree_walker_callback of the same; true ends the walk.
 pub type PlanStateWalker = unsafe extern "C-unwind" fn(*mut PlanState, *mut c_void) -> bool;
 
 /// The protocol's output methods, libpq/libpq.h.
@@ -141,6 +143,15 @@ unsafe extern "C-unwind" {
     #[cfg(not(feature = "pg15"))]
     #[link_name = "planstate_tree_walker_impl"]
     pub fn walk_plan_states(state: *mut PlanState, walker: PlanStateWalker, context: *mut c_void) -> bool;
+
+    // conditions
+    #[cfg(feature = "pg15")]
+    #[link_name = "expression_tree_walker"]
+    pub fn walk_expression(node: *mut Node, walker: NodeWalker, context: *mut c_void) -> bool;
+    #[cfg(not(feature = "pg15"))]
+    #[link_name = "expression_tree_walker_impl"]
+    pub fn walk_expression(node: *mut Node, walker: NodeWalker, context: *mut c_void) -> bool;
+    pub fn get_oprrest(operator: Oid) -> Oid;
 
     // explaining
     pub fn NewExplainState() -> *mut ExplainState;

@@ -1,9 +1,10 @@
-//! How many index scans an execution stands for in the server's statistics.
+//! What an execution stands for in the server's statistics: rows, and index scans.
 
 use pgrx::pg_sys;
 
 #[cfg(not(feature = "pg18"))]
 use super::lists::list_length;
+use crate::shm::{CommandCounters, unclear};
 
 /// How many index scans an execution stands for in the server's statistics; `None` where the plan
 /// is not simple enough to tell.
@@ -58,6 +59,42 @@ pub(super) unsafe fn index_scans(state: *mut pg_sys::PlanState) -> Option<u64> {
             }
             _ => None,
         }
+    }
+}
+
+/// Counts the rows that an execution has processed.
+///
+/// # Safety
+/// A live plan.
+#[inline]
+pub(super) unsafe fn count_rows(counters: &CommandCounters, planned: *mut pg_sys::PlannedStmt, rows: u64) {
+    use pg_sys::CmdType::{CMD_DELETE, CMD_INSERT, CMD_MERGE, CMD_UPDATE};
+    counters.rows.add(rows);
+    // SAFETY: by the caller.
+    unsafe {
+        if [CMD_INSERT, CMD_UPDATE, CMD_DELETE, CMD_MERGE].contains(&(*planned).commandType) {
+            counters.writes.add(1);
+            counters.empty_writes.add(u64::from(rows == 0));
+            if may_move_rows(planned) {
+                counters.add_unclear(unclear::MOVES);
+            }
+        }
+    }
+}
+
+/// Whether an UPDATE may move a row to another partition, which counts as a row deleted and one inserted.
+///
+/// # Safety
+/// A live plan.
+#[inline]
+unsafe fn may_move_rows(planned: *mut pg_sys::PlannedStmt) -> bool {
+    // SAFETY: by the caller; an UPDATE's plan is a ModifyTable.
+    unsafe {
+        let plan = (*planned).planTree;
+        (*planned).commandType == pg_sys::CmdType::CMD_UPDATE
+            && !plan.is_null()
+            && (*plan).type_ == pg_sys::NodeTag::T_ModifyTable
+            && (*plan.cast::<pg_sys::ModifyTable>()).partColsUpdated
     }
 }
 

@@ -13,7 +13,7 @@ use super::lists::list_length;
 use super::plans::{self, Book, Execution};
 use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
-use super::scans::index_scans;
+use super::scans::{count_rows, index_scans};
 use super::statement::{Statement, Unprepared};
 use super::trap::{SqlError, trap};
 use crate::shm::CommandCounters;
@@ -361,7 +361,7 @@ impl Session {
                 0,
             );
             drive(desc);
-            counters.rows.add((*(*desc).estate).es_processed);
+            count_rows(counters, planned, (*(*desc).estate).es_processed);
             let scans = index_scans((*desc).planstate);
             if (*planned).parallelModeNeeded {
                 plans::note_workers(counters, (*desc).planstate);
@@ -503,8 +503,12 @@ impl Session {
                 (*portal).visible = false;
                 raw::PortalDefineQuery(portal, std::ptr::null(), text, tag, planned, std::ptr::null_mut());
                 let rows = self.run_to_the_end(portal, std::ptr::null_mut(), counters);
-                counters.rows.add(rows);
-                if let Some(planned) = plans::only_plannable(planned).filter(|_| count == 1) {
+                let planned = plans::only_plannable(planned);
+                match planned {
+                    Some(planned) => count_rows(counters, planned, rows),
+                    None => counters.rows.add(rows),
+                }
+                if let Some(planned) = planned.filter(|_| count == 1) {
                     raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
                     let nothing: *mut u8 = std::ptr::null_mut();
                     let (plan_source, plan, params) = (nothing.cast(), nothing.cast(), nothing.cast());

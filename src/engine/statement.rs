@@ -57,6 +57,10 @@ pub struct Traits {
     /// A utility other than transaction control: it may create what later statements name, or lead
     /// them elsewhere.
     pub changes_the_scene: bool,
+    /// INSERT … ON CONFLICT: a row is taken back when another session was faster to insert its key.
+    pub takes_back: bool,
+    /// Planning it may look up the ends of an index.
+    pub looks_at_ends: bool,
 }
 
 impl Statement {
@@ -83,8 +87,8 @@ impl Statement {
                 pg_sys::debug_query_string = std::ptr::null();
             })?;
         }
-        let Prepared { plan, command_type, query_id, relations, relation_count, changes_the_scene } =
-            prepared;
+        let Prepared { plan, command_type, query_id, relations, relation_count, .. } = prepared;
+        let Prepared { changes_the_scene, takes_back, looks_at_ends, .. } = prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
         let types = unsafe {
@@ -107,7 +111,14 @@ impl Statement {
             plan,
             parameters,
             texts,
-            traits: Traits { command_type, query_id, relations, changes_the_scene },
+            traits: Traits {
+                command_type,
+                query_id,
+                relations,
+                changes_the_scene,
+                takes_back,
+                looks_at_ends,
+            },
         })
     }
 

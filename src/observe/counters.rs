@@ -1,41 +1,53 @@
-//! The server's own counters around a run, for the audit.
+//! The server's own counters around a run, for the [audit](super::audit).
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::ClusterSpec;
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
-use crate::catalog::recorder::AuditLine;
 use crate::catalog::{self, fetch, transaction};
-use crate::observe::node::NodeState;
-use crate::shm::{Segment, TotalsOf};
+use crate::shm::Segment;
 
 /// One reading.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    inserted: i64,
-    updated: i64,
-    deleted: i64,
-    index_scans: i64,
+    /// When the reading began, a TimestampTz.
+    pub at: i64,
+    /// Rows of the tables inserted, updated and deleted.
+    pub tuples: Tuples,
+    pub index_scans: i64,
     /// The indexes whose scans are counted.
-    indexes: Vec<pg_sys::Oid>,
+    pub indexes: Vec<pg_sys::Oid>,
+    /// Whether an index is scanned, or its ends are looked up, for what no statement says: its own condition, or an
+    /// exclusion constraint.
+    pub hidden_scans: bool,
     /// Whether triggers or rules do what the statements do not show.
-    side_effects: bool,
+    pub side_effects: bool,
+    /// Whether tables that are not the run's inherit from its tables: their rows are counted there.
+    pub children: bool,
     /// Whether some tables' rows are counted by others: by nodes that do not say so, as they do of distributed ones.
-    elsewhere: bool,
+    pub elsewhere: bool,
+    /// Whether other sessions may have worked in this database and not yet handed in their statistics.
+    pub unsent: bool,
     /// Tables that exist.
-    tables: i64,
-    commits: i64,
-    rollbacks: i64,
+    pub tables: i64,
+    pub commits: i64,
+    pub rollbacks: i64,
+    /// When statistics of this database were last reset, in seconds since 1970; `None`: never.
+    pub reset: Option<f64>,
     /// Calls of the run's statements; `None` without pg_stat_statements.
-    calls: Option<i64>,
+    pub calls: Option<i64>,
 }
+
+/// Rows inserted, updated and deleted.
+pub type Tuples = [i64; 3];
 
 /// Reads the counters of the run's tables and statements, afresh.
 pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     transaction(|| {
+        // SAFETY: reads the clock.
+        let at = unsafe { pg_sys::GetCurrentTimestamp() };
         // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
         unsafe { pg_sys::pgstat_clear_snapshot() };
         let tables: Vec<pg_sys::Oid> = spec.tables().map(pg_sys::Oid::from).collect();
@@ -59,6 +71,14 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
             &[tables.clone().into()],
         )?;
+        let hidden_scans = fetch::<bool>(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = ANY ($1) AND (indisexclusion OR indpred IS NOT NULL))",
+            &[tables.clone().into()],
+        )?;
+        let children = fetch::<bool>(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = ANY ($1) AND inhrelid <> ALL ($1))",
+            &[tables.clone().into()],
+        )?;
         let side_effects = fetch::<bool>(
             // Citus has a trigger of its own on each of its tables, for TRUNCATE.
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = ANY ($1) \
@@ -69,19 +89,30 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
         // Reference tables: the rows are those of a shard on every node.
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
         let elsewhere = catalog::distributed(&tables)?.len() > watched;
+        let database = pg_sys::Oid::from(spec.database_oid);
+        let reset = fetch::<f64>(
+            "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_db_stat_reset_time($1))",
+            &[database.into()],
+        )?;
         let of_database = |function: &str| -> Result<i64, UserError> {
-            let database = pg_sys::Oid::from(spec.database_oid);
             Ok(fetch::<i64>(&format!("SELECT pg_catalog.{function}($1)"), &[database.into()])?
                 .unwrap_or_default())
         };
         Ok(Counters {
-            inserted: sum("pg_stat_get_tuples_inserted")?,
-            updated: sum("pg_stat_get_tuples_updated")?,
-            deleted: sum("pg_stat_get_tuples_deleted")?,
+            at,
+            tuples: [
+                sum("pg_stat_get_tuples_inserted")?,
+                sum("pg_stat_get_tuples_updated")?,
+                sum("pg_stat_get_tuples_deleted")?,
+            ],
             index_scans: index_scans.unwrap_or_default(),
             indexes,
+            hidden_scans: hidden_scans.unwrap_or_default(),
             side_effects: side_effects.unwrap_or_default(),
+            children: children.unwrap_or_default(),
             elsewhere,
+            unsent: spec.starter.has_unsent || has_unsent(database, spec.starter.pid)?,
+            reset,
             tables: existing.unwrap_or_default(),
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
@@ -93,6 +124,35 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
         calls: transaction(|| statement_calls(spec, query_ids)).ok().flatten(),
         ..counters
     })
+}
+
+/// Whether sessions of this database may have done what the server's counters do not show yet. A session hands in its
+/// counts between two transactions, at most once a second, and after ten seconds of idleness at the latest
+/// (PGSTAT_IDLE_INTERVAL, utils/activity/pgstat.c): one that is at work, or was a moment ago, may hold some back. The
+/// `starter` of the run is left out: it has looked itself.
+fn has_unsent(database: pg_sys::Oid, starter: i32) -> Result<bool, UserError> {
+    let found = fetch::<bool>(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE datid = $1 AND pid <> $2 \
+             AND backend_type NOT LIKE 'pgbench\\_ext %' AND backend_type NOT IN ('autovacuum worker', 'parallel worker', 'walsender') \
+             AND (state <> 'idle' OR state_change > pg_catalog.clock_timestamp() - '15 s'::pg_catalog.interval))",
+        &[database.into(), starter.into()],
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Whether this session has read or changed these tables and not yet handed in its counts: those that it hands in while a
+/// run measures would seem to be the run's.
+pub fn has_unsent_itself(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
+    // Runs with the caller's search_path.
+    let found = fetch::<bool>(
+        "SELECT EXISTS (SELECT FROM pg_catalog.unnest($1) AS t WHERE 0 OPERATOR(pg_catalog.<) greatest( \
+                 pg_catalog.pg_stat_get_xact_tuples_inserted(t), pg_catalog.pg_stat_get_xact_tuples_updated(t), \
+                 pg_catalog.pg_stat_get_xact_tuples_deleted(t))) \
+             OR EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid OPERATOR(pg_catalog.=) ANY ($1) \
+                 AND 0 OPERATOR(pg_catalog.<) pg_catalog.pg_stat_get_xact_numscans(indexrelid))",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(found.unwrap_or_default())
 }
 
 /// Calls of the run's statements by its role, from pg_stat_statements where it is installed and
@@ -132,223 +192,4 @@ pub fn query_ids(segment: &Segment) -> Vec<i64> {
     ids.sort_unstable();
     ids.dedup();
     ids
-}
-
-/// What the clients counted, over all phases.
-struct Harness {
-    inserted: u64,
-    updated: u64,
-    deleted: u64,
-    index_scans: u64,
-    index_scans_known: bool,
-    /// No statement touches a table outside the fixture.
-    inside: bool,
-    calls: u64,
-    /// Committed transactions by phase, see `TotalsOf`.
-    committed: [u64; 4],
-    failed: u64,
-    /// Tries beyond each transaction's first.
-    retries: u64,
-    /// Statements that ended with an error.
-    errors: u64,
-    /// Transactions in the sample of an earlier interval.
-    misplaced: u64,
-}
-
-fn harness(segment: &Segment) -> Harness {
-    let mut h = Harness {
-        inserted: 0,
-        updated: 0,
-        deleted: 0,
-        index_scans: 0,
-        index_scans_known: true,
-        inside: true,
-        calls: 0,
-        committed: [0; 4],
-        failed: 0,
-        retries: 0,
-        errors: 0,
-        misplaced: 0,
-    };
-    for client in 0..segment.shape().clients {
-        for command in segment.commands(client) {
-            let rows = command.rows.get();
-            match command.command_type.load(Relaxed) {
-                pg_sys::CmdType::CMD_INSERT => h.inserted += rows,
-                pg_sys::CmdType::CMD_UPDATE => h.updated += rows,
-                pg_sys::CmdType::CMD_DELETE => h.deleted += rows,
-                _ => {}
-            }
-            h.index_scans += command.index_scans.get();
-            h.index_scans_known &= command.index_scans_unknown.load(Relaxed) == 0;
-            h.inside &= command.outside.load(Relaxed) == 0;
-            if command.query_id.load(Relaxed) != 0 {
-                h.calls += command.executions.get();
-            }
-            h.errors += command.errors.get();
-        }
-        h.misplaced += segment.intervals(client).misplaced.get();
-        for (phase, totals) in segment.slot(client).totals.iter().enumerate() {
-            h.committed[phase] += totals.committed.get();
-            h.failed += totals.failed.get();
-            h.retries += totals.retries.get();
-        }
-    }
-    h
-}
-
-/// Rows inserted, updated and deleted in the shards of distributed tables, on all nodes together.
-pub type Tuples = [i64; 3];
-
-/// What the nodes' own readings say of that; `None` where one of them is missing.
-pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tuples> {
-    if cluster.silent > 0 {
-        return None;
-    }
-    let read = |text: Option<String>| serde_json::from_str::<NodeState>(&text?).ok();
-    segment.nodes().try_fold([0; 3], |sum: Tuples, cell| {
-        let (before, after) = (read(cell.before.get())?, read(cell.after.get())?);
-        let differences = [
-            (after.inserted, before.inserted),
-            (after.updated, before.updated),
-            (after.deleted, before.deleted),
-        ];
-        let mut sum = sum;
-        sum.iter_mut()
-            .zip(differences)
-            .for_each(|(sum, (now, then))| *sum += now.cast_signed() - then.cast_signed());
-        Some(sum)
-    })
-}
-
-/// Why a part of a run does not judge its tables' counters.
-pub const SHARED: &str =
-    "the tables' shards serve the clients of other nodes as well: the whole run's line compares them";
-
-/// Compares the two. `recorded` is the sum of the samples' transactions; `all_flushed` says whether
-/// every client has handed in its statistics.
-pub fn audit(
-    spec: &RunSpec,
-    segment: &Segment,
-    before: &Counters,
-    after: &Counters,
-    recorded: u64,
-    all_flushed: bool,
-) -> Vec<AuditLine> {
-    let h = harness(segment);
-    let shards = spec.cluster.as_ref().and_then(|cluster| tuples_of_shards(cluster, segment));
-    // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
-    let mut tuples =
-        [after.inserted - before.inserted, after.updated - before.updated, after.deleted - before.deleted];
-    tuples.iter_mut().zip(shards.unwrap_or_default()).for_each(|(tuples, of_shards)| *tuples += of_shards);
-    let untracked = segment.header().untracked.load(Relaxed);
-    let trouble = h.failed + h.retries + h.errors > 0;
-    let tables_reason = if spec.fixtures.is_empty() {
-        Some("the workload has no fixture whose tables could be watched")
-    } else if untracked & 1 != 0 {
-        Some("track_counts is off in the clients' sessions")
-    } else if before.tables != after.tables {
-        Some("the fixture was replaced or dropped meanwhile")
-    } else if before.side_effects || after.side_effects {
-        Some("the tables have triggers or rules")
-    } else if !h.inside {
-        Some("a statement does more than read or change the fixture's tables directly")
-    } else if trouble {
-        Some("work that was rolled back counts on the server as well")
-    } else if !all_flushed {
-        Some("a client was lost before it had flushed its statistics")
-    } else if spec.part_of.is_some() {
-        Some(SHARED)
-    } else if before.elsewhere || after.elsewhere {
-        Some("not all of the tables are distributed, and the rows of reference tables are not counted")
-    } else if spec.cluster.is_some() && shards.is_none() {
-        Some("a node of the cluster has not told of its shards' counters")
-    } else {
-        None
-    };
-    let line = |counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str| AuditLine {
-        counter: counter.to_owned(),
-        harness: Some(harness.cast_signed()),
-        server: Some(server),
-        judged: not_judged.is_none(),
-        reason: not_judged.unwrap_or(reason).to_owned(),
-    };
-    let rows = "rows of the fixture's tables, in all phases";
-    let index_reason = tables_reason
-        .or_else(|| {
-            (before.indexes != after.indexes).then_some("the tables' indexes are not those of the beginning")
-        })
-        .or_else(|| {
-            spec.cluster.is_some().then_some("the index scans are those of the shards, which are not read")
-        })
-        .or_else(|| (!h.index_scans_known).then_some("a plan is not simple enough to tell its index scans"));
-    let mut lines = vec![
-        line("n_tup_ins", h.inserted, tuples[0], tables_reason, rows),
-        line("n_tup_upd", h.updated, tuples[1], tables_reason, rows),
-        line("n_tup_del", h.deleted, tuples[2], tables_reason, rows),
-        line(
-            "idx_scan",
-            h.index_scans,
-            after.index_scans - before.index_scans,
-            index_reason,
-            "index scans of the fixture's tables, in all phases",
-        ),
-        line(
-            "xact_commit",
-            h.committed.iter().sum(),
-            after.commits - before.commits,
-            Some("the server counts the whole database, this run's own set-up and recording included"),
-            "",
-        ),
-        line(
-            "xact_rollback",
-            h.failed + h.retries,
-            after.rollbacks - before.rollbacks,
-            Some("the server counts the whole database"),
-            "",
-        ),
-        line(
-            "samples",
-            h.committed[TotalsOf::Measured as usize],
-            recorded.cast_signed(),
-            None,
-            "transactions measured: the clients' totals against the sum of the samples",
-        ),
-        line(
-            "misplaced",
-            h.misplaced,
-            0,
-            None,
-            "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
-        ),
-    ];
-    let own = |counter: &str, count: u64, reason: &str| AuditLine {
-        counter: counter.to_owned(),
-        harness: Some(count.cast_signed()),
-        server: None,
-        judged: false,
-        reason: reason.to_owned(),
-    };
-    lines.extend([
-        own("committed: ramp", h.committed[TotalsOf::Ramp as usize], "before the first interval began"),
-        own("committed: warm-up", h.committed[TotalsOf::Warmup as usize], "run but not counted"),
-        own("committed: measured", h.committed[TotalsOf::Measured as usize], "what the samples show"),
-        own("committed: drain", h.committed[TotalsOf::Drain as usize], "ended after the measured time"),
-        own("failed", h.failed, "transactions given up, in all phases"),
-        own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
-    ]);
-    if let (Some(before), Some(after)) = (before.calls, after.calls) {
-        let not_judged = trouble
-            .then_some("executions that failed are not calls")
-            .or((!all_flushed).then_some("a client was lost"))
-            .or((untracked & 2 != 0).then_some("pg_stat_statements.track is none in the clients' sessions"));
-        lines.push(line(
-            "pg_stat_statements.calls",
-            h.calls,
-            after - before,
-            not_judged,
-            "calls of the run's statements by its role",
-        ));
-    }
-    lines
 }

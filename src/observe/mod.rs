@@ -1,6 +1,7 @@
 //! Reading the server and the machine from the coordinator: what the clients wait for, what the server writes,
 //! what the processors do, before, during and after a run.
 
+pub mod audit;
 pub mod counters;
 pub mod environment;
 pub mod events;

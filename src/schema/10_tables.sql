@@ -142,8 +142,14 @@ CREATE TABLE bench.run_log (
     lag_max_ms        double precision,
     backlog           bigint,
     origin            jsonb,
-    part_of           jsonb
+    part_of           jsonb,
+    counted_from      timestamptz
 );
+-- When a run's work can have reached the server's counters, for bench.audits: from the first reading of them until its end.
+-- A clock may be set back.
+CREATE INDEX run_log_counted ON bench.run_log USING gist (
+    tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
+    WHERE started_at IS NOT NULL AND origin IS NULL;
 -- A role has a run of another server once.
 CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
     (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL;
@@ -271,6 +277,9 @@ CREATE TABLE bench.statement_log (
     plan_changes   bigint NOT NULL,
     workers_planned bigint NOT NULL,
     workers_launched bigint NOT NULL,
+    rows           bigint,
+    writes         bigint,
+    empty_writes   bigint,
     PRIMARY KEY (run_id, node, script, command)
 );
 COMMENT ON TABLE bench.statement_log IS 'What the recorder writes of each run''s commands; read bench.statements';

@@ -117,7 +117,8 @@ COMMENT ON COLUMN bench.scripts.latency_max_ms IS 'Greatest latency in milliseco
 
 CREATE VIEW bench.statements WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
-       s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched
+       s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
+       s.rows, s.writes, s.empty_writes
 FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.statements IS 'One row per run, node, script and command, meta commands too: what was measured of it';
@@ -138,6 +139,9 @@ COMMENT ON COLUMN bench.statements.custom_plans IS 'Executions by a plan made fo
 COMMENT ON COLUMN bench.statements.plan_changes IS 'How often a client had a plan of another form than the time before, the step from custom to generic apart';
 COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers that its plans asked for, in all phases';
 COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers that it got';
+COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands and runs before 0.2.0';
+COMMENT ON COLUMN bench.statements.writes IS 'Executions that were to insert, update, delete or merge rows, in all phases; NULL where there was none';
+COMMENT ON COLUMN bench.statements.empty_writes IS 'Of these, executions that affected no row';
 
 CREATE VIEW bench.waits WITH (security_barrier) AS
 SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
@@ -412,23 +416,31 @@ CREATE VIEW bench.audits WITH (security_barrier) AS
 SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
-            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
+            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
 FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
-LEFT JOIN LATERAL (
-    SELECT min(x.run_id) AS run_id FROM bench.run_log x
-    -- of other servers' runs that was said when they were exported
-    WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
-      -- a run on several nodes and its part on this one are one
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND r.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM r.run_id::text)
-      AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
-           -- names of a mix, without their weights
-           OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
-              && string_to_array(rtrim(regexp_replace(r.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
-      AND x.started_at < r.finished_at AND coalesce(x.finished_at, CASE WHEN bench.status_of(x.status, x.segment, x.run_id) = 'crashed'
-                                      THEN x.started_at ELSE 'infinity' END) > r.started_at
-) o ON true
+-- Runs that another was in the way of: each once, and found by the index run_log_counted.
+LEFT JOIN (
+    SELECT b.run_id, min(x.run_id) AS beside
+    FROM bench.run_log b JOIN bench.run_log x ON
+        -- of other servers' runs that was said when they were exported
+        b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
+        AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)
+         && tstzrange(least(x.counted_from, x.started_at), CASE WHEN x.finished_at IS NOT NULL THEN greatest(x.finished_at, least(x.counted_from, x.started_at)) END)
+        AND x.run_id <> b.run_id
+        -- a run on several nodes and its part on this one are one
+        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND b.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
+        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM b.run_id::text)
+        AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
+             -- names of a mix, without their weights
+             OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
+                && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
+        -- The clients of one that crashed were at work until a while after its last sign of life.
+        AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
+             OR least(b.counted_from, b.started_at) < (2 * x.sample_interval + 60) * interval '1 s'
+                + greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id), (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id)))
+    GROUP BY b.run_id
+) o ON o.run_id = a.run_id
 WHERE bench.is_visible(r.role);
 COMMENT ON VIEW bench.audits IS 'What bench.audit(run_id) shows, of all runs';
 COMMENT ON COLUMN bench.audits.run_id IS 'The run';

@@ -21,8 +21,8 @@ pub struct CommandCounters {
     pub index_scans: Counter,
     /// 1 when a plan was not.
     pub index_scans_unknown: AtomicU32,
-    /// 1 when the statement touches a relation that is not a table of the fixture.
-    pub outside: AtomicU32,
+    /// Why its rows or scans need not be those that the server counts: bits of [`unclear`].
+    pub unclear: AtomicU32,
     /// What the statement does: a `CmdType` of the server's; 0: unknown or a utility.
     pub command_type: AtomicU32,
     /// The server's query identifier, where it computes one.
@@ -37,10 +37,34 @@ pub struct CommandCounters {
     pub workers_planned: Counter,
     /// Those that there were.
     pub workers_launched: Counter,
+    /// Executions that were to insert, update, delete or merge rows.
+    pub writes: Counter,
+    /// Those of them that affected no row.
+    pub empty_writes: Counter,
     /// The generic plan that was last looked at: where it is, and its generation; 0: none.
     pub seen_plan: AtomicU64,
     /// The form of the last plan, its lowest bit set where it was generic; 0: none yet.
     pub plan_form: AtomicU64,
+}
+
+impl CommandCounters {
+    /// Notes one more reason, a bit of [`unclear`]. The client is the only writer.
+    #[inline]
+    pub fn add_unclear(&self, bit: u32) {
+        self.unclear.store(self.unclear.load(Relaxed) | bit, Relaxed);
+    }
+}
+
+/// Bits of [`CommandCounters::unclear`].
+pub mod unclear {
+    /// The statement touches a relation that is not a table of the fixture, or changes rows in several ways.
+    pub const OUTSIDE: u32 = 1;
+    /// It inserts rows and takes some of them back.
+    pub const TAKES_BACK: u32 = 2;
+    /// It may move rows from partition to partition.
+    pub const MOVES: u32 = 4;
+    /// Planning it may look up the ends of an index.
+    pub const LOOKS_AT_ENDS: u32 = 8;
 }
 
 /// Bytes that are kept of a plan's text.

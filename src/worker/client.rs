@@ -15,7 +15,7 @@ use super::{OnTerminate, Post, nap, now_ns, report_for_duty, wake};
 use crate::engine::{Session, SqlError, unserved};
 use crate::observe::environment;
 use crate::observe::waits::own_cpu_ns;
-use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction};
+use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear};
 
 /// Everything that one client runs with.
 struct Client<'a> {
@@ -170,9 +170,17 @@ fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Clien
                 let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
                 let relations = traits.and_then(|traits| traits.relations.as_ref());
                 if !relations.is_some_and(|all| all.iter().all(inside)) {
-                    counter.outside.store(1, Relaxed);
+                    counter.add_unclear(unclear::OUTSIDE);
                 }
                 if let Some(traits) = traits {
+                    for (holds, bit) in [
+                        (traits.takes_back, unclear::TAKES_BACK),
+                        (traits.looks_at_ends, unclear::LOOKS_AT_ENDS),
+                    ] {
+                        if holds {
+                            counter.add_unclear(bit);
+                        }
+                    }
                     counter.command_type.store(traits.command_type, Relaxed);
                     counter.query_id.store(traits.query_id, Relaxed);
                 }

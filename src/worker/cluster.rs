@@ -13,7 +13,7 @@ use super::links::Links;
 use super::{nap, now_ns, termination_requested, verdict, wake};
 use crate::catalog::cluster;
 use crate::catalog::recorder::{self, Status};
-use crate::observe::counters;
+use crate::observe::audit;
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 
 /// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
@@ -48,6 +48,9 @@ struct Run<'a> {
 impl Run<'_> {
     /// Waits until all nodes are ready, and gives them one instant.
     fn start(&self) -> Result<(), UserError> {
+        // The links read their nodes' counters from here on.
+        // SAFETY: reads the clock.
+        let counted_from = unsafe { pg_sys::GetCurrentTimestamp() };
         let until_ns = now_ns() + START_NS;
         while !self.links.iter().all(|(_, cell)| cell.state() == LinkState::Ready) {
             if let Some(reason) = self.stop_reason() {
@@ -61,7 +64,7 @@ impl Run<'_> {
             }
             nap(50);
         }
-        recorder::running(self.run_id, &Environment::default())?;
+        recorder::running(self.run_id, &Environment::default(), counted_from)?;
         let slowest_us = self.links.iter().map(|(_, cell)| cell.slowest_us.load(Relaxed)).max();
         let margin_us = start_margin_us(slowest_us.unwrap_or_default());
         let o = &self.spec.options;
@@ -169,7 +172,7 @@ impl Run<'_> {
             (None, Some(error)) => (Status::Failed, Some(error)),
         };
         let shards = self.spec.cluster.as_ref();
-        let shards = shards.and_then(|cluster| counters::tuples_of_shards(cluster, self.segment));
+        let shards = shards.and_then(|cluster| audit::tuples_of_shards(cluster, self.segment));
         cluster::finish(self.run_id, status, error.as_ref(), written, shards)?;
         // As of any run: what kept it from being measured is the caller's error.
         if measured { Ok(()) } else { failure.map_or(Ok(()), Err) }

@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         let environment = environment::read(header.settings.get(), &unserved);
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;
-        recorder::running(self.run_id, &environment)
+        recorder::running(self.run_id, &environment, self.before.at)
     }
 
     /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose

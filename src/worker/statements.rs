@@ -1,7 +1,7 @@
 //! What the clients counted of each command, for bench.statements.
 
 use bench_core::report::document::Statement;
-use bench_core::script::{Symbols, parse};
+use bench_core::script::{Action, Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
 
@@ -16,6 +16,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
         // It was parsed before the run began.
         let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
         for (command, at) in parsed.commands.into_iter().zip(1..) {
+            let is_sql = matches!(command.action, Action::Sql(_));
             let place = lines.len();
             let of_clients: Vec<&CommandTimes> =
                 (0..segment.shape().clients).filter_map(|client| segment.times(client).get(place)).collect();
@@ -25,6 +26,7 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
             let counted = |of: fn(&CommandCounters) -> u64| counters.iter().map(|c| of(c)).sum::<u64>();
             let (generic, custom) = (counted(|c| c.generic_plans.get()), counted(|c| c.custom_plans.get()));
             let changes = counted(|c| c.plan_changes.get());
+            let writes = counted(|c| c.writes.get());
             let sum = |of: fn(&CommandTimes) -> u64| of_clients.iter().map(|times| of(times)).sum::<u64>();
             let count = sum(|times| times.count.get());
             let mut histogram = Histogram::new();
@@ -47,6 +49,9 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
                 plan_changes: changes,
                 workers_planned: counted(|c| c.workers_planned.get()),
                 workers_launched: counted(|c| c.workers_launched.get()),
+                rows: is_sql.then(|| counted(|c| c.rows.get())),
+                writes: (writes > 0).then_some(writes),
+                empty_writes: (writes > 0).then(|| counted(|c| c.empty_writes.get())),
             });
         }
     }

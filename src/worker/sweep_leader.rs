@@ -290,6 +290,8 @@ impl Sweep<'_> {
         run.system = variant.system.clone();
         run.observation = self.spec.observation;
         run.horizon_held = self.spec.horizon_held;
+        // A session that waits for the sweep does nothing else meanwhile.
+        run.starter.pid = header.caller_pid.load(Relaxed);
         self.interruptibly(|sweep| sweep.state.prepare(&run))?;
         let run = std::panic::AssertUnwindSafe(&run);
         let errand = transaction(|| {

@@ -66,7 +66,8 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
              latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
-             workers_launched) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+             workers_launched, rows, writes, empty_writes) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         &[
             run_id.into(),
             line.script.cast_signed().into(),
@@ -84,6 +85,9 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
             line.plan_changes.cast_signed().into(),
             line.workers_planned.cast_signed().into(),
             line.workers_launched.cast_signed().into(),
+            line.rows.map(u64::cast_signed).into(),
+            line.writes.map(u64::cast_signed).into(),
+            line.empty_writes.map(u64::cast_signed).into(),
         ],
     )
     .map(drop)

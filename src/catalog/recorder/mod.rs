@@ -203,15 +203,16 @@ fn script_as_run(spec: &RunSpec) -> String {
     }
 }
 
-/// The clients stand at the gate: the run starts at this moment.
-pub fn running(run_id: i64, environment: &Environment) -> Result<(), UserError> {
+/// The clients stand at the gate: the run starts at this moment. `counted_from` is when the reading of the server's
+/// counters began, a TimestampTz.
+pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Result<(), UserError> {
     let environment = json_of(environment);
     transaction(|| {
         hold()?;
         run(
             "UPDATE bench.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
-             environment = $2 WHERE run_id = $1",
-            &[run_id.into(), pgrx::JsonB(environment.clone()).into()],
+             environment = $2, counted_from = $3 WHERE run_id = $1",
+            &[run_id.into(), pgrx::JsonB(environment.clone()).into(), timestamp(counted_from).into()],
         )
         .map(drop)
     })

@@ -129,7 +129,8 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
              SELECT r.run_id FROM bench.run_log r \
              WHERE r.origin IS NULL AND r.run_id <> ALL ($1) AND EXISTS (SELECT FROM bench.run_log o \
                  WHERE o.run_id = ANY ($1) AND o.origin IS NULL \
-                   AND r.started_at < coalesce(o.finished_at, o.started_at) AND r.finished_at > o.started_at)) \
+                   AND least(r.counted_from, r.started_at) < coalesce(o.finished_at, 'infinity') \
+                   AND r.finished_at > least(o.counted_from, o.started_at))) \
          SELECT pg_catalog.jsonb_agg(v)::pg_catalog.text FROM ( \
              SELECT a.run_id, a.node, a.counter, a.reason FROM bench.audits a JOIN bench.audit_log l USING (run_id, node, counter) \
              WHERE a.run_id = ANY (ARRAY(SELECT b.run_id FROM beside b)) AND l.judged AND a.reason <> l.reason) v",

@@ -178,6 +178,7 @@ fn request() -> PartRequest {
         system: Default::default(),
         observation: Observation::On,
         cluster: Some(ClusterSpec::default()),
+        starter: Default::default(),
         part_of: None,
     };
     PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]] }

@@ -14,12 +14,16 @@ mod server;
 mod shape;
 mod tables;
 mod text;
+mod writes;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::report::Document;
 use intervals::Intervals;
+
+/// The reason in `bench.audit` why a greater number of the server's is not judged.
+pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
 
 /// How much a finding matters, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +65,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     let mut detected = dips::detect(&intervals);
     let mut findings = Vec::new();
     findings.extend(outcome::findings(document, &intervals));
+    findings.extend(writes::findings(document));
     findings.extend(dips::findings(document, &intervals, &mut detected));
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));

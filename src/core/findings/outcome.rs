@@ -8,8 +8,9 @@ use serde_json::json;
 use super::cluster::lost_nodes;
 use super::intervals::Intervals;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
-use super::{Finding, Severity, finding};
+use super::{Finding, Severity, UNSENT, finding};
 use crate::report::Document;
+use crate::report::document::AuditLine;
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
@@ -22,6 +23,7 @@ const BACKLOG: f64 = 0.01;
 pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(audit(document));
+    findings.extend(unsent(document));
     findings.extend(clients(document, intervals));
     findings.extend(failed(document));
     findings.extend(rate(document));
@@ -58,6 +60,35 @@ fn audit(document: &Document) -> Option<Finding> {
         }),
         "Do not use this run's figures before it is known why: see bench.audit, look for others who worked on the \
          same tables, and run again.",
+    ))
+}
+
+/// A greater number of the server's that other sessions may explain: nobody is wrong for certain.
+fn unsent(document: &Document) -> Option<Finding> {
+    let greater: Vec<_> =
+        document.audit.iter().filter(|line| line.ok.is_none() && line.reason == UNSENT).collect();
+    if greater.is_empty() {
+        return None;
+    }
+    let more = |line: &AuditLine| line.server.unwrap_or(0).saturating_sub(line.harness.unwrap_or(0));
+    let lines: Vec<String> = greater
+        .iter()
+        .map(|line| {
+            format!("{}{} by {}", line.counter, document.on_node(line.node), grouped(more(line) as f64))
+        })
+        .collect();
+    Some(finding(
+        Severity::Notice,
+        "audit",
+        format!("The server counted more than the clients: {}.", first_few(&lines)),
+        json!({
+            "counters": greater
+                .iter()
+                .map(|line| json!({ "node": line.node, "counter": line.counter, "more": more(line) }))
+                .collect::<Vec<_>>(),
+        }),
+        "Other sessions were at work in this database just before the run, and the server may have counted their work \
+         late. If one of them wrote to the run's tables meanwhile, run again without it.",
     ))
 }
 

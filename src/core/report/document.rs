@@ -282,6 +282,12 @@ pub struct Statement {
     pub workers_planned: u64,
     /// Those that there were.
     pub workers_launched: u64,
+    /// Rows returned, inserted, updated, deleted or merged, in all phases; `None` of meta commands.
+    pub rows: Option<u64>,
+    /// Executions that were to insert, update, delete or merge rows, in all phases; `None` where none was.
+    pub writes: Option<u64>,
+    /// Those of them that affected no row.
+    pub empty_writes: Option<u64>,
 }
 
 /// A share of the clients' measured time.

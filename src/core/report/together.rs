@@ -96,6 +96,13 @@ fn add(sum: &mut Statement, other: &Statement) {
     ] {
         *sum = sum.saturating_add(other);
     }
+    for (sum, other) in [
+        (&mut sum.rows, other.rows),
+        (&mut sum.writes, other.writes),
+        (&mut sum.empty_writes, other.empty_writes),
+    ] {
+        *sum = sum.iter().copied().chain(other).reduce(u64::saturating_add);
+    }
 }
 
 /// The waits of all nodes' clients, a row for each event, the greatest share first: each node's shares count as much

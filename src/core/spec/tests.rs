@@ -110,6 +110,7 @@ fn a_spec_survives_its_journey() {
         observation: Observation::On,
         cluster: None,
         part_of: None,
+        starter: Starter { pid: 7, has_unsent: true },
         horizon_held: false,
         sweep_id: None,
         system: Map::new(),

@@ -9,7 +9,7 @@ use super::{LINKS_NS, NS_PER_SEC, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
 use crate::catalog::{self, cluster, transaction};
 use crate::observe::waits::own_cpu_ns;
-use crate::observe::{counters, relations};
+use crate::observe::{audit, counters, relations};
 use crate::shm::{ClientState, StopReason};
 use crate::worker::{now_ns, verdict};
 
@@ -119,6 +119,6 @@ impl Run<'_> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_flushed = self.lost == 0 && !self.terminated;
         let recorded = self.sampler.measured.moments.count;
-        Ok(counters::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
+        Ok(audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
 }

@@ -85,7 +85,8 @@ prop_compose! {
             latencies: vec![Bucket { low_ms: plain(7), high_ms: plain(8), count: counts[5] }; 2],
             statements: vec![Statement {
                 statement: text.clone(), plan: Some(format!("Seq Scan on {text}")), plan_changes: counts[6],
-                workers_planned: counts[7], workers_launched: counts[8], ..Statement::default()
+                workers_planned: counts[7], workers_launched: counts[8], rows: Some(counts[9]),
+                writes: some.then_some(counts[7]), empty_writes: some.then_some(counts[8]), ..Statement::default()
             }; 2],
             waits: vec![Wait { wait_event_type: "CPU".into(), wait_event: "CPU".into(), share: plain(9), node: 0 }],
             events: vec![

@@ -13,6 +13,30 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
             ..AuditLine::default()
         });
     }),
+    ("audit", Severity::Notice, "more than the clients: n_tup_upd by 1,007", |document| {
+        document.audit.push(AuditLine {
+            counter: "n_tup_upd".into(),
+            harness: Some(10),
+            server: Some(1017),
+            reason: UNSENT.into(),
+            ..AuditLine::default()
+        });
+    }),
+    ("writes", Severity::Warning, "(DELETE FROM t) affected no rows in any of 3 executions", |document| {
+        document.statements.push(writes("DELETE FROM t", 3, 3));
+    }),
+    ("writes", Severity::Warning, "affected no rows in 97 % of 1,000 executions", |document| {
+        document.statements.push(writes("UPDATE t SET n = 1", 1000, 970));
+    }),
+    ("writes", Severity::Warning, "affected no rows in 99 % of 1,000,000 executions", |document| {
+        document.statements.push(writes("UPDATE t SET n = 1", 1_000_000, 999_999));
+    }),
+    ("writes", Severity::Notice, "affected no rows in 10 % of 1,000 executions", |document| {
+        document.statements.push(writes("UPDATE t SET n = 1", 1000, 100));
+    }),
+    ("writes", Severity::Notice, "in any of 1,000", |document| {
+        document.statements.push(writes("INSERT INTO t VALUES (1) ON conflict DO NOTHING", 1000, 1000));
+    }),
     ("clients", Severity::Critical, "Clients were lost", |document| {
         document.run.status = "incomplete".into()
     }),
@@ -92,6 +116,11 @@ fn table() -> Relation {
     Relation { relation: "public.accounts".into(), kind: "table".into(), ..Relation::default() }
 }
 
+fn writes(statement: &str, writes: u64, empty: u64) -> Statement {
+    let (writes, empty_writes) = (Some(writes), Some(empty));
+    Statement { command: 1, statement: statement.into(), writes, empty_writes, ..Statement::default() }
+}
+
 fn planned(plan: &str) -> Statement {
     Statement { command: 1, statement: "SELECT 1".into(), plan: Some(plan.into()), ..Statement::default() }
 }
@@ -145,6 +174,19 @@ const HARMLESS: &[(&str, Plant)] = &[
     ("a count that need not agree", |document| {
         document.audit.push(AuditLine { harness: Some(1), server: Some(2), ..AuditLine::default() });
     }),
+    ("writes that now and then find no row", |document| {
+        document.statements.push(writes("DELETE FROM t", 1000, 99));
+    }),
+    ("few writes, some of nothing", |document| {
+        document.statements.push(writes("DELETE FROM t", 10, 9));
+    }),
+    ("an upsert that often finds the row", |document| {
+        document.statements.push(writes("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", 1000, 400));
+    }),
+    ("a run of before the writes were counted", |document| {
+        document.statements.push(Statement { writes: Some(5), ..writes("DELETE FROM t", 5, 5) });
+        document.statements.iter_mut().for_each(|statement| statement.empty_writes = None);
+    }),
     ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
     ("parallel workers", |document| {
         document.samples.cpu_user.fill(Some(0.7));
@@ -166,4 +208,27 @@ fn what_is_harmless_is_not_told() {
         plant(&mut document);
         assert_eq!(topics(&document), [""; 0], "{name}");
     }
+}
+
+/// The advice names the variable that a user has given beyond what is loaded.
+#[test]
+fn a_given_scale_is_the_first_suspect() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.statements.push(writes("UPDATE t SET n = 1", 1000, 970));
+    let advice = |document: &Document| of_topic(document, "writes")[0].advice.clone();
+    assert!(!advice(&document).contains("scale"), "{}", advice(&document));
+    document.run.variables.insert("scale".into(), 50.into());
+    assert!(advice(&document).contains("variable scale"), "{}", advice(&document));
+}
+
+/// A statement's executions on several nodes are told once, together.
+#[test]
+fn writes_of_several_nodes_are_one() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    for node in 1..=2 {
+        document.statements.push(Statement { node, ..writes("DELETE FROM t", 1000, 600) });
+    }
+    let found = of_topic(&document, "writes");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].finding.contains("60 % of 2,000 executions"), "{}", found[0].finding);
 }
