@@ -19,21 +19,27 @@ ENDED='background worker "pgbench_ext sweep" \(PID [0-9]+\) exited with exit cod
 
 # Waits until every leader of a sweep that the postmaster has started has ended, at least so many of them.
 leaders_ended() { # COUNT
-    local deadline=$((SECONDS + 20))
+    local deadline=$((SECONDS + 60))
     until [ "$(leaders_that "$ENDED")" -ge "$1" ] && [ "$(leaders_that "$ENDED")" -eq "$(leaders_that "$STARTED")" ]; do
         [ "$SECONDS" -lt "$deadline" ] || return 1
         sleep 0.05
     done
 }
 
-# A call of a session that is canceled while the postmaster cannot start the leader.
+# A call of a session that is canceled while the postmaster cannot start the leader. The session waits for a lock until the
+# postmaster is stopped.
 gives_up() { # ROLE STATEMENT
-    local ended
+    local ended holder
     ended=$(leaders_that "$ENDED")
-    PGUSER=$1 session caller 'SELECT pg_sleep(2)' "SET statement_timeout = '200ms'" "$2"
-    holds caller
+    session holder 'SELECT pg_advisory_lock(1)' 'SELECT pg_sleep(600)'
+    holds holder
+    holder=$(pid_of holder)
+    PGUSER=$1 session caller 'SELECT pg_advisory_lock(1)' "SET statement_timeout = '200ms'" "$2"
+    eventually 60 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller' AND wait_event_type = 'Lock')"
     as_pg kill -STOP "$postmaster"
-    ended caller
+    as_pg kill -TERM "$holder"
+    ended holder 60
+    ended caller 60
     as_pg kill -CONT "$postmaster"
     leaders_ended $((ended + 1))
 }
@@ -48,8 +54,6 @@ for call in "start_sweep('nothing', '{1}', 60)" "sweep('nothing', '{1}', 60)"; d
     is $? 0 "bench.$call of a role with nothing but EXECUTE: its leader comes and goes"
     like "$OUT" '57014: canceling statement due to statement timeout' "bench.$call: the caller has given up"
 done
-session loop 'SELECT 1'
-ended loop
 for ms in {1..20}; do printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 60);\n' "$ms"; done |
     PGUSER=mallory psql -XAtq >/dev/null 2>&1
 sql 'SELECT bench.stop_sweep(sweep_id) FROM bench.sweeps' >/dev/null
