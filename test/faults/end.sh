@@ -141,14 +141,14 @@ name='a status that cannot be written'
 sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
 start
 sql "SELECT bench.stop($RUN)" >/dev/null
-nothing_left "$name" 15
+nothing_left "$name" 60
 is "$(sql "SELECT bench.wait($RUN)")" crashed "$name: the run reads crashed"
 is "$(sql "SELECT count(*) > 0 FROM bench.latencies WHERE run_id = $RUN")" t "$name: the rest is there"
 like "$(grep -A 2 "LOG:  run $RUN is canceled, which could not be written into bench.runs: could not extend file of run_log" "$PGHOST/log")" \
     'DETAIL:  It has committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' "$name: the log has what is known"
 start
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
-nothing_left "$name, of a coordinator that is terminated" 8
+nothing_left "$name, of a coordinator that is terminated" 30
 sql 'DROP TRIGGER full_disk ON bench.run_log'
 still_works "$name"
 
@@ -157,7 +157,7 @@ name='a run that is deleted under way'
 start
 sql "DELETE FROM bench.run_log WHERE run_id = $RUN" >/dev/null 2>&1
 if [ "$(sql "SELECT count(*) FROM bench.run_log WHERE run_id = $RUN")" = 0 ]; then
-    nothing_left "$name" 10
+    nothing_left "$name" 30
     is "$(sql "SELECT (SELECT count(*) FROM bench.latencies WHERE run_id = $RUN) + (SELECT count(*) FROM bench.relation_log WHERE run_id = $RUN)")" 0 \
         "$name: nothing is written of it any more"
 else

@@ -29,12 +29,10 @@ cleaned() { # NAME
 name='a locked view of the tables of a load'
 load
 sql "CREATE VIEW elsewhere AS SELECT * FROM $(staging).slow"
-session holder BEGIN "COMMENT ON VIEW elsewhere IS 'locked'" 'SELECT pg_sleep(60)'
+session holder BEGIN "COMMENT ON VIEW elsewhere IS 'locked'" 'SELECT pg_sleep(300)'
 holds holder
-clock
 terminate load
-nothing_left "$name" 12
-within 12000 "$name: the leader gives up within seconds"
+nothing_left "$name, while it is locked" 60
 ended loading
 is "$(leftovers)" '1|1' "$name: the tables stay"
 like "$(cat "$PGHOST/log")" 'LOG:  what load [0-9]+ has made could not be removed' "$name: the log says so"
@@ -43,12 +41,10 @@ cleaned "$name"
 
 name='a locked bench.load_log'
 load
-session holder BEGIN 'LOCK TABLE bench.load_log IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(60)'
+session holder BEGIN 'LOCK TABLE bench.load_log IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(300)'
 holds holder
-clock
 terminate load
-nothing_left "$name" 12
-within 12000 "$name: the leader gives up within seconds"
+nothing_left "$name, while it is locked" 60
 leave holder
 ended loading
 cleaned "$name"
@@ -57,7 +53,6 @@ cleaned "$name"
 name='an event trigger on sql_drop'
 sql "CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN RAISE EXCEPTION 'nothing is dropped here'; END \$\$" \
     'CREATE EVENT TRIGGER forbid ON sql_drop EXECUTE FUNCTION forbid()'
-: >"$work/before"
 lines=$(wc -l <"$PGHOST/log")
 try "SELECT bench.load('log', 10)"
 like "$OUT" 'ERROR:  P0001: nothing is dropped here' "$name: the caller gets its error"
@@ -84,12 +79,10 @@ sweep() { sql "SELECT bench.start_sweep('pk_update', '{2}', $1, 2)"; }
 name='a locked bench.sweep_log'
 SWEEP=$(sweep 60)
 eventually 10 "SELECT count(*) = 1 FROM bench.progress"
-session holder BEGIN "SELECT 1 FROM bench.sweep_log WHERE sweep_id = $SWEEP FOR UPDATE" 'SELECT pg_sleep(60)'
+session holder BEGIN "SELECT 1 FROM bench.sweep_log WHERE sweep_id = $SWEEP FOR UPDATE" 'SELECT pg_sleep(300)'
 holds holder
-clock
 terminate sweep
-nothing_left "$name" 12
-within 12000 "$name: the leader gives up within seconds"
+nothing_left "$name, while it is locked" 60
 is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" crashed "$name: the sweep reads crashed"
 leave holder
 name='an end of a sweep that can be written at the third try'
@@ -115,7 +108,7 @@ last=/proc/sys/kernel/ns_last_pid
 stranger() { # PID: a session whose backend has it
     local try
     for try in {1..200}; do
-        session stranger 'SELECT pg_sleep(60)' # its socket is there before its backend
+        session stranger 'SELECT pg_sleep(300)' # its socket is there before its backend
         kill -0 "${PIDS[stranger]}" 2>/dev/null && eventually 5 "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stranger'"
         [ "$(pid_of stranger)" = "$1" ] && return 0
         leave stranger
@@ -139,13 +132,13 @@ if [ "$(id -u)" -eq 0 ] && cat "$last" >"$work/last" 2>/dev/null && echo "$(cat 
         is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" crashed "$name: is not taken for it"
         is "$(sql "SELECT bench.stop_sweep($SWEEP)")" f "$name: is not stopped"
         as_pg kill -CONT "$waiter"
-        ended waiter 8
+        ended waiter 40
         is "$OUT" crashed "$name: bench.wait_sweep returns"
         is "$(sql "SELECT state FROM pg_stat_activity WHERE pid = $leader")" active "$name: goes on"
         leave stranger
     else
         as_pg kill -CONT "$waiter"
-        ended waiter 8
+        ended waiter 40
         skip 'that process id could not be had' "$name"
     fi
     nothing_left "$name"
