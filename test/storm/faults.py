@@ -190,7 +190,7 @@ class Faults:
         self.lock_relation(f"bench_data.{fault.what}", fault.secs)
 
     def lock_results(self, fault, event):
-        event.effects = frozenset({"stall", "leader"})
+        event.effects = frozenset({"stall", "leader", "locked"})
         self.lock_relation(f"bench.{fault.what}", fault.secs)
 
     def reload(self, _, event):

@@ -85,6 +85,11 @@ violated("true final status", "incomplete after another run's client was termina
 holds("incomplete after its client was terminated", [fault("terminate", "trouble", kind="client", segment=42)], runs=[run(**LOST)])
 violated("true final status", "incomplete without an error", [fault("terminate", "trouble", kind="client", segment=42)],
          runs=[run(status="incomplete")])
+LOCKED = dict(status="failed", started=None, samples=0, sampled=None, in_histogram=None, in_scripts=None,
+              error={"sqlstate": "55P03", "message": "canceling statement due to lock timeout"})
+holds("failed to begin while the results were locked", [fault("lock results", "stall", "locked")], runs=[run(**LOCKED)])
+violated("true final status", "incomplete, for the results were locked", [fault("lock results", "stall", "locked")],
+         runs=[run(**dict(LOCKED, status="incomplete", started=NOW + 1))])
 violated("true final status", "completed with an error", runs=[run(error=ERROR)])
 violated("true final status", "canceled, and nobody has", [fault("stop", "stall")], runs=[run(status="canceled", error=ERROR)])
 holds("canceled by bench.stop", [fault("bench.stop", "end", run=7)], runs=[run(status="canceled", error=ERROR)])
