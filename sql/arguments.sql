@@ -339,7 +339,31 @@ SELECT h, bench.status_of('running', h, 1) AS status,
 FROM unnest('{0, 1, -1, 4294967296, NULL}'::bigint[]) AS h;
 SELECT bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
 
--- Nothing came of any of these but the one good run
+-- Larger than any honest argument
+CREATE TEMP TABLE large AS SELECT jsonb_build_object('a', repeat('x', 20000000)) AS compressed;
+SELECT bench.run('nothing', tags => compressed) FROM large;
+SELECT bench.start('nothing', variables => jsonb_build_object('a', repeat('x', 1048576)));
+SELECT bench.run('nothing', settings => jsonb_build_object('application_name', repeat('x', 1048576)));
+SELECT bench.run('nothing', settings => (SELECT jsonb_object_agg('a.b' || n, n) FROM generate_series(1, 1001) AS n));
+SELECT bench.load('pk', options => compressed) FROM large;
+SELECT * FROM bench.preview('SELECT 1;', variables => (SELECT compressed FROM large));
+SELECT bench.sweep('nothing', '{1}', variants => compressed) FROM large;
+SELECT bench.sweep('nothing', '{1}', variants => jsonb_build_object('a', (SELECT jsonb_object_agg('a.b' || n, n) FROM generate_series(1, 1001) AS n)));
+SELECT bench.start_sweep('nothing', array_agg(n)) FROM generate_series(1, 10001) AS n;
+SELECT bench.start_sweep('nothing', array_fill(1, ARRAY[5000000]));
+SELECT * FROM bench.ab('nothing', '{}', (SELECT compressed FROM large));
+SELECT * FROM bench.change_points('nothing', tags => (SELECT compressed FROM large));
+SELECT * FROM bench.compare(ARRAY(SELECT n::bigint FROM generate_series(1, 10001) AS n), '{1}');
+SELECT bench.export(array_fill(1::bigint, ARRAY[5000000]));
+SELECT bench.start_part(jsonb_build_object('a', repeat('x', 20971520)));
+SELECT bench.run(repeat(',', 1048577));
+SELECT bench.run('nothing', driver => repeat('x', 1048577));
+SELECT bench.sweep('nothing', '{1}', before => repeat(',', 1048577));
+SELECT bench.create_workload('large', 'SELECT 1;', description => repeat('x', 1048577));
+-- as large as may be
+SELECT bench.run('nothing', transactions => 1, tags => jsonb_build_object('a', repeat('x', 1048560))) > 0 AS runs;
+
+-- Nothing came of any of these but the two good runs
 SELECT status, count(*) FROM bench.run_log GROUP BY status ORDER BY status;
 SELECT count(*) AS fixtures FROM bench.fixtures;
 SELECT to_regclass('bench_data.pk') AS pk, to_regnamespace('pg_mine') AS schema,

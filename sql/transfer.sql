@@ -1,5 +1,5 @@
 --
--- bench.export, bench.import, bench.prune: their arguments and their errors. What they do is in test/pgtap/transfer.sql.
+-- bench.export, bench.import, bench.prune, bench.delete_run: their arguments and their errors. What they do is in test/pgtap/transfer.sql and deletion.sql.
 --
 SET client_min_messages = warning;
 SELECT bench.create_workload('transfer_nothing', 'SELECT 1;');
@@ -49,5 +49,20 @@ SELECT bench.prune(NULL);
 SELECT bench.prune('-1 second');
 SELECT bench.prune('1 month -31 days');
 SELECT bench.prune('100 years');
+
+-- What cannot be deleted
+SELECT bench.delete_run(NULL);
+SELECT bench.delete_run(-1);
+SELECT bench.start('transfer_nothing', secs => 60) AS live \gset
+\set VERBOSITY sqlstate
+SELECT bench.delete_run(:live);
+DELETE FROM bench.runs WHERE run_id = :live;
+TRUNCATE bench.run_log;
+\set VERBOSITY default
+SELECT bench.stop(:live), bench.wait(:live);
+SELECT bench.delete_run(:live), bench.delete_run(:copy);
+CREATE TEMP TABLE other (run_id bigint);
+CREATE TRIGGER other AFTER DELETE ON other REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+DELETE FROM other;
 
 SELECT bench.drop_workload('transfer_nothing');

@@ -6,6 +6,16 @@ use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 /// Raises the error the server's way.
 pub fn raise(error: UserError) -> ! {
+    report_of(error).report(PgLogLevel::ERROR);
+    unreachable!("a report at ERROR does not return")
+}
+
+/// Writes the error to the server's log only.
+pub fn log(error: UserError) {
+    report_of(error).report(PgLogLevel::LOG);
+}
+
+fn report_of(error: UserError) -> ErrorReport {
     let mut report = ErrorReport::new(code(&error.sqlstate), error.message, "pgbench_ext");
     if let Some(detail) = error.detail {
         report = report.set_detail(detail);
@@ -13,8 +23,7 @@ pub fn raise(error: UserError) -> ! {
     if let Some(hint) = error.hint {
         report = report.set_hint(hint);
     }
-    report.report(PgLogLevel::ERROR);
-    unreachable!("a report at ERROR does not return")
+    report
 }
 
 /// A WARNING with a hint.

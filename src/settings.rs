@@ -130,6 +130,7 @@ pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserErro
 /// 0A000 for what the engine does not do; the server's own errors for the rest.
 pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
     for (name, value) in settings {
+        pgrx::check_for_interrupts!();
         if let Some(unserved) = unserved::find(name) {
             return Err(UserError::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,

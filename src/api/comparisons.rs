@@ -3,6 +3,7 @@
 use bench_core::comparison::{Comparison, compare as compare_groups, compare_pairs};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::Document;
+use bench_core::spec::limits;
 use bench_core::stats::change_points::change_points as changes_of;
 use bench_core::stats::{Estimate, scalability as usl};
 use bench_core::sweep::SweepArguments;
@@ -82,7 +83,9 @@ fn compare(
 }
 
 fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
-    required(name, run_ids)?
+    let run_ids = required(name, run_ids)?;
+    limits::check_count(name, run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
+    run_ids
         .into_iter()
         .map(|run_id| catalog::visible_headline(required(&format!("a run of {name}"), run_id)?))
         .collect()

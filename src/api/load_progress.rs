@@ -161,7 +161,9 @@ fn load_progress(
         ))
     };
     let found = match (segment, load_id) {
-        (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id)).flatten(),
+        (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id))
+            .flatten()
+            .filter(|_| catalog::may_see_load(load_id) == Ok(true)),
         _ => None,
     };
     TableIterator::new(found)

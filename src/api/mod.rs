@@ -16,6 +16,7 @@ mod results;
 pub mod runs;
 mod sweeps;
 mod transfer;
+mod visibility;
 pub mod workloads;
 
 /// A value that must not be NULL.

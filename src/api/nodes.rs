@@ -11,7 +11,7 @@ use pgrx::{JsonB, pg_sys};
 use serde::Serialize;
 
 use super::checks::{check_connection_limit, check_role, check_server};
-use super::jsonb::Jsonb;
+use super::jsonb::PartJsonb;
 use super::runs::start_prepared;
 use super::workloads::check_length;
 use super::{required, results};
@@ -46,7 +46,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
 
 /// Starts this node's part of another's run. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn start_part(request: Option<Jsonb>) -> JsonB {
+fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
     let answer = match start(request) {
         Ok(run_id) => PartAnswer::RunId(run_id),
@@ -55,7 +55,7 @@ fn start_part(request: Option<Jsonb>) -> JsonB {
     json(&answer)
 }
 
-fn start(request: Option<Jsonb>) -> Result<i64, UserError> {
+fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
     let request: PartRequest =
         serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
     let PartRequest { spec, tables } = request.checked()?;
@@ -124,20 +124,20 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
 /// The part that this role has been asked for.
 ///
 /// # Errors
-/// 42704 for one that does not exist, 42501 for another role's.
+/// 42704 for one that does not exist, 42501 for another role's, 42809 for a run that is no part.
 fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if !catalog::is_part(run_id)? {
-        return Err(UserError::new(
-            sqlstate::WRONG_OBJECT_TYPE,
-            format!("run {run_id} is not a part of another node's run"),
-        ));
-    }
     if handle.role != catalog::current_role() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),
+        ));
+    }
+    if !catalog::is_part(run_id)? {
+        return Err(UserError::new(
+            sqlstate::WRONG_OBJECT_TYPE,
+            format!("run {run_id} is not a part of another node's run"),
         ));
     }
     Ok((run_id, handle))
@@ -230,7 +230,7 @@ fn drop_part(run_id: Option<i64>) -> bool {
         if Segment::peek(handle.segment, is_at_work) == Some(true) {
             return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way")));
         }
-        catalog::drop_run(run_id).map(|()| true).map_err(|e| internal(e.message))
+        catalog::delete_runs(vec![run_id]).map(|_| true).map_err(|e| internal(e.message))
     })()
     .or_raise()
 }

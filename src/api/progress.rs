@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::spec::RunSpec;
 use pgrx::prelude::*;
 
+use crate::catalog;
 use crate::engine::unserved;
 use crate::error::warn;
 use crate::shm::{RunState, Segment};
@@ -116,7 +117,9 @@ fn run_progress(
     ),
 > {
     let row = match (segment, run_id) {
-        (Some(segment), Some(run_id)) => Segment::peek(segment as u32, |s| progress_row(s, run_id)).flatten(),
+        (Some(segment), Some(run_id)) => Segment::peek(segment as u32, |s| progress_row(s, run_id))
+            .flatten()
+            .filter(|_| catalog::check_visible(run_id).is_ok()),
         _ => None,
     };
     TableIterator::new(row)

@@ -27,7 +27,7 @@ fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
                 error
             });
         }
-        catalog::run_handle(run_id)?;
+        catalog::check_visible(run_id)?;
         Ok(percentile_of(catalog::histogram(run_id)?.into_iter(), p))
     })()
     .or_raise()
@@ -36,8 +36,7 @@ fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
 /// A run's status, 'crashed' included.
 pub fn status(run_id: i64) -> Result<String, UserError> {
     let handle = catalog::run_handle(run_id)?;
-    let status = super::runs::status_of(Some(handle.status), Some(handle.segment.into()), Some(run_id));
-    Ok(status.unwrap_or_default())
+    super::runs::current_status(handle.status, handle.segment, run_id)
 }
 
 /// Says when a run is not what was asked for, or its samples are not what they should be.

@@ -80,7 +80,10 @@ sweep_function!(
 
 /// Everything that can be found wrong before the first run, of any of the runs.
 pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
-    let options = SweepOptions::new(arguments, random_seed())?;
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    let options = SweepOptions::new(arguments, random_seed(), &mut pulse)?;
     let options = SweepOptions { loaded: sweep_state::loaded(&options)?, ..options };
     check(&options)?;
     Ok(spec_of(options, None))
@@ -106,6 +109,7 @@ fn check(options: &SweepOptions) -> Result<(), UserError> {
     system::check(options)?;
     sweep_state::check(options)?;
     for variant in &options.variants {
+        pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let (run, _) = prepare(options.run_arguments(variant, most, None))?;
             sweep_state::check_run(options, &run)?;
@@ -239,7 +243,7 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
     (|| {
         let sweep_id = required("sweep_id", sweep_id)?;
         let deadline = super::runs::deadline(timeout)?;
-        let handle = catalog::sweep_handle(sweep_id)?;
+        let handle = catalog::visible_sweep(sweep_id)?;
         if handle.status == "running"
             && let Some(segment) = Segment::attach(handle.segment)
         {
@@ -270,18 +274,30 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
 #[pg_extern(sql = false)]
 fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Option<i64>) -> Option<String> {
     let status = status?;
-    // A standby cannot know, so there the row stands as it is.
-    if status != "running" || super::checks::is_standby() || catalog::is_led(sweep_id?, segment? as u32) {
+    if status != "running" {
         return Some(status);
     }
+    Some(current_status(status, segment? as u32, sweep_id?).or_raise())
+}
+
+/// # Errors
+/// 42501 for a sweep that the caller may not see.
+fn current_status(status: String, segment: u32, sweep_id: i64) -> Result<String, UserError> {
+    // A standby cannot know, so there the row stands as it is.
+    if status != "running" || super::checks::is_standby() || catalog::is_led(sweep_id, segment) {
+        return Ok(status);
+    }
     // The row may have been read before the sweep ended well.
-    let latest = catalog::sweep_handle(sweep_id?).map(|handle| handle.status);
-    Some(latest.ok().filter(|latest| latest != "running").unwrap_or("crashed".to_owned()))
+    match catalog::visible_sweep(sweep_id) {
+        Ok(latest) if latest.status != "running" => Ok(latest.status),
+        Err(error) if error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => Err(error),
+        _ => Ok("crashed".to_owned()),
+    }
 }
 
 fn status(sweep_id: i64) -> Result<String, UserError> {
     let handle = catalog::sweep_handle(sweep_id)?;
-    Ok(sweep_status_of(Some(handle.status), Some(handle.segment.into()), Some(sweep_id)).unwrap_or_default())
+    current_status(handle.status, handle.segment, sweep_id)
 }
 
 /// Where a sweep stands: a row for bench.sweeps, or none when it is over. See the COMMENT ON.
@@ -298,6 +314,7 @@ fn sweep_progress(
             })
         })
         .flatten()
+        .filter(|_| catalog::visible_sweep(sweep_id).is_ok())
     });
     TableIterator::new(row)
 }
@@ -313,7 +330,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),
             )
-            .hint("Only members of its role and of pg_signal_backend may stop it."));
+            .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
         }
         Ok(Segment::peek(handle.segment, |segment| segment.is_of_sweep(sweep_id) && stop_and_wait(segment))
             .unwrap_or(false))

@@ -1,9 +1,10 @@
-//! bench.export, bench.import and bench.prune.
+//! bench.export, bench.import, bench.prune and bench.delete_run.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::limits;
 use pgrx::PgTryBuilder;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
@@ -20,6 +21,7 @@ fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
 
 fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserError> {
     let run_ids = required("run_ids", run_ids)?;
+    limits::check_count("run_ids", run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     if run_ids.is_empty() {
         return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "run_ids must not be empty"));
     }
@@ -78,4 +80,31 @@ fn check_readable(run: &Imported) -> Result<(), UserError> {
 #[pg_extern(sql = false)]
 fn prune(older_than: Option<Interval>) -> i64 {
     required("older_than", older_than).and_then(catalog::prune).or_raise()
+}
+
+/// Deletes a run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn delete_run(run_id: Option<i64>) -> bool {
+    (|| {
+        let run_id = required("run_id", run_id)?;
+        let role = catalog::run_handle(run_id)?.role;
+        if !catalog::acts_for(&role)? {
+            return Err(UserError::new(
+                sqlstate::INSUFFICIENT_PRIVILEGE,
+                format!("run {run_id} belongs to role \"{role}\""),
+            )
+            .hint("Only its role, roles with the privileges of that and superusers may delete it."));
+        }
+        Ok(catalog::delete_runs(vec![run_id])? > 0)
+    })()
+    .or_raise()
+}
+
+/// The trigger of bench.run_log. See the COMMENT ON.
+#[pg_trigger(sql = false)]
+fn forget_runs<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, UserError> {
+    catalog::forget_runs(trigger).or_raise();
+    Ok(None)
 }

@@ -2,6 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{Symbols, parse};
+use bench_core::spec::limits;
 use pgrx::prelude::*;
 
 use super::required;
@@ -37,6 +38,7 @@ fn create(
         .hint("A name has 1 to 63 bytes, and neither @ nor a comma: those are for weighted mixes."));
     }
     check_length([script.as_str()])?;
+    limits::check_text("description", description.as_deref().unwrap_or_default())?;
     parse(&name, &script, &mut Symbols::new())?;
     if let Some(fixture) = &fixture {
         fixture::known(fixture)?;
@@ -53,7 +55,7 @@ fn create(
 }
 
 /// The longest script in bytes.
-const MAX_SCRIPT: usize = 16 << 20;
+pub const MAX_SCRIPT: usize = 16 << 20;
 
 /// A script takes several times its length when it is parsed; so do several in every client.
 pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {

@@ -1,7 +1,6 @@
 //! What is kept of a run's nodes, and of a run that is another node's part of one.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::NodeSpec;
@@ -9,7 +8,7 @@ use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
-use super::recorder::{Patience, Status, hold};
+use super::recorder::{End, Patience, Row, Status, hold, status_only};
 use super::{as_owner, fetch, fetch_all, run, transaction};
 use crate::observe::counters::{SHARED, Tuples};
 use crate::observe::node::NodeState;
@@ -170,14 +169,24 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
     }))
 }
 
-/// Writes the figures of all nodes together, and how the run ended.
+/// Writes the figures of all nodes together, and how the run ended; `written` is what became of the nodes' own.
 pub fn finish(
     run_id: i64,
     status: Status,
     error: Option<&UserError>,
+    written: Result<(), UserError>,
     shards: Option<Tuples>,
 ) -> Result<(), UserError> {
-    with_patience(|| finish_once(run_id, status, error, shards))
+    let mut end = End::new(run_id);
+    if let Err(reason) = written {
+        end.miss("bench.nodes", reason);
+    }
+    end.part("bench.audit", || audit_of_nodes(run_id, shards));
+    let told = "What its nodes have measured is in bench.nodes.";
+    end.close(status, error, told, |status, error, row| match row {
+        Row::Whole => row_of_nodes(run_id, status, error),
+        Row::StatusOnly => status_only(run_id, status, error),
+    })
 }
 
 /// Bears with a lock on the tables of results for a while.
@@ -191,55 +200,59 @@ pub fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), Use
     }
 }
 
-fn finish_once(
-    run_id: i64,
-    status: Status,
-    error: Option<&UserError>,
-    shards: Option<Tuples>,
-) -> Result<(), UserError> {
-    transaction(AssertUnwindSafe(|| {
-        let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
-        hold()?;
+/// Adds up the nodes' counters.
+fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
+         SELECT $1, 0, counter, pg_catalog.sum(harness), \
+             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN pg_catalog.sum(server) END, \
+             pg_catalog.bool_and(judged), pg_catalog.min(reason) \
+         FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
+        &[run_id.into()],
+    )?;
+    if let Some(shards) = shards {
         run(
-            "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
-             SELECT $1, 0, counter, pg_catalog.sum(harness), \
-                 CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN pg_catalog.sum(server) END, \
-                 pg_catalog.bool_and(judged), pg_catalog.min(reason) \
-             FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
-            &[run_id.into()],
+            "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
+             FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
+             WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
+               AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
+               AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
+                   = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
+            &[run_id.into(), shards.to_vec().into(), SHARED.into()],
         )?;
-        if let Some(shards) = shards {
-            run(
-                "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
-                 FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
-                 WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
-                   AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
-                   AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
-                       = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
-                &[run_id.into(), shards.to_vec().into(), SHARED.into()],
-            )?;
-        }
-        run(
-            "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
-                 latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
-                 latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
-                 environment = coalesce(t.environment, '{}') \
-             FROM (SELECT pg_catalog.sum(n.transactions * n.latency_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
-                       pg_catalog.sum(n.transactions * (n.latency_stddev_ms ^ 2 + n.latency_avg_ms ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
-                       pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
-                       pg_catalog.sum(n.backlog)::pg_catalog.int8 AS backlog, \
-                       pg_catalog.sum(n.transactions * n.lag_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
-                       (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
-                   FROM bench.node_log n WHERE n.run_id = $1) t \
-             WHERE r.run_id = $1",
-            &[run_id.into(), status.as_str().into(), error.into()],
-        )?;
-        let histogram = super::histogram(run_id)?;
-        let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
-        run(
-            "UPDATE bench.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
-            &[run_id.into(), percentile(0.5).into(), percentile(0.95).into(), percentile(0.99).into(), percentile(0.999).into()],
-        )
-        .map(drop)
-    }))
+    }
+    Ok(())
+}
+
+/// The run's row, from its nodes'.
+fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Result<usize, UserError> {
+    let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
+    let changed = run(
+        "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+             latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
+             latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
+             environment = coalesce(t.environment, '{}') \
+         FROM (SELECT pg_catalog.sum(n.transactions * n.latency_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
+                   pg_catalog.sum(n.transactions * (n.latency_stddev_ms ^ 2 + n.latency_avg_ms ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
+                   pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
+                   pg_catalog.sum(n.backlog)::pg_catalog.int8 AS backlog, \
+                   pg_catalog.sum(n.transactions * n.lag_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
+                   (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
+               FROM bench.node_log n WHERE n.run_id = $1) t \
+         WHERE r.run_id = $1",
+        &[run_id.into(), status.as_str().into(), error.into()],
+    )?;
+    let histogram = super::histogram(run_id)?;
+    let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
+    run(
+        "UPDATE bench.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
+        &[
+            run_id.into(),
+            percentile(0.5).into(),
+            percentile(0.95).into(),
+            percentile(0.99).into(),
+            percentile(0.999).into(),
+        ],
+    )?;
+    Ok(changed)
 }

@@ -7,7 +7,7 @@ use bench_core::report::Document;
 use bench_core::report::document::{SCHEMA_VERSION, Samples};
 use pgrx::JsonB;
 
-use super::{as_owner, fetch, read, run_handle};
+use super::{RunHandle, as_owner, fetch, may_see, read, run_handle};
 use crate::error::internal;
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
@@ -51,16 +51,25 @@ const ENOUGH_FOR_P999: u64 = 10_000;
 /// # Errors
 /// 42704 for a run that does not exist, 42501 for one that the caller may not see.
 pub fn check_visible(run_id: i64) -> Result<(), UserError> {
-    check_visible_of(&run_handle(run_id)?.role, &format!("run {run_id}"))
+    visible_run(run_id).map(drop)
+}
+
+/// The row of a run that the caller may see.
+///
+/// # Errors
+/// As [`check_visible`].
+pub fn visible_run(run_id: i64) -> Result<RunHandle, UserError> {
+    let handle = run_handle(run_id)?;
+    check_visible_of(&handle.role, &format!("run {run_id}")).map(|()| handle)
 }
 
 /// The same of whatever is a role's.
 pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
-    if fetch::<bool>("SELECT bench.is_visible($1)", &[role.into()])? == Some(true) {
+    if may_see(role)? {
         return Ok(());
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for {what}"))
-        .hint(format!("It is for members of role \"{role}\" and of pg_read_all_stats.")))
+        .hint(format!("It is for roles with the privileges of role \"{role}\" or of pg_read_all_stats.")))
 }
 
 /// Everything that is known of a run, without findings.

@@ -22,14 +22,16 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
     })
 }
 
+/// Whether a run's coordinator is at work, by the segment that its row names.
+pub fn is_at_work(run_id: i64, segment: u32) -> bool {
+    Segment::peek(segment, |segment| segment.is_of_run(run_id) && is_under_way(segment)) == Some(true)
+}
+
 /// The current role's runs under way that a job has started, by the tag that it gives them.
 pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
     let role = current_role();
     let mut open = open_runs("role = $1 AND tags ->> 'job' = $2", &[role.as_str().into(), job.into()])?;
-    open.retain(|&(run_id, segment)| {
-        let is_at_work = |segment: &Segment| segment.is_of_run(run_id) && is_under_way(segment);
-        Segment::peek(segment, is_at_work) == Some(true)
-    });
+    open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
     Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
 }
 

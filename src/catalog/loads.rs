@@ -11,7 +11,7 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{anchor, as_owner, as_role, fetch, fetch_all, run, schema_exists, transaction};
+use super::{anchor, as_owner, as_role, fetch, fetch_all, may_see, run, schema_exists, transaction};
 use crate::fixture::LoadSpec;
 use crate::integration::citus;
 use crate::settings::quote_identifier;
@@ -244,6 +244,13 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
         &[staging_schema(load_id).into()],
     )?;
     Ok(tables.unwrap_or_default())
+}
+
+/// Whether the caller may see a load under way; false for one that there is not.
+pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
+    let sql = "SELECT role FROM bench.load_log WHERE load_id = $1";
+    let role = as_owner(|| fetch::<String>(sql, &[load_id.into()]))?;
+    role.map_or(Ok(false), |role| may_see(&role))
 }
 
 /// A row of bench.load_log: a load under way, or one whose leader is gone.

@@ -19,6 +19,7 @@ mod rolled_back;
 mod sweeps;
 mod totals;
 mod transfer;
+mod version;
 
 use std::ffi::CStr;
 
@@ -33,7 +34,7 @@ use crate::error::{from_caught, internal};
 pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
 pub use distributed::*;
-pub use document::{check_visible, document, headline, visible_headline};
+pub use document::{check_visible, document, headline, visible_headline, visible_run};
 pub use history::history;
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
@@ -41,7 +42,7 @@ pub use loads::*;
 pub use ownership::*;
 pub use rolled_back::rolled_back;
 pub use sweeps::*;
-pub use transfer::{Imported, StoredJsonb, drop_run, export, import, prune, take_part};
+pub use transfer::{Imported, StoredJsonb, delete_runs, export, forget_runs, import, prune, take_part};
 
 /// A row of bench.workloads.
 pub struct Workload {
@@ -88,12 +89,16 @@ fn anchor() -> Result<pg_sys::Oid, UserError> {
 ///
 /// # Errors
 /// 42704 when the extension has gone. Without this a table that somebody made in its place, with
-/// a trigger, would be written to as a superuser.
+/// a trigger, would be written to as a superuser. 55000 when its SQL is another version's.
 fn hold_extension() -> Result<pg_sys::Oid, UserError> {
     let table = anchor()?;
     // SAFETY: a lock that the transaction gives back.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32) };
-    if anchor()? == table { Ok(table) } else { Err(internal("the extension was replaced meanwhile")) }
+    if anchor()? != table {
+        return Err(internal("the extension was replaced meanwhile"));
+    }
+    version::check()?;
+    Ok(table)
 }
 
 /// Runs `body` as the extension's owner, with a search_path of pg_catalog, and goes back. An

@@ -107,8 +107,8 @@ pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
     Ok(others == Some(0))
 }
 
-/// Whether the current role has the privileges of the named one: is it, is its member, or is a
-/// superuser. A role that no longer exists has only superusers above it.
+/// Whether the current role has the privileges of the named one: is it, inherits from it, or is a superuser; as
+/// pg_has_role with USAGE. A role that no longer exists has only superusers above it.
 pub fn acts_for(role: &str) -> Result<bool, UserError> {
     let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
     // SAFETY: catalog look-ups inside a transaction.
@@ -119,15 +119,10 @@ pub fn acts_for(role: &str) -> Result<bool, UserError> {
     })
 }
 
-/// Whether the current role is, or is a member of, the named one, or is a superuser.
-pub fn is_member(role: &str) -> Result<bool, UserError> {
-    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
-    // SAFETY: catalog look-ups inside a transaction.
-    Ok(unsafe {
-        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
-        pg_sys::superuser()
-            || (oid != pg_sys::InvalidOid && pg_sys::is_member_of_role(pg_sys::GetUserId(), oid))
-    })
+/// The rule of who sees what belongs to a run, a load or a sweep of this role: who has its privileges or those of
+/// pg_read_all_stats, and superusers. What a role has left that no longer exists is for the latter two.
+pub fn may_see(role: &str) -> Result<bool, UserError> {
+    Ok(acts_for(role)? || acts_for("pg_read_all_stats")?)
 }
 
 /// The current role's name: the one that a workload runs as.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::document::check_visible_of;
 use super::recorder::Status;
-use super::{as_owner, fetch, fetch_all, is_member, run};
+use super::{acts_for, as_owner, fetch, fetch_all, run};
 use crate::error::internal;
 use crate::shm::Segment;
 use crate::worker::is_under_way;
@@ -105,6 +105,14 @@ pub fn is_led(sweep_id: i64, segment: u32) -> bool {
     Segment::peek(segment, |segment| segment.is_of_sweep(sweep_id) && is_under_way(segment)) == Some(true)
 }
 
+/// Whether a sweep has begun under this segment and has no end.
+pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
+    as_owner(|| {
+        let sql = "SELECT true FROM bench.sweep_log WHERE segment = $1 AND status = 'running'";
+        Ok(fetch::<bool>(sql, &[i64::from(segment).into()])?.is_some())
+    })
+}
+
 /// The runs that a sweep has not completed, in their order.
 pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
     let missing: Vec<i32> = as_owner(|| {
@@ -191,6 +199,15 @@ pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
     found.into_iter().next().ok_or_else(|| no_sweep(sweep_id))
 }
 
+/// The row of a sweep that the caller may see.
+///
+/// # Errors
+/// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
+pub fn visible_sweep(sweep_id: i64) -> Result<SweepHandle, UserError> {
+    let handle = sweep_handle(sweep_id)?;
+    check_visible_of(&handle.role, &format!("sweep {sweep_id}")).map(|()| handle)
+}
+
 fn no_sweep(sweep_id: i64) -> UserError {
     UserError::new(sqlstate::UNDEFINED_OBJECT, format!("sweep {sweep_id} does not exist"))
 }
@@ -208,7 +225,7 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
 /// # Errors
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
 pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
-    check_visible_of(&sweep_handle(sweep_id)?.role, &format!("sweep {sweep_id}"))?;
+    visible_sweep(sweep_id)?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
             'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
@@ -297,7 +314,7 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
 /// Whether the current role may stop a run or a sweep of another.
 pub fn may_stop(role: &str) -> Result<bool, UserError> {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    Ok(is_member(role)? || is_member("pg_signal_backend")? && !super::is_superuser(role)?)
+    Ok(acts_for(role)? || acts_for("pg_signal_backend")? && !super::is_superuser(role)?)
 }
 
 /// Indexes of tables, for pg_prewarm.

@@ -30,6 +30,8 @@ pub mod sqlstate {
     pub const UNDEFINED_COLUMN: &str = "42703";
     /// unique_violation
     pub const UNIQUE_VIOLATION: &str = "23505";
+    /// trigger_protocol_violated
+    pub const TRIGGER_PROTOCOL_VIOLATED: &str = "39P01";
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_table

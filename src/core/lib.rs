@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod comparison;
 pub mod error;
 pub mod findings;
+pub mod missing;
 pub mod report;
 pub mod rows;
 pub mod schedule;

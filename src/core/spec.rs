@@ -1,5 +1,7 @@
 //! What a run is asked to do: the arguments of `bench.run`, validated once.
 
+pub mod limits;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -136,11 +138,12 @@ impl RunOptions {
     /// Validates the arguments of `bench.run` and `bench.start`.
     ///
     /// # Errors
-    /// 22004 for a NULL where none may be, 22023 for a value out of range, 0A000 for what the
-    /// contract names and this version lacks.
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, 54000 for one beyond the [`limits`], 0A000
+    /// for what the contract names and this version lacks.
     pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
         let a = arguments;
         let workload = required("workload", a.workload)?;
+        limits::check_text("workload", &workload)?;
         let clients = required("clients", a.clients)?;
         if clients < 1 {
             return Err(invalid(format!("clients must be at least 1, not {clients}")));
@@ -426,7 +429,9 @@ pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
 }
 
 fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
-    object("settings", value)?
+    let given = object("settings", value)?;
+    limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
+    given
         .into_iter()
         .map(|(name, value)| match value {
             Value::String(text) => Ok((name, text)),
@@ -464,6 +469,7 @@ fn word(
     supported: &[&'static str],
 ) -> Result<&'static str, UserError> {
     let value = required(argument, value)?;
+    limits::check_text(argument, &value)?;
     let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
     match known.iter().find(|k| **k == value) {
         Some(word) if supported.contains(word) => Ok(word),

@@ -196,7 +196,7 @@ CREATE TABLE bench.samples (
     waits             jsonb,
     PRIMARY KEY (run_id, node, elapsed)
 );
-COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for everybody to read. A transaction belongs to the interval in which it ended, by its own client''s clock.';
+COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, of the runs that bench.runs shows. A transaction belongs to the interval in which it ended, by its own client''s clock.';
 CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL);
 COMMENT ON TABLE bench.warmup_samples IS 'The same as bench.samples, of the warm-up: elapsed counts from its begin';
 

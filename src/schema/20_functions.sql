@@ -90,7 +90,7 @@ COMMENT ON FUNCTION bench.wait IS
 CREATE FUNCTION bench.stop(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_wrapper';
 COMMENT ON FUNCTION bench.stop IS
-'Ends a run within a second; what was measured stays. False when it was not under way. For members of the run''s role and of pg_signal_backend.';
+'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
 
 CREATE FUNCTION bench.status_of(status text, segment bigint, run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_of_wrapper';

@@ -1,10 +1,8 @@
--- Views. Rows of runs and errors are for members of the run's role and of pg_read_all_stats.
+-- Views. What belongs to a run is for those whom bench.is_visible lets see it.
 
 CREATE FUNCTION bench.is_visible(role text)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE sql
-    RETURN pg_has_role(current_user, 'pg_read_all_stats', 'MEMBER')
-           OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = role AND pg_has_role(current_user, r.oid, 'MEMBER'));
-COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see the runs of another: is it, is its member, or is a member of pg_read_all_stats.';
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
+COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
@@ -13,7 +11,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        server_version, extension_version, environment, origin, part_of
 FROM bench.run_log
 WHERE bench.is_visible(role);
-COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to members of the run''s role and of pg_read_all_stats.';
+COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.runs.run_id IS 'The run';
 COMMENT ON COLUMN bench.runs.sweep_id IS 'The sweep it is part of';
 COMMENT ON COLUMN bench.runs.workload IS 'The workload''s name, or the mix as given';
@@ -38,7 +36,7 @@ COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set in every 
 COMMENT ON COLUMN bench.runs.system IS 'Parameters of the whole server that its sweep had set for it';
 COMMENT ON COLUMN bench.runs.sample_interval IS 'Seconds';
 COMMENT ON COLUMN bench.runs.tags IS 'The user''s own labels';
-COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
 COMMENT ON COLUMN bench.runs.started_at IS 'When the clients were let loose';
 COMMENT ON COLUMN bench.runs.finished_at IS 'When the results were written';
 COMMENT ON COLUMN bench.runs.role IS 'The role that called and that the clients ran as';
@@ -183,7 +181,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
-CREATE VIEW bench.total_%1$s AS
+CREATE VIEW bench.total_%1$s WITH (security_barrier) AS
 SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
        sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
        sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
@@ -206,7 +204,8 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at
        avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
        sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
        sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs
-FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.%1$s s) x
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
+      FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
 $view$, name);
         EXECUTE format('COMMENT ON VIEW bench.total_%1$s IS %2$L', name,

@@ -46,7 +46,7 @@ COMMENT ON FUNCTION bench.wait_sweep IS
 CREATE FUNCTION bench.stop_sweep(sweep_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_sweep_wrapper';
 COMMENT ON FUNCTION bench.stop_sweep IS
-'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For members of the sweep''s role and of pg_signal_backend.';
+'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For roles with the privileges of the sweep''s role or of pg_signal_backend.';
 
 CREATE FUNCTION bench.resume_sweep(sweep_id bigint)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'resume_sweep_wrapper';
@@ -82,7 +82,7 @@ CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin doub
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_wrapper';
 COMMENT ON FUNCTION bench.compare IS
-'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says how many more runs a side would tell. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
+'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
 
 CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10, clients int DEFAULT 1, secs double precision DEFAULT 10)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
@@ -121,7 +121,7 @@ CROSS JOIN LATERAL (
 ) n
 LEFT JOIN LATERAL bench.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
 WHERE bench.is_visible(s.role);
-COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to members of the sweep''s role and of pg_read_all_stats.';
+COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.sweeps.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweeps.workload IS 'The workload''s name, or the mix as given';
 COMMENT ON COLUMN bench.sweeps.clients IS 'The rungs: concurrent sessions';

@@ -28,7 +28,7 @@ const COLLECT_NS: i64 = 90_000_000_000;
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
     let links = Links::launch(segment, spec).inspect_err(|error| {
         // Where this fails as well, the run counts as crashed.
-        let _ = cluster::finish(run_id, Status::Failed, Some(error), None);
+        let _ = cluster::finish(run_id, Status::Failed, Some(error), Ok(()), None);
     })?;
     let run = Run { segment, spec, run_id, links };
     let begun = run.start();
@@ -170,8 +170,7 @@ impl Run<'_> {
         };
         let shards = self.spec.cluster.as_ref();
         let shards = shards.and_then(|cluster| counters::tuples_of_shards(cluster, self.segment));
-        let finished = cluster::finish(self.run_id, status, error.as_ref(), shards);
-        written.and(finished)?;
+        cluster::finish(self.run_id, status, error.as_ref(), written, shards)?;
         // As of any run: what kept it from being measured is the caller's error.
         if measured { Ok(()) } else { failure.map_or(Ok(()), Err) }
     }

@@ -1,11 +1,12 @@
 //! The coordinator: one background worker per run, to which the run belongs. It writes the run's
 //! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
 
+mod close;
+
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
-use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
@@ -17,13 +18,12 @@ use super::xids::XidWatch;
 use super::{
     OnTerminate, Post, client, crew, nap, now_ns, part, report_for_duty, termination_requested, verdict, wake,
 };
-use crate::catalog::recorder::{self, Closing, ErrorLine, Status};
-use crate::catalog::{self, cluster, transaction};
+use crate::catalog::recorder;
+use crate::catalog::{self, transaction};
 use crate::engine::unserved;
 use crate::error::internal;
 use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
-use crate::observe::waits::own_cpu_ns;
 use crate::observe::{environment, relations};
 use crate::shm::{ClientState, RunState, Segment, StopReason};
 
@@ -124,7 +124,7 @@ fn conduct(post: &Post) -> Result<(), UserError> {
     }
     header.heard_ns.store(now_ns(), Relaxed);
     let mut run = Run::new(segment, &spec, run_id);
-    let result = run.start().and_then(|()| run.await_word()).and_then(|begins_ns| run.measure(begins_ns));
+    let result = run.start().and_then(|()| run.await_word()).map(|begins_ns| run.measure(begins_ns));
     // Whatever happened, nobody goes on.
     run.dismiss();
     let outcome = run.close(result.clone().err());
@@ -143,6 +143,8 @@ struct Run<'a> {
     xids: XidWatch,
     /// What ended the run before its time although its clients could have gone on.
     cut_short: Option<UserError>,
+    /// Why a sample could not be written, which has ended the run as well.
+    unwritten: Option<UserError>,
     /// The same as the server compares it.
     horizon: String,
     query_ids: Vec<i64>,
@@ -171,6 +173,7 @@ impl<'a> Run<'a> {
             next_xid: 0,
             xids: XidWatch::default(),
             cut_short: None,
+            unwritten: None,
             horizon: String::new(),
             query_ids: Vec::new(),
             stopped_at_ns: None,
@@ -285,7 +288,7 @@ impl<'a> Run<'a> {
 
     /// Opens the gate and writes samples until the end. `begins_ns` is when the first interval is to begin, where that has
     /// been agreed.
-    fn measure(&mut self, begins_ns: Option<i64>) -> Result<(), UserError> {
+    fn measure(&mut self, begins_ns: Option<i64>) {
         let header = self.segment.header();
         let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
         let o = &self.spec.options;
@@ -314,7 +317,7 @@ impl<'a> Run<'a> {
         loop {
             let now = now_ns();
             if self.all_over() || self.stop_reason().is_some() || now >= timeline.measure_end_ns {
-                return Ok(());
+                return;
             }
             if !observes && now >= timeline.warmup_start_ns {
                 observes = true;
@@ -326,7 +329,7 @@ impl<'a> Run<'a> {
                 self.spec.part_of.as_ref().map_or(Ok(()), |part_of| part::check_heard(header, part_of));
             if let Err(error) = self.xids.look(header).and(heard) {
                 self.cut_short = Some(error);
-                return Ok(());
+                return;
             }
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
@@ -334,8 +337,11 @@ impl<'a> Run<'a> {
                 self.sampler.read_next();
                 let next_end_ns = self.sampler.interval_end_ns();
                 // Writing may have to wait, reading not: first whatever is due.
-                if now < next_end_ns || next_end_ns >= timeline.measure_end_ns {
-                    self.sampler.write()?;
+                let is_quiet = now < next_end_ns || next_end_ns >= timeline.measure_end_ns;
+                if is_quiet && let Err(error) = self.sampler.write() {
+                    // What cannot be kept need not be measured; what was measured is written at the end.
+                    self.unwritten = Some(error);
+                    return;
                 }
                 continue;
             }
@@ -445,104 +451,5 @@ impl<'a> Run<'a> {
                 unsafe { libc::kill(pid, libc::SIGINT) };
             }
         }
-    }
-
-    /// Writes everything that is known at the end.
-    fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
-        let measured = self.measured && failure.is_none();
-        let mut outcome = if measured { self.sampler.write_rest() } else { Ok(()) };
-        // Those that a stop has ended are no errors.
-        let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
-        let errors = verdict::errors(self.segment, lost);
-        let failure = failure.or_else(|| outcome.clone().err()).or_else(|| self.cut_short.clone());
-        let (status, error) = self.verdict(failure, &errors);
-        if let Some(links) = &self.links {
-            // Which of them could not be read is in its error.
-            let left_ns =
-                self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
-            let _ = links.collect(left_ns);
-            outcome = outcome.and(cluster::write_nodes(self.run_id, links.iter(), 0));
-        }
-        let audit = if measured {
-            self.audit().unwrap_or_else(|e| {
-                outcome = Err(e);
-                Vec::new()
-            })
-        } else {
-            Vec::new()
-        };
-        let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
-        let statements =
-            if measured { super::statements::lines(self.segment, self.spec) } else { Vec::new() };
-        let relations = relations::read(&self.tables()).unwrap_or_else(|_| relations::none());
-        let environment = self.aftermath();
-        let events = self.sampler.observer.finish(now_ns());
-        let closing = Closing {
-            status,
-            error: error.as_ref(),
-            horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
-            measured: &self.sampler.measured,
-            backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
-            spec: self.spec,
-            scripts: &scripts,
-            statements: &statements,
-            errors: &errors,
-            audit: &audit,
-            waits: &self.sampler.waits.shares(),
-            events: &events,
-            relations: (&self.relations, &relations),
-            environment: &environment,
-        };
-        let finished = recorder::finish(self.run_id, &closing);
-        if self.segment.header().stop() == StopReason::BlockedByCaller
-            && let Some(error) = error
-        {
-            return Err(error);
-        }
-        outcome.and(finished)
-    }
-
-    /// What of the environment is known only at the end. What cannot be read is left out.
-    fn aftermath(&self) -> Environment {
-        let read = || -> Result<Environment, UserError> {
-            let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
-                None
-            } else {
-                catalog::horizon_holder(&self.horizon)?
-            };
-            Ok(Environment {
-                xids_used: Some(catalog::next_transaction_ids()?.0 - self.next_xid),
-                xid_age: catalog::oldest_age()?,
-                horizon_holder: holder,
-                coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
-                ..Environment::default()
-            })
-        };
-        if self.measured {
-            transaction(std::panic::AssertUnwindSafe(read)).unwrap_or_default()
-        } else {
-            Environment::default()
-        }
-    }
-
-    fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {
-        let aborted = self.segment.slots().filter(|slot| slot.state() == ClientState::Aborted).count() as u32;
-        verdict::verdict(&verdict::Ending {
-            failure,
-            stop: self.stop_reason(),
-            part_of: self.spec.part_of.as_ref(),
-            measured: self.measured,
-            ended_early: aborted + self.lost,
-            given_up: self.given_up,
-            clients: self.segment.shape().clients,
-            errors,
-        })
-    }
-
-    fn audit(&self) -> Result<Vec<recorder::AuditLine>, UserError> {
-        let after = counters::read(self.spec, &self.query_ids)?;
-        let all_flushed = self.lost == 0 && !self.terminated;
-        let recorded = self.sampler.measured.moments.count;
-        Ok(counters::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
 }

@@ -253,6 +253,12 @@ pub fn return_only_after_crash() {
     unsafe { on_proc_exit(Some(end), pg_sys::Datum::from(0)) };
 }
 
+/// Whether this worker is one that [`Kind::returns_after_crash`].
+pub fn may_return_after_crash() -> bool {
+    // SAFETY: set by the server before it calls a worker's entry.
+    unsafe { (*pg_sys::MyBgworkerEntry).bgw_restart_time != pg_sys::BGW_NEVER_RESTART as c_int }
+}
+
 /// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
 /// superuser.
 pub fn connect_after_crash() {

@@ -15,8 +15,8 @@ use super::load_leader::user_error;
 use super::sweep_state::State;
 use super::system::System;
 use super::{
-    OnTerminate, Post, ask_to_stop, connect_after_crash, my_pid, nap_until_canceled, report_for_duty,
-    return_only_after_crash, system, wake,
+    OnTerminate, Post, ask_to_stop, connect_after_crash, may_return_after_crash, my_pid, nap_until_canceled,
+    report_for_duty, return_only_after_crash, system, wake,
 };
 use crate::api::runs;
 use crate::catalog::{self, Planned, transaction};
@@ -38,11 +38,7 @@ pub const KIND: super::Kind = super::Kind {
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     return_only_after_crash();
     let Some(post) = report_for_duty(segment, OnTerminate::Die) else {
-        // A crash of the server has ended the leader before. The files have what they had before the sweep, or that is
-        // written down; the postmaster, which survives crashes, has not.
-        connect_after_crash();
-        let _ = system::put_back_forgotten(&mut Session::new(Results::Discard), None);
-        return system::reload();
+        return follow_crash(segment.value() as u32);
     };
     let header = post.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
@@ -54,6 +50,35 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     }
     header.set_state(RunState::Finished);
     wake(header.caller_pid.load(Relaxed));
+}
+
+/// What there is to do for a leader without a segment. Most often that is nothing: its caller has given up before it came.
+///
+/// Only a sweep that has begun under this segment and has no end tells that a crash of the server has ended the leader
+/// before, as nothing else starts it again ([`return_only_after_crash`]) and whatever else ends it writes the end first.
+/// The files then have what they had before the sweep, or that is written down; the postmaster, which survives crashes,
+/// has not.
+fn follow_crash(segment: u32) {
+    if !may_return_after_crash() {
+        return;
+    }
+    connect_after_crash();
+    if transaction(|| catalog::is_unfinished(segment)) != Ok(true) {
+        return;
+    }
+    put_back_forgotten(&mut Session::new(Results::Discard));
+    system::reload();
+}
+
+/// Puts back what sweeps before this one could not. What it cannot either must not keep it from its own work; the server's
+/// log says so.
+fn put_back_forgotten(session: &mut Session) {
+    if let Err(error) = system::put_back_forgotten(session, None) {
+        warn(
+            format!("what a sweep has changed in postgresql.auto.conf cannot be put back: {}", error.message),
+            "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
+        );
+    }
 }
 
 #[pgrx::pg_guard]
@@ -162,21 +187,11 @@ impl Sweep<'_> {
         self.post.segment.header()
     }
 
-    /// What sweeps before this one could not put back, a superuser's does. What it cannot either must not keep it from its
-    /// own work; the server's log says so.
+    /// A superuser's sweep puts back what others before it could not.
     fn put_back_forgotten(&mut self) {
         // SAFETY: looks up the current role, for which it needs a transaction.
-        let is_superuser = transaction(|| Ok(unsafe { pg_sys::superuser() }));
-        if is_superuser == Ok(true)
-            && let Err(error) = system::put_back_forgotten(&mut self.state.session, None)
-        {
-            warn(
-                format!(
-                    "what a sweep has changed in postgresql.auto.conf cannot be put back: {}",
-                    error.message
-                ),
-                "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
-            );
+        if transaction(|| Ok(unsafe { pg_sys::superuser() })) == Ok(true) {
+            put_back_forgotten(&mut self.state.session);
         }
     }
 

@@ -314,7 +314,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
 
 fn check_may_checkpoint() -> Result<(), UserError> {
     // SAFETY: looks up the current role.
-    if unsafe { pg_sys::superuser() } || catalog::is_member("pg_checkpoint")? {
+    if unsafe { pg_sys::superuser() } || catalog::acts_for("pg_checkpoint")? {
         return Ok(());
     }
     Err(UserError::new(

@@ -76,40 +76,50 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
             if state == 0 {
                 continue;
             }
-            let sqlstate = crate::error::unpack(state);
-            let first_at = entry.first_at.load(Relaxed);
-            match lines.iter_mut().find(|line| line.sqlstate == sqlstate) {
-                Some(line) => {
-                    line.count += entry.count.get();
-                    line.retried += entry.retried.get();
-                    line.failed += entry.failed.get();
-                    line.first_at = line.first_at.min(first_at);
-                }
-                None => lines.push(ErrorLine {
-                    sqlstate,
+            add(
+                &mut lines,
+                ErrorLine {
+                    sqlstate: crate::error::unpack(state),
                     message: entry.message.get().unwrap_or_default(),
                     detail: entry.detail.get(),
                     count: entry.count.get(),
                     retried: entry.retried.get(),
                     failed: entry.failed.get(),
-                    first_at,
-                }),
-            }
+                    first_at: entry.first_at.load(Relaxed),
+                },
+            );
         }
     }
     if lost > 0 {
-        lines.push(ErrorLine {
-            sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
-            message: "client terminated".to_owned(),
-            detail: None,
-            count: u64::from(lost),
-            retried: 0,
-            failed: 0,
-            // SAFETY: reads the clock.
-            first_at: unsafe { pg_sys::GetCurrentTimestamp() },
-        });
+        // A script may have met an error with this code as well.
+        add(
+            &mut lines,
+            ErrorLine {
+                sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
+                message: "client terminated".to_owned(),
+                detail: None,
+                count: u64::from(lost),
+                retried: 0,
+                failed: 0,
+                // SAFETY: reads the clock.
+                first_at: unsafe { pg_sys::GetCurrentTimestamp() },
+            },
+        );
     }
     lines
+}
+
+/// Adds to the line of the same SQLSTATE, if there is one: each has one line.
+fn add(lines: &mut Vec<ErrorLine>, more: ErrorLine) {
+    match lines.iter_mut().find(|line| line.sqlstate == more.sqlstate) {
+        Some(line) => {
+            line.count += more.count;
+            line.retried += more.retried;
+            line.failed += more.failed;
+            line.first_at = line.first_at.min(more.first_at);
+        }
+        None => lines.push(more),
+    }
 }
 
 /// Why a client did not get to the gate.

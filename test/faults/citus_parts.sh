@@ -66,10 +66,9 @@ answers alice "SELECT bench.drop_part($PART)" "42704: run $PART does not exist" 
 # Runs that are no parts, and none at all.
 RUN=$(PGUSER=postgres sql "SELECT bench.start('pk_select', transactions => 1)")
 PGUSER=postgres status_is "$RUN" completed 'a run'
-for role in alice postgres; do
-    for call in "part_state($RUN, true)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
-        answers $role "SELECT bench.$call" "42809: run $RUN is not a part" "$role: bench.${call%%(*} of a run that is no part"
-    done
+for call in "part_state($RUN, true)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
+    answers postgres "SELECT bench.$call" "42809: run $RUN is not a part" "bench.${call%%(*} of a run that is no part"
+    answers alice "SELECT bench.$call" "42501: run $RUN belongs to role \"postgres\"" "bench.${call%%(*} of another role's"
 done
 is "$(PGUSER=postgres sql "SELECT count(*) FROM bench.runs WHERE run_id = $RUN")" 1 'which is still there'
 for call in 'part_state(-1, false)' 'begin_part(9223372036854775807, 1)' 'drop_part(0)'; do

@@ -81,6 +81,31 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
         FOR c IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v') LOOP
             EXECUTE format('GRANT SELECT ON TABLE %s TO upgrade_ann', c);
         END LOOP; END \$\$"
+    # A row of each table that pg_dump carries, a value in each column.
+    in_db granted "DO \$\$ DECLARE t regclass; BEGIN
+        FOR t IN SELECT c.oid FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext' LOOP
+            EXECUTE format('INSERT INTO %1\$s SELECT * FROM jsonb_populate_record(NULL::%1\$s, (
+                SELECT jsonb_object_agg(attname, CASE
+                    WHEN attname = ''status'' THEN ''\"completed\"'' WHEN attname = ''system_settings'' THEN ''null''
+                    WHEN atttypid = ''boolean''::regtype THEN ''false'' WHEN atttypid = ''jsonb''::regtype THEN ''{}''
+                    WHEN atttypid = ''timestamptz''::regtype THEN ''\"2026-01-01 00:00:00+00\"''
+                    WHEN atttypid::regtype::text LIKE ''%%[]'' THEN ''[]'' WHEN atttypid = ''text''::regtype THEN ''\"upgrade_ann\"''
+                    ELSE ''7'' END::jsonb) FROM pg_attribute WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t);
+        END LOOP; END \$\$"
+    # The same columns of both versions, so that those that are new do not count.
+    dumped="SELECT string_agg(format('SELECT %L, %s::text FROM %s', c.oid::regclass, (SELECT 'concat_ws(''|'', ' || string_agg(quote_ident(attname), ', ' ORDER BY attnum) || ')'
+            FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped), c.oid::regclass || CASE c.relname WHEN 'workloads' THEN ' WHERE NOT builtin' ELSE '' END), ' UNION ALL ' ORDER BY c.relname)
+        FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext'"
+    contents=$(in_db granted "$dumped") rows=$(in_db granted "$(in_db granted "$dumped")" | sort)
+    PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>"$work/errors"
+    is "$(cat "$work/errors")" '' "from $old: a dump of that version loads"
+    is "$(($(wc -l <<<"$rows") >= 17))" 1 "from $old: with rows in each table"
+    is "$(in_db restored "$contents" | sort)" "$rows" "from $old: and they are the same here"
+    is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" "from $old: in a database of version $version"
+    in_db restored "SELECT count(*) FROM bench.summary, bench.runs, bench.history" >/dev/null 2>"$work/errors"
+    is "$(cat "$work/errors")" '' "from $old: and views read them"
+    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench'
+
     # The same by names, since arguments may change.
     functions="SELECT string_agg(DISTINCT p.proname || ':' || has_function_privilege('upgrade_ann', p.oid, 'EXECUTE WITH GRANT OPTION') || ':' || has_function_privilege('upgrade_bob', p.oid, 'EXECUTE'), ' ')
         FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace AND p.proname IN (SELECT unnest(string_to_array('%s', ' ')))"
@@ -90,7 +115,7 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'bench'::regnamespace AND relkind IN ('r', 'v')")
 
     try_in() { OUT=$(PGDATABASE=$1 psql_verbose "${@:2}") || true; }
-    for call in "bench.run('pk_select')" "bench.load('pk')" 'bench.prune(NULL)' "bench.report(1)" "bench.import('{}')" \
+    for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' "bench.export('{1}')" \
         "count(*) FROM bench.start_sweep('pk_select', '{1}')" "bench.percentile(1, 0.5)"; do
         try_in granted "SELECT $call"
         like "$OUT" "ERROR:  55000: .*version.*HINT:  .*ALTER EXTENSION pgbench_ext UPDATE" "at $old: $call says what to do"
@@ -100,11 +125,12 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     in_db granted 'ALTER EXTENSION pgbench_ext UPDATE'
     is "$(in_db granted "${functions/\%s/$names}")" "$wanted" "from $old: whoever was granted a function has its successor"
     is "$(in_db granted "${relations/\%s/$tables}")" "$wanted_tables" "from $old: and tables and views"
+    is "$(in_db granted "$contents" | sort)" "$rows" "from $old: the rows are still there"
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>"$work/errors"
     is "$(cat "$work/errors")" '' "from $old: pg_dump and restore after the update"
     is "$(in_db restored "${functions/\%s/$names}")" "$wanted" "from $old: pg_dump carries the users' grants"
     in_db granted 'DROP EXTENSION pgbench_ext'
-    in_db restored 'DROP EXTENSION pgbench_ext'
+    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench'
 done
 
 no_restart 'the server has not gone down'

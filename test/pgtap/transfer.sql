@@ -129,7 +129,7 @@ INSERT INTO hostile SELECT what, code, jsonb_set(d, path::text[], value::jsonb) 
     ('a time without end', '22003', '{run_log,0,finished_at}', '"infinity"'),
     ('no number asked for', '22003', '{run_log,0,rate}', '"NaN"'), ('tags that are none', '22023', '{run_log,0,tags}', '1'),
     ('an environment that is none', '22023', '{run_log,0,environment}', '5'),
-    ('clients below zero', '22023', '{run_log,0,clients}', '-1'),
+    ('clients below zero', '22003', '{run_log,0,clients}', '-1'),
     ('runs that are none', '22023', '{run_log,0}', '5'),
     ('a list that is none', '22023', '{samples}', '"x"'), ('rows for columns', '22023', '{samples}', '[1]'), ('a column that is none', '22023', '{samples,tps}', '1'), ('one that is longer', '22023', '{samples,tps}', '[1, 2, 3, 4, 5, 6, 7, 8, 9]'),
     ('nulls for numbers', '23502', '{samples,tps,0}', 'null'),
@@ -140,19 +140,47 @@ INSERT INTO hostile SELECT what, code, jsonb_set(d, path::text[], value::jsonb) 
     ('beyond double precision', '22003', '{samples,tps,0}', '1e400'), ('nearly so', '22003', '{samples,tps,0}', '1e308'),
     ('beyond bigint', '22003', '{samples,transactions,0}', '1e19'), ('half a transaction', '22P02', '{samples,transactions,0}', '0.5'),
     ('as many as there can be', '22003', '{samples,transactions,0}', '9223372036854775807'),
-    ('below zero', '22023', '{latencies,count,0}', '-1'),
+    ('below zero', '22003', '{latencies,count,0}', '-1'),
     ('an interval of no length', '22003', '{samples,secs,0}', '0'), ('of less', '22003', '{samples,secs,0}', '-1'),
     ('waits that are none', '22023', '{samples,waits,0}', '5'), ('waits of words', '22023', '{samples,waits,0}', '{"CPU": "much"}'),
-    ('the least of all', '22003', '{audit_log,harness,0}', '-9223372036854775808')
+    ('the least of all', '22003', '{audit_log,harness,0}', '-9223372036854775808'),
+    ('no clients', '22003', '{run_log,0,clients}', '0'), ('more than any server has', '22003', '{run_log,0,clients}', '2147483647'),
+    ('more at work', '22003', '{samples,clients,0}', '2147483647'), ('fewer than none', '22003', '{samples,clients,0}', '-1'),
+    ('processors of more than a machine', '22003', '{run_log,0,environment}', '{"processors": 4294967295}'),
+    ('none', '22003', '{run_log,0,environment}', '{"processors": 0}'), ('less', '22003', '{run_log,0,environment}', '{"processors": -1}'),
+    ('a share above 1', '22003', '{samples,cpu_idle,0}', '1.5'), ('below 0', '22003', '{samples,cpu_user,0}', '-0.1'),
+    ('of waits', '22003', '{wait_log,share,0}', '2'), ('of an interval''s waits', '22003', '{samples,waits,0}', '{"CPU": 1e300}'),
+    ('an end before the begin', '22003', '{samples,elapsed,0}', '-1'), ('a latency below 0', '22003', '{samples,latency_avg_ms,0}', '-1'),
+    ('counts below 0', '22003', '{samples,transactions,0}', '-1'), ('WAL below 0', '22003', '{samples,wal_bytes,0}', '-1'),
+    ('seconds asked for', '22003', '{run_log,0,secs}', '-1'), ('years of them', '22003', '{run_log,0,secs}', '1e9'), ('a warm-up before it begins', '22003', '{run_log,0,warmup}', '-1'),
+    ('no transactions asked for', '22003', '{run_log,0,transactions}', '0'), ('a rate of none', '22003', '{run_log,0,rate}', '0'),
+    ('no interval', '22003', '{run_log,0,sample_interval}', '0'), ('tries below 0', '22003', '{run_log,0,max_tries}', '-1'),
+    ('rows below 0', '22003', '{run_log,0,fixture_rows}', '[-1]'), ('a backlog below 0', '22003', '{run_log,0,backlog}', '-1'),
+    ('a part of nothing', '22003', '{run_log,0,part_of}', '{"run_id": "x"}'), ('of no run', '22003', '{run_log,0,part_of}', '{}'),
+    ('a weight below 0', '22003', '{script_log,weight,0}', '-1'), ('a line before the first', '22003', '{statement_log,line,0}', '-1'),
+    ('a node below 0', '22003', '{samples,node,0}', '-1')
 ) AS v (what, code, path, value);
 INSERT INTO hostile SELECT 'a run twice', '22023', jsonb_set(d, '{run_log}', (d -> 'run_log') || (d -> 'run_log')) FROM base;
 INSERT INTO hostile SELECT format('%s: a row twice', relation), '23505', jsonb_set(d, ARRAY[relation], (SELECT jsonb_object_agg(key, value || jsonb_build_array(value -> 0)) FROM jsonb_each(d -> relation)))
 FROM base, unnest('{samples,latencies,script_log,statement_log,audit_log}'::text[]) AS relation;
 INSERT INTO hostile SELECT 'a column that must be there', '23502', d #- '{samples,tps}' FROM base;
+-- nodes of a cluster
+INSERT INTO hostile SELECT what, '22003', jsonb_set(d, '{node_log}', '{"run_id": [1], "node": [1], "name": ["a:1"], "is_coordinator": [true], "clients": [1], "status": ["completed"]}'
+    || jsonb_build_object('run_id', jsonb_build_array(d #> '{run_log,0,run_id}')) || value::jsonb) FROM base, (VALUES
+    ('a node with clients above all', '{"clients": [2147483647]}'), ('processors of a node', '{"processors": [2147483647]}'), ('none of them', '{"processors": [0]}'),
+    ('a status of a node', '{"status": ["running"]}'), ('a node''s share', '{"cpu_idle": [2]}'), ('a node''s clock', '{"clock_offset_ms": [1e300]}')) AS v (what, value);
 SELECT is(pg_temp.error_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
 SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench.run_log), (SELECT count(*) FROM bench.samples)), :'before', 'nothing of them is left');
 SELECT throws_ok(format('SELECT bench.import(%L)', d), '22P02', 'invalid "samples" in the document: invalid input syntax for type double precision: "many"', 'the error says where')
 FROM hostile WHERE what = 'words for a number';
+CREATE FUNCTION pg_temp.told_of(sql text, OUT message text, OUT detail text) LANGUAGE plpgsql AS $$
+BEGIN EXECUTE sql; EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL; END $$;
+SELECT results_eq(format('SELECT * FROM pg_temp.told_of(%L)', format('SELECT bench.import(%L)', d)),
+                  format('SELECT %L, %L', format('invalid "samples" in the document: clients of run %s is out of range', :plain), 'It is 2147483647, and must be between 0 and 262143.'), 'which run, which field, and its range')
+FROM hostile WHERE what = 'more at work';
+SELECT results_eq(format('SELECT * FROM pg_temp.told_of(%L)', format('SELECT bench.import(%L)', d)),
+                  format('SELECT %L, %L', format('invalid "run_log" in the document: environment.processors of run %s is out of range', :plain), 'It is 4294967295, and must be between 1 and 65536.'), 'of a member too')
+FROM hostile WHERE what = 'processors of more than a machine';
 -- and what is merely ignored
 SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}' || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}'
     || '{"segment": 1, "coordinator_pid": 1, "role": "trf_alice", "later": {}, "run_id": 77}') - '{driver,query_mode,nodes}'::text[])))

@@ -1,7 +1,7 @@
 //! Runs of a document, written as runs of the caller's.
 //!
 //! Whoever has written the document: nothing of it is taken for this server's own, each value passes through the
-//! column's own type, and what the views could not add up is refused.
+//! column's own type, and what the recorder would not have written is refused.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -10,16 +10,13 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns};
+use super::ranges::check_values;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
 use crate::catalog::{as_owner, current_role, fetch, fetch_all, run};
 use crate::error::from_caught;
 
 /// How an imported run can have ended.
 const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
-
-/// Integers up to here are exact in JSON whoever reads it (RFC 8259, section 6), and sums of them stay far from the
-/// limits of double precision.
-const LARGEST_NUMBER: &str = "9007199254740992";
 
 /// A run by its id in the document and the one that it has got here.
 pub struct Imported {
@@ -220,42 +217,4 @@ pub(super) fn insert_results(
 
 fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {
     columns.iter().map(piece).collect::<Vec<_>>().join(", ")
-}
-
-/// Refuses numbers that would keep others from adding up a table: those that are none, or beyond all measure, and
-/// intervals without a length.
-fn check_values(table: &str, runs: &[Imported]) -> Result<(), UserError> {
-    // What a run was asked for is nobody's sum.
-    let (kinds, limit) = match table {
-        RUN_LOG => ("{float8}", "Infinity"),
-        _ => ("{float8,int8}", LARGEST_NUMBER),
-    };
-    let condition = fetch::<String>(
-        "SELECT pg_catalog.string_agg(CASE \
-             WHEN a.atttypid = 'pg_catalog.timestamptz'::pg_catalog.regtype THEN pg_catalog.format('NOT pg_catalog.isfinite(%I)', a.attname) \
-             ELSE pg_catalog.format('pg_catalog.abs(%I::pg_catalog.float8) >= %L::pg_catalog.float8', a.attname, $3) \
-                 || CASE WHEN a.attname = 'secs' THEN ' OR secs <= 0' ELSE '' END END, ' OR ') \
-         FROM pg_catalog.pg_attribute a \
-         WHERE a.attrelid = ('bench.' || $1)::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
-           AND a.attname <> 'run_id' \
-           AND (a.atttypid = ANY ($2::pg_catalog.regtype[]) OR a.atttypid = 'pg_catalog.timestamptz'::pg_catalog.regtype)",
-        &[table.into(), kinds.into(), limit.into()],
-    )?;
-    let Some(condition) = condition else { return Ok(()) };
-    let (_, new) = ids_of(runs);
-    let bad = fetch::<i64>(
-        &format!("SELECT run_id FROM bench.{table} WHERE run_id = ANY ($1) AND ({condition}) LIMIT 1"),
-        &[new.into()],
-    )?;
-    match bad.and_then(|bad| runs.iter().find(|run| run.run_id == bad)) {
-        None => Ok(()),
-        Some(run) => Err(UserError::new(
-            sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!(
-                "\"{table}\" of the document has a value of run {} that is out of range",
-                run.id_in_document
-            ),
-        )
-        .detail("Numbers and times have to be finite, figures below 2^53, and secs above 0.")),
-    }
 }

@@ -1,15 +1,18 @@
-//! Runs as documents, and their end: bench.export, bench.import and bench.prune.
+//! Runs as documents, and their end: bench.export, bench.import, bench.prune and bench.delete_run.
 
 mod columns;
+mod deletion;
 mod export;
 mod import;
 mod part;
 mod prune;
+mod ranges;
 mod stored_jsonb;
 
+pub use deletion::{delete_runs, forget_runs};
 pub use export::export;
 pub use import::{Imported, import};
-pub use part::{drop_run, take_part};
+pub use part::take_part;
 pub use prune::prune;
 pub use stored_jsonb::StoredJsonb;
 

@@ -39,13 +39,3 @@ pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError
         .map(drop)
     })
 }
-
-/// Removes a run and all that was kept of it.
-pub fn drop_run(run_id: i64) -> Result<(), UserError> {
-    as_owner(|| {
-        for table in RESULT_TABLES.iter().chain([&RUN_LOG]) {
-            run(&format!("DELETE FROM bench.{table} WHERE run_id = $1"), &[run_id.into()])?;
-        }
-        Ok(())
-    })
-}

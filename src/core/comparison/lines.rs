@@ -3,7 +3,7 @@
 use super::Line;
 use crate::report::Document;
 use crate::report::document::Summary;
-use crate::stats::compare::{self, Better, MOST_MORE_RUNS, Terms, Verdict};
+use crate::stats::compare::{self, Better, MOST_RUNS, Terms, Verdict};
 
 /// How the runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Sides<'_> {
             ratio_high: compared.ratio.map(|ratio| ratio.high),
             verdict: verdict.as_str(),
             advice: (verdict == Verdict::Inconclusive).then(|| match compared.ratio {
-                Some(_) => self.how_many_more(compared.more_runs),
+                Some(_) => self.how_many(compared.runs),
                 None => self.why_no_interval(|run| of(run).is_some_and(|value| value <= 0.0), metric),
             }),
         }
@@ -135,16 +135,19 @@ impl Sides<'_> {
         format!("{one}, better 5 or more.")
     }
 
-    fn how_many_more(&self, more_runs: Option<u32>) -> String {
-        let (one, several) = match self.design {
-            Design::Groups => ("run a side", "runs a side"),
-            Design::Pairs => ("pair", "pairs"),
+    /// How many runs decide.
+    fn how_many(&self, runs: Option<u32>) -> String {
+        let several = match self.design {
+            Design::Groups => "runs a side",
+            Design::Pairs => "pairs",
         };
-        match more_runs {
-            Some(1) => format!("About 1 more {one} would tell, at this effect and spread."),
-            Some(more) => format!("About {more} more {several} would tell, at this effect and spread."),
+        match runs {
+            Some(runs) => format!(
+                "Start anew with {runs} {several}, which decide in four of five cases at this effect and spread. \
+                 Adding to these until there is a verdict makes false ones more frequent."
+            ),
             None => format!(
-                "Not even {MOST_MORE_RUNS} more {several} would tell, at this effect and spread. \
+                "Not even {MOST_RUNS} {several} would decide, at this effect and spread. \
                  Try longer runs, or a wider margin."
             ),
         }

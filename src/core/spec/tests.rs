@@ -117,3 +117,26 @@ fn a_spec_survives_its_journey() {
     let text = serde_json::to_string(&spec).expect("serializes");
     assert_eq!(serde_json::from_str::<RunSpec>(&text).expect("parses"), spec);
 }
+
+#[test]
+fn arguments_beyond_the_limits() {
+    let long = || Some("x".repeat(limits::MAX_ARGUMENT + 1));
+    for arguments in [
+        RunArguments { workload: long(), ..defaults() },
+        RunArguments { driver: long(), ..defaults() },
+        RunArguments { query_mode: long(), ..defaults() },
+        RunArguments { results: long(), ..defaults() },
+        RunArguments { nodes: long(), ..defaults() },
+    ] {
+        assert_eq!(state(arguments), "54000");
+    }
+    let settings = |count: usize| {
+        let all: Map<String, Value> = (0..count).map(|n| (format!("a.b{n}"), n.into())).collect();
+        RunOptions::new(RunArguments { settings: Some(Value::Object(all)), ..defaults() })
+    };
+    assert_eq!(
+        settings(limits::MAX_SETTINGS).expect("as many as may be").settings.len(),
+        limits::MAX_SETTINGS
+    );
+    assert_eq!(settings(limits::MAX_SETTINGS + 1).expect_err("one more").sqlstate, "54000");
+}

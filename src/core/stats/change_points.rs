@@ -106,7 +106,7 @@ fn change(before: &[f64], after: &[f64]) -> Option<Estimate> {
     let logs = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
     // Never fewer than three values a side, so that Student's interval it is, as for the comparison of few runs.
     let effect = Effect::new(vec![logs(after, 1.0), logs(before, -1.0)])?;
-    let (log, margin) = (effect.value(), effect.student_margin(0, CONFIDENCE));
+    let (log, margin) = (effect.value(), effect.student_margin(CONFIDENCE));
     let ratio = |log: f64| log.exp_m1();
     Some(Estimate { value: ratio(log), low: ratio(log - margin), high: ratio(log + margin) })
 }

@@ -9,8 +9,12 @@ mod effect;
 use super::estimate::Estimate;
 pub(super) use effect::Effect;
 
-/// More runs than this are nobody's next step: there is no advice beyond.
-pub const MOST_MORE_RUNS: u32 = 1000;
+/// More runs a side than this are nobody's next step: there is no advice beyond.
+pub const MOST_RUNS: u32 = 1000;
+
+/// The advised runs show a difference as great as the one found with this probability, and that there is none worth
+/// telling, where both ends of the interval have to keep to the margin, with 0.8.
+const POWER: f64 = 0.9;
 
 /// Which way a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +87,20 @@ pub struct Comparison {
     /// there is no interval to be had: one run on a side, or a value that is not positive.
     pub ratio: Option<Estimate>,
     pub verdict: Verdict,
-    /// What to do about a verdict that is inconclusive: how many more runs a side (or pairs) would tell, should
-    /// effect and spread stay what they are. `None` where there is no interval, and where even
-    /// [`MOST_MORE_RUNS`] would not.
-    pub more_runs: Option<u32>,
+    /// What to do about a verdict that is inconclusive: start anew with so many runs a side (or pairs), which give a
+    /// verdict in at least four of five cases, should effect and spread be what they are here. `None` where there is
+    /// no interval, and where even [`MOST_RUNS`] would not.
+    ///
+    /// Anew, since an interval holds the truth as often as it says only where the number of runs does not depend on
+    /// what they show (Armitage, McPherson & Rowe, "Repeated significance tests on accumulating data", JRSS A 132,
+    /// 1969). Of simulated sides that are equal, with 3 to 8 runs at first, 2 to 5 % from run to run and a margin of
+    /// 2 %, 1 to 5 % get a false verdict at first, 7 to 10 % where runs are added as advised until there is a verdict,
+    /// and 6 to 8 % where the comparison starts anew until there is one: each by itself keeps to its 5 %.
+    pub runs: Option<u32>,
 }
 
-/// Compares two groups of runs, each with one value per run. The interval is Welch's below ten runs on a side, from
-/// there on that of the studentised bootstrap.
+/// Compares two groups of runs, each with one value per run. The interval is Student's with the smaller side's degrees
+/// of freedom below five runs on a side, Welch's below ten, from there on that of the studentised bootstrap.
 pub fn groups(baseline: &[f64], candidate: &[f64], terms: Terms) -> Comparison {
     let logarithms = |values: &[f64], sign: f64| values.iter().map(|value| sign * value.ln()).collect();
     let samples = vec![logarithms(baseline, -1.0), logarithms(candidate, 1.0)];
@@ -107,34 +117,28 @@ pub fn pairs(pairs: &[(f64, f64)], terms: Terms) -> Comparison {
 
 fn judge(baseline: f64, candidate: f64, effect: Option<Effect>, terms: Terms) -> Comparison {
     let Some(effect) = effect else {
-        return Comparison {
-            baseline,
-            candidate,
-            ratio: None,
-            verdict: Verdict::Inconclusive,
-            more_runs: None,
-        };
+        return Comparison { baseline, candidate, ratio: None, verdict: Verdict::Inconclusive, runs: None };
     };
     let ratio = ratio(effect.value(), effect.margin(terms.confidence));
     let verdict = terms.verdict(&ratio);
-    let more_runs = if verdict == Verdict::Inconclusive { more_runs(&effect, terms) } else { None };
-    Comparison { baseline, candidate, ratio: Some(ratio), verdict, more_runs }
+    let runs = if verdict == Verdict::Inconclusive { runs(&effect, terms) } else { None };
+    Comparison { baseline, candidate, ratio: Some(ratio), verdict, runs }
 }
 
-/// The fewest runs more a side that make Student's interval narrow enough for a verdict.
-fn more_runs(effect: &Effect, terms: Terms) -> Option<u32> {
-    let tells = |more: u32| {
-        let margin = effect.student_margin(more as usize, terms.confidence);
+/// The fewest runs a side that decide, as [`Comparison::runs`] has it.
+fn runs(effect: &Effect, terms: Terms) -> Option<u32> {
+    let decide = |runs: u32| {
+        let margin = effect.planned_margin(runs as usize, terms.confidence, POWER);
         terms.verdict(&ratio(effect.value(), margin)) != Verdict::Inconclusive
     };
-    if !tells(MOST_MORE_RUNS) {
+    if !decide(MOST_RUNS) {
         return None;
     }
-    // The interval narrows with every run, so that what tells once tells ever after.
-    let (mut too_few, mut enough) = (0, MOST_MORE_RUNS);
+    // The interval narrows with every run, so that what decides once decides ever after.
+    let (mut too_few, mut enough) = (1, MOST_RUNS);
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        if tells(middle) { enough = middle } else { too_few = middle }
+        if decide(middle) { enough = middle } else { too_few = middle }
     }
     Some(enough)
 }

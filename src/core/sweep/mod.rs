@@ -3,7 +3,7 @@
 mod plan;
 mod variant;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub use plan::Cell;
 pub use variant::Variant;
 
 use crate::error::{UserError, sqlstate};
-use crate::spec::{Observation, RunArguments, RunOptions, invalid, object, required};
+use crate::spec::{Observation, RunArguments, RunOptions, invalid, limits, object, required};
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
@@ -69,6 +69,7 @@ impl Before {
 
     /// Takes 'none', or one or more words separated by commas.
     fn parse(text: &str) -> Result<Vec<Self>, UserError> {
+        limits::check_text("before", text)?;
         if text.trim() == "none" {
             return Ok(Vec::new());
         }
@@ -143,11 +144,16 @@ pub struct Loaded {
 
 impl SweepOptions {
     /// Validates the arguments of `bench.sweep` and `bench.start_sweep`; `random_seed` is taken where none is given.
+    /// Calls `pulse` between variants.
     ///
     /// # Errors
     /// 22004 for a NULL where none may be, 22023 for a value out of range or an unknown word, and what
     /// [`RunOptions::new`] says of any of the runs.
-    pub fn new(arguments: SweepArguments, random_seed: i64) -> Result<Self, UserError> {
+    pub fn new(
+        arguments: SweepArguments,
+        random_seed: i64,
+        pulse: &mut dyn FnMut(),
+    ) -> Result<Self, UserError> {
         let a = arguments;
         let rounds = required("rounds", a.rounds)?;
         if rounds < 1 {
@@ -184,6 +190,7 @@ impl SweepOptions {
             )));
         }
         for variant in &options.variants {
+            pulse();
             RunOptions::new(options.run_arguments(variant, options.clients[0], None))?;
         }
         Ok(options)
@@ -245,14 +252,16 @@ fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
             invalid("clients must name at least one rung").hint("For example: clients => '{1,2,4,8}'.")
         );
     }
+    limits::check_count("clients", clients.len(), MAX_RUNS, "rungs")?;
     let mut rungs = Vec::with_capacity(clients.len());
+    let mut seen = HashSet::new();
     for clients in clients {
         let clients = required("a rung of clients", clients)?;
         if clients < 1 {
             return Err(invalid(format!("clients must be at least 1, not {clients}")));
         }
         let clients = clients.unsigned_abs();
-        if rungs.contains(&clients) {
+        if !seen.insert(clients) {
             return Err(invalid(format!("clients names the rung {clients} twice"))
                 .hint("Use rounds to repeat every rung."));
         }

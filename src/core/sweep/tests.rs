@@ -25,7 +25,7 @@ fn arguments() -> SweepArguments {
 fn options(change: impl FnOnce(&mut SweepArguments)) -> Result<SweepOptions, UserError> {
     let mut arguments = arguments();
     change(&mut arguments);
-    SweepOptions::new(arguments, 7)
+    SweepOptions::new(arguments, 7, &mut || {})
 }
 
 fn message(change: impl FnOnce(&mut SweepArguments)) -> String {
@@ -150,4 +150,19 @@ proptest! {
         let seeds: Vec<i64> = (1..=rounds as u32).map(|round| options.seed_of_round(round)).collect();
         prop_assert!(seeds.windows(2).all(|pair| pair[0] != pair[1]));
     }
+}
+
+#[test]
+fn whoever_waits_is_served_between_variants() {
+    let variants: Map<String, Value> = (0..50).map(|n| (format!("v{n}"), json!({}))).collect();
+    let mut pulses = 0;
+    let arguments = SweepArguments { variants: Some(Value::Object(variants)), ..arguments() };
+    SweepOptions::new(arguments, 7, &mut || pulses += 1).expect("valid");
+    assert_eq!(pulses, 50);
+}
+
+#[test]
+fn more_rungs_than_a_sweep_may_have_runs() {
+    let error = options(|a| a.clients = Some(vec![Some(1); 5_000_000])).expect_err("it is wrong");
+    assert_eq!(error.sqlstate, "54000");
 }

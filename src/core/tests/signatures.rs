@@ -88,7 +88,7 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
-        "Jsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
+        "Jsonb" | "PartJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
         "Interval" => "interval",
         "" => "void",
@@ -124,7 +124,7 @@ fn rust_signature(after_name: &str) -> Signature {
     Signature { arguments, result }
 }
 
-/// Functions under `#[pg_extern]`, those that a macro makes included.
+/// Functions under `#[pg_extern]`, those that a macro makes included, and those under `#[pg_trigger]`.
 fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
     let mut found = BTreeMap::new();
     let mut macro_name = "";
@@ -150,6 +150,11 @@ fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
         } else {
             found.insert(name.to_owned(), rust_signature(rest));
         }
+    }
+    for piece in rust.split("#[pg_trigger(").skip(1) {
+        let (_, declaration) = piece.split_once("fn ").expect("a function");
+        let name = declaration.split(['<', '(']).next().unwrap_or("");
+        found.insert(name.to_owned(), Signature { arguments: Vec::new(), result: "trigger".to_owned() });
     }
     found
 }

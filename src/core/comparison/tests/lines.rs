@@ -68,25 +68,32 @@ fn pairs_are_compared_as_pairs() {
 }
 
 #[test]
-fn advice_tells_how_many_more_runs() {
+fn advice_is_to_start_anew() {
     let lines = lines(&side(1, 1000.0, 3), &side(11, 985.0, 3), 0.0);
     let terms = Terms { margin: 0.0, confidence: 0.95, better: Better::Higher };
     let of = |summary: &Summary| summary.tps;
-    let more = stats::groups(&values(&side(1, 1000.0, 3), of), &values(&side(11, 985.0, 3), of), terms);
-    let more = more.more_runs.unwrap();
-    assert!(more > 1);
+    let compared = stats::groups(&values(&side(1, 1000.0, 3), of), &values(&side(11, 985.0, 3), of), terms);
+    let runs = compared.runs.unwrap();
+    assert!(runs > 3);
     assert_eq!(
         lines[0].advice,
-        Some(format!("About {more} more runs a side would tell, at this effect and spread."))
+        Some(format!(
+            "Start anew with {runs} runs a side, which decide in four of five cases at this effect and spread. \
+             Adding to these until there is a verdict makes false ones more frequent."
+        ))
     );
     let same = compare(&side(1, 1000.0, 3), &side(11, 1000.0, 3), 0.0).unwrap();
     assert_eq!(
         same.lines[0].advice.as_deref(),
         Some(
-            "Not even 1000 more runs a side would tell, at this effect and spread. \
+            "Not even 1000 runs a side would decide, at this effect and spread. \
              Try longer runs, or a wider margin."
         )
     );
+    // Pairs that differ by −1, 0 and 1 %, and so on average hardly.
+    let pairs = [(1, 990.0), (3, 1000.0), (5, 1012.0)].map(|(id, tps)| (run(id, 1000.0), run(id + 1, tps)));
+    let advice = compare_pairs(&pairs, 0.02).unwrap().lines[0].advice.clone().unwrap();
+    assert!(advice.starts_with("Start anew with ") && advice.contains(" pairs, which decide"), "{advice}");
 }
 
 #[test]

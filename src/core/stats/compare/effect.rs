@@ -10,6 +10,9 @@ use crate::stats::resample::critical_value;
 /// too little of what the values might have been.
 const BOOTSTRAP_FROM: usize = 10;
 
+/// From so many values a sample on, the smallest deciding, degrees of freedom are Welch's.
+const WELCH_FROM: usize = 5;
+
 /// The sum of the means of independent samples: ln candidate and −ln baseline for groups of runs, the one sample of
 /// ln candidate / baseline for pairs.
 pub struct Effect {
@@ -31,6 +34,10 @@ impl Sample {
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Sample { values, mean, variance }
     }
+
+    fn count(&self) -> usize {
+        self.values.len()
+    }
 }
 
 impl Effect {
@@ -48,35 +55,60 @@ impl Effect {
     /// Half the width of the interval that holds the true effect with the confidence: Student's below ten values,
     /// from there on the studentised bootstrap's. 0 for values without any spread.
     pub fn margin(&self, confidence: f64) -> f64 {
-        let smallest = self.samples.iter().map(|sample| sample.values.len()).min().unwrap_or_default();
+        let smallest = self.samples.iter().map(Sample::count).min().unwrap_or_default();
         let critical = if smallest >= BOOTSTRAP_FROM { self.critical_value(confidence) } else { None };
-        critical.map_or_else(|| self.student_margin(0, confidence), |critical| critical * self.error(0))
+        critical
+            .map_or_else(|| self.student_margin(confidence), |critical| critical * self.error(Sample::count))
     }
 
-    /// Half the width of Student's interval, if there were so many `more` values in each sample, as far spread.
-    ///
-    /// Welch, "The generalization of 'Student's' problem when several different population variances are involved",
-    /// Biometrika 34 (1947); the degrees of freedom by Satterthwaite, "An approximate distribution of estimates of
-    /// variance components", Biometrics Bulletin 2 (1946). Of one sample these are Student's own n − 1.
-    pub fn student_margin(&self, more: usize, confidence: f64) -> f64 {
-        let error = self.error(more);
+    /// Half the width of Student's interval.
+    pub fn student_margin(&self, confidence: f64) -> f64 {
+        self.student(Sample::count, |student| student.inverse_cdf(0.5 + confidence / 2.0))
+    }
+
+    /// How far from a limit the effect must lie for an experiment of so many `runs` in each sample, as far spread,
+    /// to put the end of Student's interval on the same side of that limit with the probability `power`.
+    pub fn planned_margin(&self, runs: usize, confidence: f64, power: f64) -> f64 {
+        self.student(
+            |_| runs,
+            |student| student.inverse_cdf(0.5 + confidence / 2.0) + student.inverse_cdf(power),
+        )
+    }
+
+    /// So many standard errors as the quantiles say, where the samples have the counts.
+    fn student(&self, count: impl Fn(&Sample) -> usize, quantiles: impl Fn(&StudentsT) -> f64) -> f64 {
+        let error = self.error(&count);
         if error == 0.0 {
             return 0.0;
         }
-        let terms = self.samples.iter().map(|sample| {
-            let count = (sample.values.len() + more) as f64;
-            (sample.variance / count / error / error).powi(2) / (count - 1.0)
-        });
-        match StudentsT::new(0.0, 1.0, 1.0 / terms.sum::<f64>()) {
-            Ok(student) => student.inverse_cdf(0.5 + confidence / 2.0) * error,
-            Err(_) => f64::INFINITY,
-        }
+        let student = StudentsT::new(0.0, 1.0, self.freedom(&count, error));
+        student.map_or(f64::INFINITY, |student| quantiles(&student) * error)
     }
 
-    /// The standard error of the effect, if there were so many `more` values in each sample.
-    fn error(&self, more: usize) -> f64 {
-        let variance = |sample: &Sample| sample.variance / (sample.values.len() + more) as f64;
-        self.samples.iter().map(variance).sum::<f64>().sqrt()
+    /// Degrees of freedom: Welch, "The generalization of 'Student's' problem when several different population
+    /// variances are involved", Biometrika 34 (1947), by Satterthwaite, "An approximate distribution of estimates of
+    /// variance components", Biometrics Bulletin 2 (1946). Of one sample these are Student's own n − 1.
+    ///
+    /// With fewer than [`WELCH_FROM`] values in a sample they are that sample's n − 1, with which the interval never
+    /// holds the truth less often than it says (Mickey & Brown, "Bounds on the distribution functions of the
+    /// Behrens-Fisher statistic", Annals of Mathematical Statistics 37, 1966): Welch's rest on variances that so few
+    /// values do not show. Of equal sides Welch's intervals at 95 % exclude 1 in 12 % of cases with 2 runs against 20
+    /// and in 7 % with 3 against 20, these in 0 and 1 %; with unequal spreads in up to 12 %, these in at most 5 %.
+    fn freedom(&self, count: impl Fn(&Sample) -> usize, error: f64) -> f64 {
+        let smallest = self.samples.iter().map(&count).min().unwrap_or_default();
+        if smallest < WELCH_FROM {
+            return smallest as f64 - 1.0;
+        }
+        let terms = self.samples.iter().map(|sample| {
+            let count = count(sample) as f64;
+            (sample.variance / count / error / error).powi(2) / (count - 1.0)
+        });
+        1.0 / terms.sum::<f64>()
+    }
+
+    /// The standard error of the effect, where the samples have the counts.
+    fn error(&self, count: impl Fn(&Sample) -> usize) -> f64 {
+        self.samples.iter().map(|sample| sample.variance / count(sample) as f64).sum::<f64>().sqrt()
     }
 
     /// The bootstrap's critical value. Neither the values' order nor which side is called the baseline is to matter,

@@ -15,17 +15,36 @@ fn around(level: f64, count: usize) -> Vec<f64> {
 }
 
 #[test]
-fn the_interval_of_few_runs_is_welch_s() {
-    // By hand: logarithms with means 0.1 and 0.4, variances 0.01 and 0.04, 3 and 3 of them. Standard error
-    // √(0.05 / 3) = 0.129099; degrees of freedom 0.05² / ((0.01² + 0.04²) / 2) = 2.941176.
-    let logs = |values: [f64; 3]| values.map(f64::exp);
-    let compared = groups(&logs([0.0, 0.1, 0.2]), &logs([0.2, 0.4, 0.6]), FOR_TPS);
+fn from_five_runs_on_the_interval_is_welch_s() {
+    // By hand: logarithms with means 0.1 and 0.4, variances 0.025 and 0.1, 5 and 5 of them. Standard error
+    // √(0.125 / 5) = 0.158114; degrees of freedom 0.125² / ((0.025² + 0.1²) / 4) = 5.882353.
+    let logs = |values: [f64; 5]| values.map(f64::exp);
+    let compared = groups(&logs([-0.1, 0.0, 0.1, 0.2, 0.3]), &logs([0.0, 0.2, 0.4, 0.6, 0.8]), FOR_TPS);
     let ratio = compared.ratio.unwrap();
     assert!(close(ratio.value, 0.3f64.exp()));
-    // Student's quantiles for 2.941176 degrees of freedom: between 4.303 for 2 and 3.182 for 3, 3.2188.
+    // Student's quantiles for 5.882353 degrees of freedom: 2.571 for 5, 2.447 for 6.
     let margin = (ratio.high.ln() - ratio.low.ln()) / 2.0;
-    assert!((margin / 0.129_099 - 3.2188).abs() < 2e-3, "{}", margin / 0.129_099);
+    assert!((margin / 0.158_114 - 2.4584).abs() < 2e-3, "{}", margin / 0.158_114);
     assert_eq!(compared.verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn below_five_runs_the_smaller_side_s_degrees_of_freedom_count() {
+    // Student's quantiles for 1, 2 and 3 degrees of freedom.
+    for (runs, expected) in [(2, 12.706), (3, 4.303), (4, 3.182)] {
+        for (baseline, candidate) in [(runs, 20), (20, runs), (runs, runs)] {
+            let (one, other) = (around(100.0, baseline), around(100.0, candidate));
+            let variance = |values: &[f64]| {
+                let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+                let count = logs.len() as f64;
+                let mean = logs.iter().sum::<f64>() / count;
+                logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
+            };
+            let error = (variance(&one) + variance(&other)).sqrt();
+            let width = width(&groups(&one, &other, FOR_TPS), error);
+            assert!((width / expected - 1.0).abs() < 1e-3, "{baseline}, {candidate}: {width}");
+        }
+    }
 }
 
 #[test]
@@ -89,10 +108,7 @@ fn verdicts_follow_the_interval() {
 fn one_run_on_a_side_has_no_interval() {
     for (baseline, candidate) in [(vec![100.0], vec![50.0]), (vec![100.0], around(50.0, 20))] {
         let compared = groups(&baseline, &candidate, FOR_TPS);
-        assert_eq!(
-            (compared.ratio, compared.verdict, compared.more_runs),
-            (None, Verdict::Inconclusive, None)
-        );
+        assert_eq!((compared.ratio, compared.verdict, compared.runs), (None, Verdict::Inconclusive, None));
         assert_eq!(compared.baseline, 100.0);
     }
     assert_eq!(pairs(&[(100.0, 50.0)], FOR_TPS).ratio, None);
@@ -145,53 +161,59 @@ fn where_few_values_differ_student_s_interval_stands_in() {
 }
 
 #[test]
-fn few_more_runs_tell_a_great_difference_and_many_a_small_one() {
+fn few_runs_decide_a_great_difference_and_many_a_small_one() {
     let baseline = [100.0, 104.0, 96.0, 101.0];
     let scaled = |by: f64| baseline.map(|value| by * value);
-    let more = |by: f64, margin: f64| groups(&baseline, &scaled(by), Terms { margin, ..FOR_TPS }).more_runs;
-    // Told already.
-    assert_eq!(more(0.8, 0.02), None);
-    let (great, small) = (more(0.96, 0.0).unwrap(), more(0.985, 0.0).unwrap());
+    let runs = |by: f64, margin: f64| groups(&baseline, &scaled(by), Terms { margin, ..FOR_TPS }).runs;
+    // Decided already.
+    assert_eq!(runs(0.8, 0.02), None);
+    let (great, small) = (runs(0.96, 0.0).unwrap(), runs(0.985, 0.0).unwrap());
     assert!(great < small, "{great} {small}");
     // No difference is never found, and sides that are the same are found to be.
-    assert_eq!(more(1.0, 0.0), None);
-    assert!(more(1.0, 0.02).is_some_and(|more| more > 5 && more < 100));
+    assert_eq!(runs(1.0, 0.0), None);
+    assert!(runs(1.0, 0.02).is_some_and(|runs| runs > 9 && runs < 200));
     // Within the margin is reached before the exclusion of 1.
-    assert!(more(0.999, 0.02).unwrap() < more(0.999, 0.0).unwrap_or(u32::MAX));
-    assert_eq!(more(0.99999, 0.0), None);
+    assert!(runs(0.999, 0.02).unwrap() < runs(0.999, 0.0).unwrap_or(u32::MAX));
+    assert_eq!(runs(0.99999, 0.0), None);
+    // The larger side's runs are no reason for as many again.
+    let many = baseline.repeat(5);
+    let unequal = groups(&many, &scaled(0.93)[..2], Terms { margin: 0.0, ..FOR_TPS });
+    assert!(unequal.verdict == Verdict::Inconclusive && unequal.runs.unwrap() < 20, "{unequal:?}");
 }
 
-/// Student's interval of two groups with the same spread about ln 1 and ln `by`, if there were so many runs.
-fn would_tell(deviation: f64, by: f64, runs: usize, margin: f64) -> bool {
+/// Whether an end of Student's interval keeps to its side of a limit with 0.9, of two groups of so many runs with the
+/// same spread about ln 1 and ln `by`.
+fn would_decide(deviation: f64, by: f64, runs: usize, margin: f64) -> bool {
     use statrs::distribution::{ContinuousCDF, StudentsT};
-    let student = StudentsT::new(0.0, 1.0, 2.0 * (runs as f64 - 1.0)).unwrap();
-    let half = student.inverse_cdf(0.975) * deviation * (2.0 / runs as f64).sqrt();
+    let freedom = if runs < 5 { runs as f64 - 1.0 } else { 2.0 * (runs as f64 - 1.0) };
+    let student = StudentsT::new(0.0, 1.0, freedom).unwrap();
+    let error = deviation * (2.0 / runs as f64).sqrt();
+    let half = (student.inverse_cdf(0.975) + student.inverse_cdf(0.9)) * error;
     let terms = Terms { margin, ..FOR_TPS };
     terms.verdict(&ratio(by.ln(), half)) != Verdict::Inconclusive
 }
 
 proptest! {
     #[test]
-    fn as_many_more_runs_as_advised_would_tell_and_one_fewer_would_not(
-        logs in prop::collection::vec(-0.1..0.1f64, 3..9),
+    fn as_many_runs_as_advised_would_decide_and_one_fewer_would_not(
+        logs in prop::collection::vec(-0.1..0.1f64, 2..9),
         by in 0.9..1.1f64,
         margin in 0.0..0.05f64,
     ) {
         let baseline: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
         let candidate: Vec<f64> = baseline.iter().map(|value| by * value).collect();
         let compared = groups(&baseline, &candidate, Terms { margin, ..FOR_TPS });
-        let runs = logs.len();
-        let mean = logs.iter().sum::<f64>() / runs as f64;
-        let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (runs as f64 - 1.0)).sqrt();
-        match compared.more_runs {
-            Some(more) => {
-                let enough = runs + more as usize;
-                prop_assert!(more >= 1 && would_tell(deviation, by, enough, margin));
-                prop_assert!(!would_tell(deviation, by, enough - 1, margin));
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+        match compared.runs {
+            Some(runs) => {
+                prop_assert!(runs as usize > logs.len() && would_decide(deviation, by, runs as usize, margin));
+                prop_assert!(!would_decide(deviation, by, runs as usize - 1, margin));
             }
             None => prop_assert!(
                 compared.verdict != Verdict::Inconclusive
-                    || !would_tell(deviation, by, runs + MOST_MORE_RUNS as usize, margin)
+                    || !would_decide(deviation, by, MOST_RUNS as usize, margin)
             ),
         }
     }

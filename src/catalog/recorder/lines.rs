@@ -1,0 +1,149 @@
+//! The lines of each table of results.
+
+use bench_core::error::UserError;
+use bench_core::report::document::{Event, Statement};
+use bench_core::spec::{RunSpec, ScriptSpec};
+use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
+
+use super::{AuditLine, ErrorLine, Totals, ms, percentile_ms, timestamp};
+use crate::catalog::run;
+use crate::observe::waits::split;
+
+pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), UserError> {
+    let mut lows = Vec::new();
+    let mut highs = Vec::new();
+    let mut counts = Vec::new();
+    for (bucket, count) in histogram.iter_nonzero() {
+        let (low, high) = bucket_bounds_ns(bucket);
+        lows.push(ms(low as f64));
+        highs.push(ms(high as f64));
+        counts.push(count.cast_signed());
+    }
+    run(
+        "INSERT INTO bench.latencies (run_id, script, low_ms, high_ms, count) \
+         SELECT $1, $2, * FROM ROWS FROM (pg_catalog.unnest($3), pg_catalog.unnest($4), pg_catalog.unnest($5))",
+        &[run_id.into(), script.into(), lows.into(), highs.into(), counts.into()],
+    )
+    .map(drop)
+}
+
+pub fn script_line(
+    run_id: i64,
+    index: i32,
+    script: &ScriptSpec,
+    totals: &Totals,
+    spec: &RunSpec,
+) -> Result<(), UserError> {
+    let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
+    let m = &totals.moments;
+    run(
+        "INSERT INTO bench.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
+             late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        &[
+            run_id.into(),
+            index.into(),
+            script.name.as_str().into(),
+            script.weight.cast_signed().into(),
+            fixture.map(|fixture| fixture.name.as_str()).into(),
+            m.count.cast_signed().into(),
+            totals.failed.cast_signed().into(),
+            totals.retried.cast_signed().into(),
+            totals.skipped.cast_signed().into(),
+            totals.late.cast_signed().into(),
+            m.mean_ns().map(ms).into(),
+            m.stddev_ns().map(ms).into(),
+            percentile_ms(&totals.histogram, 0.5).into(),
+            percentile_ms(&totals.histogram, 0.95).into(),
+            percentile_ms(&totals.histogram, 0.99).into(),
+            totals.latency_max_ms().into(),
+        ],
+    )
+    .map(drop)
+}
+
+pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
+             latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
+             workers_launched) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        &[
+            run_id.into(),
+            line.script.cast_signed().into(),
+            line.command.cast_signed().into(),
+            line.line.cast_signed().into(),
+            line.statement.as_str().into(),
+            line.count.cast_signed().into(),
+            line.failed.cast_signed().into(),
+            line.retried.cast_signed().into(),
+            line.latency_avg_ms.into(),
+            line.latency_p95_ms.into(),
+            line.plan.as_deref().into(),
+            line.generic_plans.cast_signed().into(),
+            line.custom_plans.cast_signed().into(),
+            line.plan_changes.cast_signed().into(),
+            line.workers_planned.cast_signed().into(),
+            line.workers_launched.cast_signed().into(),
+        ],
+    )
+    .map(drop)
+}
+
+pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            run_id.into(),
+            line.sqlstate.as_str().into(),
+            line.message.as_str().into(),
+            line.detail.as_deref().into(),
+            line.count.cast_signed().into(),
+            line.retried.cast_signed().into(),
+            line.failed.cast_signed().into(),
+            timestamp(line.first_at).into(),
+        ],
+    )
+    .map(drop)
+}
+
+pub fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
+    let (kind, event) = split(key);
+    run(
+        "INSERT INTO bench.wait_log (run_id, wait_event_type, wait_event, share) VALUES ($1, $2, $3, $4)",
+        &[run_id.into(), kind.into(), event.into(), share.into()],
+    )
+    .map(drop)
+}
+
+pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.event_log (run_id, event, kind, relation, detail, started, ended) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            run_id.into(),
+            place.into(),
+            event.kind.as_str().into(),
+            event.relation.as_deref().into(),
+            event.detail.as_deref().into(),
+            event.started.into(),
+            event.ended.into(),
+        ],
+    )
+    .map(drop)
+}
+
+pub fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",
+        &[
+            run_id.into(),
+            line.counter.as_str().into(),
+            line.harness.into(),
+            line.server.into(),
+            line.judged.into(),
+            line.reason.as_str().into(),
+        ],
+    )
+    .map(drop)
+}
