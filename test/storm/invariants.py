@@ -62,7 +62,7 @@ def meets(event, run, state):
     if event.statement is not None:
         # Of a caller that waited for a run by another's call, or only looked, nothing follows.
         return event.statement == run["statement"]
-    if event.segment is not None and event.segment not in (run["segment"], run.get("sweep_segment")):
+    if event.segments and not event.segments & {run["segment"], run.get("sweep_segment")}:
         return False
     began = run["started"] or state.began
     # Its close follows its end, and its start comes before `started`.
@@ -117,7 +117,7 @@ def check_completed(run, name, events):
             continue
         if event.effects & {"down", "shutdown"}:
             yield Violation("true final status", f"{name} reads completed, although the server went down meanwhile: {event}")
-        if event.name == "terminate" and event.kind in ("client", "coordinator") and event.segment == run["segment"]:
+        if event.name == "terminate" and event.kind in ("client", "coordinator") and run["segment"] in event.segments:
             yield Violation("true final status", f"{name} reads completed, although: {event}")
 
 

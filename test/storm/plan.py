@@ -237,6 +237,8 @@ def draw(seed, number):
         plan.sessions.append([Statement(number, 0.2, "storm_passing", "run", text, effects=frozenset({"end", "trouble"}))])
     if plan.heavy:
         heavy(dice, plan)
+    for fault in plan.faults:
+        attract(dice, plan, fault)
     plan.faults.sort(key=lambda fault: fault.at)
     return plan
 
@@ -257,6 +259,18 @@ def light(dice):
     if name == "lock results":
         fault.what = r.choice(RESULTS)
     return fault
+
+
+def attract(dice, plan, fault):
+    """Adds what a fault's victim works for, where that is seldom under way by itself."""
+    number = dice.number()
+    if fault.victim in ("load", "loader"):
+        text = "SELECT bench.load('events', 600000, 2, '{\"schema\": \"storm_load\"}')"
+        plan.sessions.append([Statement(number, max(0.0, fault.at - 0.3), "postgres", "load", text)])
+    elif fault.victim == "sweep":
+        call = dice.random.choice(("bench.sweep", "bench.start_sweep"))
+        text = f"SELECT {call}('pk_update', '{{1,2}}', 0.4, rounds => 2, tags => '{{\"storm\": {number}}}')"
+        plan.sessions.append([Statement(number, max(0.0, fault.at - 1), "storm_a", call.removeprefix("bench."), text)])
 
 
 def heavy(dice, plan):
