@@ -118,12 +118,13 @@ class Dice:
         self.statements += 1
         return self.statements
 
-    def options(self, serial):
+    def options(self, serial, workload):
         """Arguments of a run or a start, without its workload."""
         r = self.random
         given = [f"clients => {r.choice((1, 1, 2, 3, 4, 6))}"]
         if self.chance(0.2):
-            transactions = r.choice((1, 20, 500, 3000))
+            # Each deadlock takes deadlock_timeout.
+            transactions = r.choice((1, 20) if workload == "storm_deadlock" else (1, 20, 500, 3000))
             given.append(f"transactions => {transactions}")
         else:
             transactions = 0
@@ -149,7 +150,7 @@ class Dice:
     def run(self, at, role):
         number, workload = self.number(), self.of(WORKLOADS)
         effects = {"trouble"} if workload in ERRING else set()
-        call = f"bench.run('{workload}', {self.options(number)})"
+        call = f"bench.run('{workload}', {self.options(number, workload)})"
         how = self.random.random()
         if how < 0.4:
             kind, text = "run", f"SELECT {call}"
