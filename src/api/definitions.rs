@@ -3,8 +3,8 @@
 use std::ffi::CString;
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{PgTryBuilder, pg_sys};
 
 use super::required;
 use super::workloads::check_length;
@@ -99,24 +99,11 @@ unsafe extern "C-unwind" {
 fn try_out(definition: &Definition) -> Result<(), UserError> {
     let own_path = settings::initial_search_path()?;
     let role = catalog::current_role();
-    // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
-    // ends the whole transaction as it would without one.
-    unsafe {
-        let context = pg_sys::CurrentMemoryContext;
-        let owner = pg_sys::CurrentResourceOwner;
-        pg_sys::BeginInternalSubTransaction(std::ptr::null());
-        let result = PgTryBuilder::new(std::panic::AssertUnwindSafe(|| {
-            let schema = catalog::try_staging_schema(&role)?;
-            let path = settings::search_path_with(&[&schema], &own_path);
-            settings::with_search_path(&path, || make_empty(definition, &schema))
-        }))
-        .catch_others(|caught| Err(crate::error::from_caught(caught)))
-        .execute();
-        pg_sys::RollbackAndReleaseCurrentSubTransaction();
-        pg_sys::CurrentMemoryContext = context;
-        pg_sys::CurrentResourceOwner = owner;
-        result
-    }
+    catalog::rolled_back(|| {
+        let schema = catalog::try_staging_schema(&role)?;
+        let path = settings::search_path_with(&[&schema], &own_path);
+        settings::with_search_path(&path, || make_empty(definition, &schema))
+    })
 }
 
 fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {

@@ -229,8 +229,11 @@ impl Reporter {
         self.done = done;
         let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
         let left = each * f64::from(total - done);
-        let last = catalog::sweep_run_line(segment.sweep_id(), progress.last_place.load(Relaxed));
-        pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {}", last.unwrap_or_default());
+        // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
+        // behind that.
+        let place = progress.last_place.load(Relaxed);
+        let last = catalog::rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
+        pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}");
     }
 }
 

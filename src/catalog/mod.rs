@@ -15,6 +15,7 @@ mod in_use;
 mod loads;
 mod ownership;
 pub mod recorder;
+mod rolled_back;
 mod sweeps;
 mod totals;
 mod transfer;
@@ -39,6 +40,7 @@ pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
 pub use ownership::*;
+pub use rolled_back::rolled_back;
 pub use sweeps::*;
 pub use transfer::{Imported, StoredJsonb, delete_runs, export, forget_runs, import, prune, take_part};
 

@@ -95,6 +95,22 @@ is "$OUT" VACUUM "$name: it does not wait for the run"
 ended caller 15
 status_is "$(last_run)" completed "$name"
 
+# Nor does a sweep that somebody waits for hold them up, with its runs behind them.
+name='VACUUM FULL of bench.samples during a sweep'
+session caller "SELECT bench.sweep('pk_update', '{1}', 1, rounds => 3)"
+for _ in {1..200}; do
+    ! grep -q 'progress: 1 of 3' "$work/caller" || break
+    sleep 0.05
+done
+is "$(sql "SELECT string_agg(DISTINCT c.relname, ', ') FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_class c ON c.oid = l.relation
+           WHERE a.application_name = 'caller' AND c.relname ~ '^(samples|run_log|sweep_log|sweep_run_log)'")" '' \
+    "$name: its caller has no lock on the results"
+try 'VACUUM FULL bench.samples'
+is "$OUT" VACUUM "$name: works"
+is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" running "$name: it does not wait for the sweep"
+ended caller 15
+is "$(sql "SELECT status || ' ' || completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed 3' "$name: all runs complete"
+
 # A crash long ago does not keep later runs from being judged.
 name='a crashed run'
 RUN=$(start pk_update)

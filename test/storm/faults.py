@@ -26,13 +26,13 @@ OF_VICTIM = {
 @dataclass
 class Event:
     """A fault that was injected, or a statement of the storm that does the same. What it meets: the run or sweep of
-    `segment`, the runs that `statement` has called, `run`, those of `sweep`, or all that were under way."""
+    `segments`, the runs that `statement` has called, `run`, those of `sweep`, or all that were under way."""
     name: str
     began: float
     ended: float
     effects: frozenset
     kind: str = ""
-    segment: int = None
+    segments: frozenset = frozenset()
     statement: int = None
     run: int = None
     sweep: int = None
@@ -43,7 +43,7 @@ class Event:
         moment = time.strftime("%H:%M:%S", time.gmtime(self.began)) + f".{int(self.began % 1 * 1000):03}"
         words = [self.name, self.what, self.kind, self.detail]
         words += [f"{name} {value}" for name, value in
-                  (("segment", self.segment), ("statement", self.statement), ("run", self.run), ("sweep", self.sweep)) if value is not None]
+                  (("segment", min(self.segments, default=None)), ("statement", self.statement), ("run", self.run), ("sweep", self.sweep)) if value is not None]
         return f"{moment} {self.ended - self.began:.1f} s: " + " ".join(word for word in words if word)
 
 
@@ -114,7 +114,7 @@ class Faults:
             return None
         pid = pids[int(fault.share * len(pids))]
         if fault.victim in ("client", "coordinator", "sweep"):
-            event.segment = server.segment_of(pid)
+            event.segments = server.segments_of(pid)
         event.detail = f"pid {pid}"
         return pid
 
@@ -146,7 +146,7 @@ class Faults:
             return "there was none"
         event.effects = frozenset({"stall"})
         # A stopped caller, client or leader holds up the runs that wait for its locks.
-        event.segment = event.statement = None
+        event.segments, event.statement = frozenset(), None
         return self.pause(pid, fault.secs)
 
     def stop_server_process(self, fault, event):
@@ -190,7 +190,7 @@ class Faults:
         self.lock_relation(f"bench_data.{fault.what}", fault.secs)
 
     def lock_results(self, fault, event):
-        event.effects = frozenset({"stall", "leader"})
+        event.effects = frozenset({"stall", "leader", "locked"})
         self.lock_relation(f"bench.{fault.what}", fault.secs)
 
     def reload(self, _, event):
@@ -212,7 +212,7 @@ class Faults:
         pid = self.victim(fault, event)
         if pid is None:
             return "there was none"
-        event.segment = event.statement = None
+        event.segments, event.statement = frozenset(), None
         event.effects = frozenset({"down"})
         os.kill(pid, signal.SIGKILL)
         return None

@@ -118,12 +118,13 @@ class Dice:
         self.statements += 1
         return self.statements
 
-    def options(self, serial):
+    def options(self, serial, workload):
         """Arguments of a run or a start, without its workload."""
         r = self.random
         given = [f"clients => {r.choice((1, 1, 2, 3, 4, 6))}"]
         if self.chance(0.2):
-            transactions = r.choice((1, 20, 500, 3000))
+            # Each deadlock takes deadlock_timeout.
+            transactions = r.choice((1, 20) if workload == "storm_deadlock" else (1, 20, 500, 3000))
             given.append(f"transactions => {transactions}")
         else:
             transactions = 0
@@ -149,7 +150,7 @@ class Dice:
     def run(self, at, role):
         number, workload = self.number(), self.of(WORKLOADS)
         effects = {"trouble"} if workload in ERRING else set()
-        call = f"bench.run('{workload}', {self.options(number)})"
+        call = f"bench.run('{workload}', {self.options(number, workload)})"
         how = self.random.random()
         if how < 0.4:
             kind, text = "run", f"SELECT {call}"
@@ -237,6 +238,8 @@ def draw(seed, number):
         plan.sessions.append([Statement(number, 0.2, "storm_passing", "run", text, effects=frozenset({"end", "trouble"}))])
     if plan.heavy:
         heavy(dice, plan)
+    for fault in plan.faults:
+        attract(dice, plan, fault)
     plan.faults.sort(key=lambda fault: fault.at)
     return plan
 
@@ -257,6 +260,18 @@ def light(dice):
     if name == "lock results":
         fault.what = r.choice(RESULTS)
     return fault
+
+
+def attract(dice, plan, fault):
+    """Adds what a fault's victim works for, where that is seldom under way by itself."""
+    number = dice.number()
+    if fault.victim in ("load", "loader"):
+        text = "SELECT bench.load('events', 600000, 2, '{\"schema\": \"storm_load\"}')"
+        plan.sessions.append([Statement(number, max(0.0, fault.at - 0.3), "postgres", "load", text)])
+    elif fault.victim == "sweep":
+        call = dice.random.choice(("bench.sweep", "bench.start_sweep"))
+        text = f"SELECT {call}('pk_update', '{{1,2}}', 0.4, rounds => 2, tags => '{{\"storm\": {number}}}')"
+        plan.sessions.append([Statement(number, max(0.0, fault.at - 1), "storm_a", call.removeprefix("bench."), text)])
 
 
 def heavy(dice, plan):

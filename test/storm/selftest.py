@@ -75,22 +75,27 @@ holds("a quiet server")
 violated("true final status", "a run left running", runs=[run(status="running", finished=None)])
 violated("true final status", "a run left starting", runs=[run(status="starting", started=None, finished=None)])
 violated("true final status", "crashed without a crash", runs=[run(**CRASHED)])
-violated("true final status", "crashed after a client was terminated", [fault("terminate", "trouble", kind="client", segment=42)], runs=[run(**CRASHED)])
+violated("true final status", "crashed after a client was terminated", [fault("terminate", "trouble", kind="client", segments={42})], runs=[run(**CRASHED)])
 holds("crashed after kill -9", [fault("kill", "down")], runs=[run(**CRASHED)], identity=[1, 3])
 violated("true final status", "crashed long before the kill", [fault("kill", "down", at=NOW + 9)],
          runs=[run(**dict(CRASHED, finished=NOW + 3))], identity=[1, 3])
 violated("true final status", "incomplete with nothing that explains it", runs=[run(**LOST)])
 violated("true final status", "incomplete after another run's client was terminated",
-         [fault("terminate", "trouble", kind="client", segment=41)], runs=[run(**LOST)])
-holds("incomplete after its client was terminated", [fault("terminate", "trouble", kind="client", segment=42)], runs=[run(**LOST)])
-violated("true final status", "incomplete without an error", [fault("terminate", "trouble", kind="client", segment=42)],
+         [fault("terminate", "trouble", kind="client", segments={41})], runs=[run(**LOST)])
+holds("incomplete after its client was terminated", [fault("terminate", "trouble", kind="client", segments={42})], runs=[run(**LOST)])
+violated("true final status", "incomplete without an error", [fault("terminate", "trouble", kind="client", segments={42})],
          runs=[run(status="incomplete")])
+LOCKED = dict(status="failed", started=None, samples=0, sampled=None, in_histogram=None, in_scripts=None,
+              error={"sqlstate": "55P03", "message": "canceling statement due to lock timeout"})
+holds("failed to begin while the results were locked", [fault("lock results", "stall", "locked")], runs=[run(**LOCKED)])
+violated("true final status", "incomplete, for the results were locked", [fault("lock results", "stall", "locked")],
+         runs=[run(**dict(LOCKED, status="incomplete", started=NOW + 1))])
 violated("true final status", "completed with an error", runs=[run(error=ERROR)])
 violated("true final status", "canceled, and nobody has", [fault("stop", "stall")], runs=[run(status="canceled", error=ERROR)])
 holds("canceled by bench.stop", [fault("bench.stop", "end", run=7)], runs=[run(status="canceled", error=ERROR)])
 violated("true final status", "canceled by another run's bench.stop", [fault("bench.stop", "end", run=8)],
          runs=[run(status="canceled", error=ERROR)])
-violated("true final status", "completed although its client was terminated", [fault("terminate", "trouble", kind="client", segment=42)])
+violated("true final status", "completed although its client was terminated", [fault("terminate", "trouble", kind="client", segments={42})])
 violated("true final status", "completed although the server went down", [fault("kill", "down")], identity=[1, 3])
 violated("true final status", "a status that changes later", now={6: "completed", 7: "completed"})
 violated("true final status", "a run that was begun and is not there", now={6: "crashed"})
@@ -106,7 +111,7 @@ violated("sums", "samples of less than its time", runs=[run(sampled_secs=1.9)])
 violated("sums", "transactions that nobody made", runs=[run(secs=None, transactions=100)])
 holds("as many transactions as were asked for", runs=[run(secs=None, transactions=150)])
 holds("a histogram missing with a full disk", [fault("disk", "trouble", "full")], runs=[run(**dict(LOST, in_histogram=None))])
-violated("sums", "a histogram missing where a client was terminated", [fault("terminate", "trouble", kind="client", segment=42)],
+violated("sums", "a histogram missing where a client was terminated", [fault("terminate", "trouble", kind="client", segments={42})],
          runs=[run(**dict(LOST, in_histogram=None))])
 violated("sums", "TPC-B's balances", balances={"accounts": 5, "tellers": 5, "branches": 4, "history": 5})
 violated("sums", "a fixture with rows missing", fixtures=[{"name": "pk", "schema": "bench_data", "rows": 10, "counted": 9}])

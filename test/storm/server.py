@@ -94,15 +94,15 @@ def workers(kind=""):
     return sorted(pid for pid, name in processes().items() if re.match(title + r"\b", name))
 
 
-def segment_of(pid):
-    """The handle of the extension's segment that a process has mapped, or None."""
+def segments_of(pid):
+    """The handles of the extension's segments that a process has mapped: a sweep's leader has its run's too."""
     own = set(segments())
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
             mapped = {int(handle) for handle in re.findall(r"/mmap\.(\d+)", file.read())}
     except OSError:
-        return None
-    return min(mapped & own, default=None)
+        return frozenset()
+    return frozenset(mapped & own)
 
 
 def segments():

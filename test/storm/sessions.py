@@ -81,6 +81,9 @@ class Sessions:
             self.running[number].kill()
             return number
 
+    def is_over(self):
+        return not any(thread.is_alive() for thread in self.threads)
+
     def join(self, deadline):
         """Waits until all have ended; those that have not by then are killed, and have hung."""
         for thread in self.threads:

@@ -83,9 +83,9 @@ class Storm:
             if server.postmaster() is None:
                 server.start()
             state.answers = False
-        while time.time() < deadline and (sessions.running or server.workers()):
+        while time.time() < deadline and not (sessions.is_over() and not server.workers()):
             time.sleep(0.1)
-        if sessions.running or server.workers() or stuck:
+        if not sessions.is_over() or server.workers() or stuck:
             shown = server.try_sql(
                 "SELECT format('%s %s [%s] %s %s: %s', pid, backend_type, application_name, wait_event_type, wait_event, left(query, 100)) "
                 "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type ~ 'client|pgbench'")

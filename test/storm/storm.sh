@@ -25,7 +25,7 @@ trap finish EXIT
 # that it has gone.
 cluster_start 'fsync = off' 'dynamic_shared_memory_type = mmap' "log_line_prefix = '%m [%p] %b %e '" \
     'max_worker_processes = 40' "shared_preload_libraries = 'pg_stat_statements'" 'autovacuum_naptime = 2s' \
-    'client_connection_check_interval = 500ms' || exit
+    'client_connection_check_interval = 500ms' 'deadlock_timeout = 200ms' || exit
 
 if [ "$(id -u)" -eq 0 ]; then
     mkdir "$PGHOST/disk"
