@@ -131,6 +131,25 @@ fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -
     }
 }
 
+/// Runs `body`, in the recorder, as a run's role. Nothing in it can go back to being the recorder, nor leave behind what runs
+/// later, as VACUUM keeps the functions of indexes from that.
+pub fn as_run_role<T>(
+    role: pg_sys::Oid,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    // SAFETY: as in `as_role`; the abort of the transaction goes back after an error.
+    unsafe {
+        let mut before = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
+        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(before, context);
+        result
+    }
+}
+
 /// Sets a configuration parameter until the transaction, or the settings' nest level, ends.
 ///
 /// # Safety

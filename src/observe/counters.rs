@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 use crate::catalog::recorder::AuditLine;
 use crate::catalog::{self, fetch, transaction};
 use crate::observe::node::NodeState;
+use crate::observe::statement_calls;
 use crate::shm::{Segment, TotalsOf};
 
 /// One reading.
@@ -90,36 +91,9 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     })
     .map(|counters| Counters {
         // Its library may be missing, or its SQL of another version: then there is nothing to compare.
-        calls: transaction(|| statement_calls(spec, query_ids)).ok().flatten(),
+        calls: transaction(|| statement_calls::of_run(spec, query_ids)).ok().flatten(),
         ..counters
     })
-}
-
-/// Calls of the run's statements by its role, from pg_stat_statements where it is installed and
-/// loaded.
-fn statement_calls(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<i64>, UserError> {
-    if query_ids.is_empty() {
-        return Ok(None);
-    }
-    let schema = fetch::<String>(
-        "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
-         JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
-         WHERE e.extname = 'pg_stat_statements' \
-           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL",
-        &[],
-    )?;
-    // Only a superuser can create that extension, and its functions stay where it is.
-    let Some(schema) = schema else { return Ok(None) };
-    let sql = format!(
-        "SELECT pg_catalog.sum(calls)::pg_catalog.int8 FROM {schema}.pg_stat_statements(false) \
-         WHERE userid = $1 AND dbid = $2 AND toplevel AND queryid = ANY ($3)"
-    );
-    let arguments = [
-        pg_sys::Oid::from(spec.role_oid).into(),
-        pg_sys::Oid::from(spec.database_oid).into(),
-        query_ids.to_vec().into(),
-    ];
-    Ok(Some(fetch::<i64>(&sql, &arguments)?.unwrap_or_default()))
 }
 
 /// The query identifiers of the run's statements: where each client has a table of its own, each client has others.
