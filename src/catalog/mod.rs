@@ -3,12 +3,13 @@
 //! In a caller's session the tables are read and written as the extension's owner, whatever the
 //! caller may do with them, after the question who may do what has been answered; in the
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
-//! qualified, and the search_path is pg_catalog.
+//! qualified, and the search_path is pg_catalog. [`guard`] sees to it that what is touched belongs to superusers.
 
 pub mod cluster;
 mod definitions;
 mod distributed;
 mod document;
+mod guard;
 mod history;
 mod horizon;
 mod in_use;
@@ -75,6 +76,7 @@ fn anchor() -> Result<pg_sys::Oid, UserError> {
             && extension != pg_sys::InvalidOid
             && pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) == extension;
         if belongs {
+            guard::check_schema(schema)?;
             Ok(table)
         } else {
             Err(UserError::new(sqlstate::UNDEFINED_OBJECT, "extension \"pgbench_ext\" is not installed"))
@@ -114,6 +116,7 @@ fn extension_owner() -> Result<pg_sys::Oid, UserError> {
 
 /// Runs `body` as another role, with a search_path of pg_catalog, and goes back, as [`as_owner`].
 fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let _guard = guard::Guard::new();
     // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
     // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
     // the abort of the transaction.

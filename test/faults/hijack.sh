@@ -83,6 +83,62 @@ is "$(sql "SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1" "SELECT c
 she_is_no_superuser 'a function in the place of pg_stat_statements'
 sql 'DROP EXTENSION pg_stat_statements' 'DROP SCHEMA fake CASCADE' 2>/dev/null
 
+#
+# Tables and schema of the extension that have come to belong to her, as after ALTER … OWNER, or when who installed it is
+# no longer a superuser
+#
+as_mallory sql 'CREATE FUNCTION trap.fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring(); RETURN NEW; END $$' \
+    'CREATE FUNCTION trap.holds(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring(); RETURN true; END $$'
+ways=("CREATE TRIGGER t BEFORE INSERT OR UPDATE ON %t FOR EACH ROW EXECUTE FUNCTION trap.fire()"
+    "CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON %t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.fire()"
+    "ALTER TABLE %t ADD CONSTRAINT c CHECK (trap.holds(1)) NOT VALID"
+    "CREATE RULE r AS ON INSERT TO %t DO ALSO SELECT trap.spring()")
+undo=('DROP TRIGGER t ON %t' 'DROP TRIGGER t ON %t' 'ALTER TABLE %t DROP CONSTRAINT c' 'DROP RULE r ON %t')
+for place in 0 1 2 3; do
+    for table in bench.samples bench.run_log bench.workloads; do
+        name="$table is hers: ${ways[place]%% ON *}"
+        sql "ALTER TABLE $table OWNER TO mallory" 'GRANT CREATE ON SCHEMA bench TO mallory' && as_mallory sql "${ways[place]//%t/$table}"
+        sql 'REVOKE CREATE ON SCHEMA bench FROM mallory'
+        try "SELECT bench.create_workload('ours', 'SELECT 2;')" "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
+        like "$OUT" "ERROR:  42501: table $table belongs to role \"mallory\", which is not a superuser.*HINT:.*ALTER TABLE $table OWNER TO" "$name: 42501, and what to do"
+        she_is_no_superuser "$name"
+        sql "${undo[place]//%t/$table}" "ALTER TABLE $table OWNER TO CURRENT_USER"
+    done
+done
+for privilege in TRIGGER; do
+    sql "GRANT $privilege ON bench.samples TO mallory"
+    as_mallory sql "${ways[1]//%t/bench.samples}"
+    try "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
+    like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop it' 'a trigger of hers on bench.samples: 42501, and what to do'
+    she_is_no_superuser 'a trigger of hers on bench.samples'
+    sql 'DROP TRIGGER t ON bench.samples' "REVOKE $privilege ON bench.samples FROM mallory"
+done
+sql 'GRANT REFERENCES (run_id) ON bench.run_log TO mallory'
+as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench.run_log ON DELETE CASCADE)'
+try "SELECT bench.run('ours', secs => 0.2)"
+like "$OUT" '42501: trigger "RI_.*mallory.*HINT:.*foreign key' 'a foreign key of hers: 42501, and what to do'
+sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench.run_log FROM mallory'
+sql 'ALTER SCHEMA bench OWNER TO mallory'
+try "SELECT bench.run('ours', secs => 0.2)"
+like "$OUT" '42501: schema bench belongs to role "mallory".*HINT:  ALTER SCHEMA bench OWNER TO' 'schema bench is hers: 42501, and what to do'
+sql 'ALTER SCHEMA bench OWNER TO CURRENT_USER'
+# While a run is under way
+sql "SELECT bench.start('ours', secs => 60, sample_interval => 0.1)" >/dev/null
+RUN=$(last_run)
+eventually 10 "SELECT count(*) > 1 FROM bench.samples WHERE run_id = $RUN"
+sql 'BEGIN; ALTER TABLE bench.samples OWNER TO mallory; GRANT CREATE ON SCHEMA bench TO mallory; SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples}; RESET ROLE; REVOKE CREATE ON SCHEMA bench FROM mallory; COMMIT"
+status_is "$RUN" incomplete 'bench.samples becomes hers during a run'
+is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" \
+    '42501|table bench.samples belongs to role "mallory", which is not a superuser' 'bench.samples becomes hers during a run: the error says so'
+she_is_no_superuser 'bench.samples becomes hers during a run'
+sql 'DROP TRIGGER t ON bench.samples' 'ALTER TABLE bench.samples OWNER TO CURRENT_USER'
+# What a superuser has put there is a superuser's affair.
+sql 'CREATE TABLE public.log_of_samples (run_id bigint)' 'CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql
+     AS $$ BEGIN INSERT INTO public.log_of_samples VALUES (NEW.run_id); RETURN NEW; END $$' \
+    'CREATE TRIGGER note AFTER INSERT ON bench.samples FOR EACH ROW EXECUTE FUNCTION public.note()'
+run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
+is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 "a superuser's own trigger is let be"
+
 nothing_left 'in the end'
 no_restart 'the server has not gone down'
 log_is_clean
