@@ -18,6 +18,7 @@ pub mod load_leader;
 pub mod loader;
 mod part;
 mod pause;
+pub mod prewarm;
 mod program;
 mod sampler;
 mod statements;

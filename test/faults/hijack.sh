@@ -84,6 +84,35 @@ she_is_no_superuser 'a function in the place of pg_stat_statements'
 sql 'DROP EXTENSION pg_stat_statements' 'DROP SCHEMA fake CASCADE' 2>/dev/null
 
 #
+# before => 'prewarm', of a superuser's sweep: the extension of that name is not asked
+#
+as_mallory sql 'CREATE SCHEMA fake' "CREATE FUNCTION fake.pg_prewarm(regclass) RETURNS bigint
+    LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'" "CREATE FUNCTION fake.pg_prewarm(regclass, text DEFAULT 'buffer',
+    text DEFAULT 'main', bigint DEFAULT NULL, bigint DEFAULT NULL) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'"
+sql 'CREATE SCHEMA warm' "SELECT bench.load('pk', 20000, options => '{\"schema\": \"warm\"}')" 'CREATE EXTENSION pg_prewarm' >/dev/null 2>&1
+renames_begin
+try "SELECT bench.sweep('pk_select', '{1}', secs => 0.02, rounds => 12, before => 'prewarm')"
+renames_end
+she_is_no_superuser 'prewarm under renames'
+is "$(sql "SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed|12' 'prewarm under renames: the sweep completes'
+sql 'DROP EXTENSION pg_prewarm' 'CREATE EXTENSION pg_buffercache' "CREATE TABLE warm.big (id int PRIMARY KEY, t text)" \
+    'ALTER TABLE warm.big ALTER t SET STORAGE EXTERNAL' "INSERT INTO warm.big SELECT i, repeat('x', 5000) FROM generate_series(1, 500) i" \
+    'CREATE TABLE warm.parts (id int PRIMARY KEY) PARTITION BY RANGE (id)' 'CHECKPOINT'
+cluster_restart
+remember_server
+all_blocks="SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)
+    + pg_indexes_size(reltoastrelid)) / 8192 FROM pg_class WHERE oid = 'warm.big'::regclass"
+is "$(sql "SELECT bench.prewarm('warm.big'::regclass)")" "$(sql "$all_blocks")" 'bench.prewarm reads table, TOAST table and their indexes'
+is "$(sql "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON c.relfilenode = b.relfilenode AND b.relforknumber = 0
+           WHERE c.oid IN ('warm.big'::regclass, 'warm.big_pkey'::regclass, (SELECT reltoastrelid FROM pg_class WHERE oid = 'warm.big'::regclass))")" \
+    "$(sql "SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)) / 8192
+            FROM pg_class WHERE oid = 'warm.big'::regclass")" 'into shared buffers'
+is "$(sql "SELECT bench.prewarm('warm.parts'::regclass), bench.prewarm(1)")" '0|0' 'a partitioned table, and one that is gone, have no blocks'
+as_mallory try "SELECT bench.prewarm(oid) FROM pg_class WHERE relname = 'big'"
+like "$OUT" 'ERROR:  42501: permission denied for table big.*HINT:.*SELECT' 'it takes SELECT on the table'
+sql 'DROP SCHEMA warm CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'warm'" 'DROP SCHEMA fake CASCADE' >/dev/null 2>&1
+
+#
 # Tables and schema of the extension that have come to belong to her, as after ALTER … OWNER, or when who installed it is
 # no longer a superuser
 #

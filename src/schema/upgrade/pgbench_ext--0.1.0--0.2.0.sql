@@ -39,4 +39,10 @@ END $$;
 
 -- (changes go here, in the order of src/schema)
 
+-- A superuser's calls run nothing of others
+CREATE FUNCTION bench.prewarm(relation oid)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
+COMMENT ON FUNCTION bench.prewarm IS
+'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
+
 DROP FUNCTION bench.replace_function;

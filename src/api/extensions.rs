@@ -1,0 +1,14 @@
+//! What the extension's own SQL asks of others' tables.
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::required;
+use crate::error::OrRaise;
+use crate::worker::prewarm;
+
+/// Reads a table into shared buffers. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
+    required("relation", relation).and_then(prewarm::prewarm).or_raise()
+}
