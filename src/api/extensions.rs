@@ -1,9 +1,10 @@
-//! What the extension's own SQL asks of others' tables.
+//! What the extension's own SQL asks of others' tables and extensions.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::required;
+use crate::catalog;
 use crate::error::OrRaise;
 use crate::worker::prewarm;
 
@@ -11,4 +12,10 @@ use crate::worker::prewarm;
 #[pg_extern(sql = false)]
 fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
     required("relation", relation).and_then(prewarm::prewarm).or_raise()
+}
+
+/// Whom the caller would have to trust. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn check_extension(name: Option<String>) {
+    required("name", name).and_then(|name| catalog::check_extension_trusted(&name)).or_raise();
 }

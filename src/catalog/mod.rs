@@ -19,6 +19,7 @@ pub mod recorder;
 mod sweeps;
 mod totals;
 mod transfer;
+mod trust;
 
 use std::ffi::CStr;
 
@@ -41,6 +42,7 @@ pub use loads::*;
 pub use ownership::*;
 pub use sweeps::*;
 pub use transfer::{Imported, StoredJsonb, drop_run, export, import, prune, take_part};
+pub use trust::check_extension_trusted;
 
 /// A row of bench.workloads.
 pub struct Workload {

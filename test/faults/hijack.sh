@@ -113,6 +113,56 @@ like "$OUT" 'ERROR:  42501: permission denied for table big.*HINT:.*SELECT' 'it 
 sql 'DROP SCHEMA warm CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'warm'" 'DROP SCHEMA fake CASCADE' >/dev/null 2>&1
 
 #
+# pgTAP, which anybody who may create in the database can create
+#
+if [ -e "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
+    run=$(sql "SELECT bench.run('ours', transactions => 5)" 2>/dev/null)
+    call="SELECT bench.tps_ok($run, '>', 0)"
+    refused() { # DESCRIPTION PATTERN
+        try "$call"
+        like "$OUT" "ERROR:  42501: $2" "$1: 42501"
+        she_is_no_superuser "$1"
+    }
+    # Her extension, with her ok()
+    as_mallory sql 'CREATE SCHEMA tap' 'CREATE EXTENSION pgtap SCHEMA tap' "CREATE OR REPLACE FUNCTION tap.ok(boolean, text) RETURNS text
+        LANGUAGE sql AS 'SELECT ''ok'' FROM trap.spring()'"
+    refused 'pgTAP of hers' 'extension "pgtap" belongs to role "mallory".*HINT:  Have a superuser create it'
+    as_mallory sql 'DROP EXTENSION pgtap'
+    # A superuser's, where she can put things beside it, or in the place of the whole
+    sql 'CREATE EXTENSION pgtap SCHEMA tap'
+    refused 'pgTAP in a schema of hers' 'schema "tap" of extension "pgtap" belongs to role "mallory"'
+    sql 'ALTER EXTENSION pgtap SET SCHEMA public'
+    refused "pgTAP in the database owner's schema" 'schema "public" of extension "pgtap" belongs to role "mallory"'
+    sql 'CREATE SCHEMA ours' 'ALTER EXTENSION pgtap SET SCHEMA ours' 'GRANT CREATE, USAGE ON SCHEMA ours TO mallory'
+    refused 'pgTAP where she may create' 'role "mallory" may create in schema "ours".*HINT:  REVOKE CREATE ON SCHEMA ours FROM mallory\.'
+    as_mallory sql 'CREATE VIEW ours.__tcache__ AS SELECT trap.spring()'
+    sql 'REVOKE CREATE ON SCHEMA ours FROM mallory'
+    refused 'pgTAP where she has left something' 'something in schema "ours".*belongs to role "mallory"'
+    sql 'DROP VIEW ours.__tcache__' 'GRANT CREATE ON SCHEMA ours TO PUBLIC'
+    refused 'pgTAP where anybody may create' 'role "public" may create in schema "ours"'
+    sql 'REVOKE CREATE ON SCHEMA ours FROM PUBLIC' 'GRANT CREATE ON SCHEMA ours TO mallory' 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO mallory' \
+        'REVOKE CREATE ON SCHEMA ours FROM mallory'
+    refused 'pgTAP with a function of hers' '(something in schema "ours".*|a function of extension "pgtap") belongs to role "mallory"'
+    # She trusts herself, but not as a role that a superuser has put on.
+    sql 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO CURRENT_USER' 'DROP EXTENSION pgtap' 'GRANT SELECT ON bench.summary TO mallory'
+    as_mallory sql 'CREATE EXTENSION pgtap SCHEMA tap'
+    hers=$(as_mallory sql "SELECT bench.run('hers', transactions => 5)" 2>/dev/null)
+    as_mallory try 'SET search_path = tap' 'SELECT plan(1)' "SELECT bench.tps_ok($hers, '>', 0)"
+    like "$OUT" '1\.\.1'$'\n''ok 1 ' 'her own pgTAP serves herself'
+    call="SET ROLE mallory; SELECT bench.tps_ok($hers, '>', 0)"
+    refused 'pgTAP of a role that a superuser has put on' 'extension "pgtap" belongs to role "mallory"'
+    as_mallory sql 'DROP EXTENSION pgtap'
+    sql 'CREATE EXTENSION pgtap SCHEMA ours' 'GRANT USAGE ON SCHEMA ours TO PUBLIC'
+    try 'SET search_path = ours' 'SELECT plan(1)' "SELECT bench.tps_ok($run, '>', 0)"
+    like "$OUT" '1\.\.1'$'\n''ok 1 ' "a superuser's, in a schema of superusers, serves superusers"
+    as_mallory try 'SET search_path = ours' 'SELECT plan(1)' "SELECT bench.tps_ok($hers, '>', 0)"
+    like "$OUT" '1\.\.1'$'\n''ok 1 ' 'and others'
+    sql 'DROP EXTENSION pgtap'
+else
+    skip 'pgTAP is not installed' 'who may have created pgTAP'
+fi
+
+#
 # Tables and schema of the extension that have come to belong to her, as after ALTER … OWNER, or when who installed it is
 # no longer a superuser
 #
