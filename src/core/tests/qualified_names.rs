@@ -11,11 +11,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("api/definitions.rs", "md5", "a hint"),
     ("api/definitions.rs", "text", "a hint"),
     ("api/definitions.rs", "generate_series", "a hint"),
-    (
-        "api/definitions.rs",
-        "{table}",
-        "a fixture's, by the schema that a transaction of its own has made",
-    ),
+    ("api/definitions.rs", "{table}", "a fixture's, by the schema that a transaction of its own has made"),
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/recorder.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/trust.rs", "{}.", "a hint"),
