@@ -87,8 +87,7 @@ sql 'DROP EXTENSION pg_stat_statements' 'DROP SCHEMA fake CASCADE' 2>/dev/null
 # before => 'prewarm', of a superuser's sweep: the extension of that name is not asked
 #
 as_mallory sql 'CREATE SCHEMA fake' "CREATE FUNCTION fake.pg_prewarm(regclass) RETURNS bigint
-    LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'" "CREATE FUNCTION fake.pg_prewarm(regclass, text DEFAULT 'buffer',
-    text DEFAULT 'main', bigint DEFAULT NULL, bigint DEFAULT NULL) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'"
+    LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'"
 sql 'CREATE SCHEMA warm' "SELECT bench.load('pk', 20000, options => '{\"schema\": \"warm\"}')" 'CREATE EXTENSION pg_prewarm' >/dev/null 2>&1
 renames_begin
 try "SELECT bench.sweep('pk_select', '{1}', secs => 0.02, rounds => 12, before => 'prewarm')"
