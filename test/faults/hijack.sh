@@ -217,6 +217,15 @@ sql 'CREATE TABLE public.log_of_samples (run_id bigint)' 'CREATE FUNCTION public
 run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev/null)
 is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 "a superuser's own trigger is let be"
 
+# A session's own statements are its own, also after a call that has failed or was canceled on the way.
+as_mallory sql 'CREATE TABLE trap.hers (id int)'
+session holder BEGIN 'LOCK TABLE bench.workloads IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(60)'
+holds holder
+try 'SELECT bench.percentile(-1, 0.5)' "SET statement_timeout = '300ms'" "SELECT bench.create_workload('ours', 'SELECT 3;')" \
+    'RESET statement_timeout' 'SELECT count(*) FROM trap.hers'
+like "$OUT" 'ERROR:  42704.*ERROR:  57014.*'$'\n''0$' "a superuser's own statements read tables of others, whatever call has failed before"
+leave holder
+
 nothing_left 'in the end'
 no_restart 'the server has not gone down'
 log_is_clean
