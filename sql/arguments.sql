@@ -300,7 +300,6 @@ SELECT bench.sweep('nothing', '{0}');
 SELECT bench.sweep('nothing', '{1,1}');
 SELECT bench.sweep('nothing', '{1}', rounds => 10001);
 SELECT bench.sweep('nothing', '{1}', before => 'wash');
-SELECT bench.sweep('nothing', '{1}', before => 'prewarm');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": 1}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"shared_buffers": "1GB"}}}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"nosuchsetting": 1}}}');

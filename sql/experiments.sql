@@ -135,8 +135,9 @@ SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"session_replication_ro
 RESET ROLE;
 
 -- The state before each run
-SELECT bench.sweep('nothing', '{1}', before => 'prewarm');
+SELECT bench.prewarm(NULL);
 SET ROLE regress_sweeper;
+SELECT bench.prewarm(oid) FROM pg_class WHERE relname = 'pk' AND relnamespace = 'bench_data'::regnamespace;
 SELECT bench.sweep('nothing', '{1}', before => 'checkpoint');
 RESET ROLE;
 SELECT bench.sweep('pk_update', '{1}', before => 'truncate');

@@ -4,6 +4,7 @@
 pub mod checks;
 mod comparisons;
 mod definitions;
+mod extensions;
 pub mod fixtures;
 mod jobs;
 mod jsonb;

@@ -5,7 +5,7 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::{fetch, set_local, with_partitions};
-use crate::integration::citus;
+use crate::integration::{citus, cluster};
 
 /// Those of the tables whose rows Citus has: distributed and reference tables, and partitions of such.
 pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
@@ -51,27 +51,26 @@ pub fn sizes(tables: &[pg_sys::Oid]) -> Result<(i64, i64), UserError> {
     Ok((bytes, index_bytes))
 }
 
-/// Has the nodes read a table's shards and their indexes into shared buffers, by pg_prewarm's qualified name.
+/// Has the nodes read a table's shards, with their indexes, into shared buffers.
 ///
 /// # Errors
-/// 55000 with what a node has said.
-pub fn prewarm_shards(table: pg_sys::Oid, function: &str) -> Result<(), UserError> {
-    let command = format!(
-        "SELECT pg_catalog.sum({function}(r)) FROM (SELECT '%1$s'::pg_catalog.regclass UNION ALL \
-             SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = '%1$s'::pg_catalog.regclass) AS t (r)"
-    );
+/// 55000 where a node does not have this extension, or with what it has said.
+pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
+    for node in citus::nodes()?.iter().filter(|node| !node.is_local) {
+        cluster::check_extension(node)?;
+    }
     // Where the table is partitioned, its partitions have the pages.
     let failed = fetch::<String>(
         "SELECT pg_catalog.format('%s:%s: %s', p.nodename, p.nodeport, p.result) \
          FROM pg_catalog.pg_class c, pg_catalog.run_command_on_placements(c.oid::pg_catalog.regclass, $2) AS p \
          WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" AND NOT p.success LIMIT 1",
-        &[table.into(), command.into()],
+        &[table.into(), "SELECT bench.prewarm('%s'::pg_catalog.regclass)".into()],
     )?;
     match failed {
         None => Ok(()),
         Some(answer) => Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
-            "before => 'prewarm' needs extension \"pg_prewarm\" on every node",
+            "the shards on a node could not be read into shared buffers",
         )
         .detail(answer)),
     }

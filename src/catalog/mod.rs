@@ -3,12 +3,13 @@
 //! In a caller's session the tables are read and written as the extension's owner, whatever the
 //! caller may do with them, after the question who may do what has been answered; in the
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
-//! qualified, and the search_path is pg_catalog.
+//! qualified, and the search_path is pg_catalog. [`guard`] sees to it that what is touched belongs to superusers.
 
 pub mod cluster;
 mod definitions;
 mod distributed;
 mod document;
+mod guard;
 mod history;
 mod horizon;
 mod in_use;
@@ -19,6 +20,7 @@ mod rolled_back;
 mod sweeps;
 mod totals;
 mod transfer;
+mod trust;
 mod version;
 
 use std::ffi::CStr;
@@ -43,6 +45,7 @@ pub use ownership::*;
 pub use rolled_back::rolled_back;
 pub use sweeps::*;
 pub use transfer::{Imported, StoredJsonb, delete_runs, export, forget_runs, import, prune, take_part};
+pub use trust::check_extension_trusted;
 
 /// A row of bench.workloads.
 pub struct Workload {
@@ -78,6 +81,7 @@ fn anchor() -> Result<pg_sys::Oid, UserError> {
             && extension != pg_sys::InvalidOid
             && pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table) == extension;
         if belongs {
+            guard::check_schema(schema)?;
             Ok(table)
         } else {
             Err(UserError::new(sqlstate::UNDEFINED_OBJECT, "extension \"pgbench_ext\" is not installed"))
@@ -121,6 +125,7 @@ fn extension_owner() -> Result<pg_sys::Oid, UserError> {
 
 /// Runs `body` as another role, with a search_path of pg_catalog, and goes back, as [`as_owner`].
 fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let _guard = guard::Guard::new();
     // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
     // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
     // the abort of the transaction.
@@ -134,6 +139,25 @@ fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -
         let result = body();
         pg_sys::SetUserIdAndSecContext(role, context);
         pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// Runs `body`, in the recorder, as a run's role. Nothing in it can go back to being the recorder, nor leave behind what runs
+/// later, as VACUUM keeps the functions of indexes from that.
+pub fn as_run_role<T>(
+    role: pg_sys::Oid,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    // SAFETY: as in `as_role`; the abort of the transaction goes back after an error.
+    unsafe {
+        let mut before = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
+        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(before, context);
         result
     }
 }

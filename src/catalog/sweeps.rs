@@ -7,7 +7,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::report::lenient;
 use bench_core::report::sweep::SweepDocument;
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
-use pgrx::{JsonB, pg_sys};
+use pgrx::JsonB;
 use serde_json::{Map, Value};
 
 use super::document::check_visible_of;
@@ -322,15 +322,4 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
 pub fn may_stop(role: &str) -> Result<bool, UserError> {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
     Ok(acts_for(role)? || acts_for("pg_signal_backend")? && !super::is_superuser(role)?)
-}
-
-/// Indexes of tables, for pg_prewarm.
-pub fn with_indexes(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let indexes = fetch::<Vec<pg_sys::Oid>>(
-        "SELECT pg_catalog.array_agg(indexrelid ORDER BY indexrelid) FROM pg_catalog.pg_index i \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indexrelid \
-         WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\"",
-        &[tables.to_vec().into()],
-    )?;
-    Ok([tables, &indexes.unwrap_or_default()].concat())
 }

@@ -104,6 +104,21 @@ const HAS_EXTENSION: &str = "\
       AND e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
       AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench.node_state(pg_catalog.text[])')::pg_catalog.oid";
 
+/// That a node has this extension, before any of its functions is called there.
+///
+/// # Errors
+/// 55000 where it does not, 08006 where it does not answer.
+pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
+    if citus::ask(node, HAS_EXTENSION)? == "t" {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("node {} does not have extension \"pgbench_ext\"", node.name()),
+    )
+    .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator."))
+}
+
 /// What a node has to give, when it is one that can have clients.
 fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
     if node.is_local {
@@ -112,13 +127,7 @@ fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
         return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
     }
     // Not asked of what somebody else may have put in the extension's place.
-    if citus::ask(node, HAS_EXTENSION)? != "t" {
-        return Err(UserError::new(
-            sqlstate::NOT_IN_PREREQUISITE_STATE,
-            format!("node {} does not have extension \"pgbench_ext\"", node.name()),
-        )
-        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator."));
-    }
+    check_extension(node)?;
     let answer = citus::ask(node, "SELECT bench.node_state('{}')")?;
     let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;
     if node.clients > 0 && state.extension_version != EXTENSION_VERSION {

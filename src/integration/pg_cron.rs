@@ -31,7 +31,8 @@ fn home() -> Option<String> {
 /// That jobs can be made and dropped from here; `elsewhere` is the call that does it in pg_cron's own database.
 ///
 /// # Errors
-/// 55000 where pg_cron is not loaded, not created, or in another database; 42501 without USAGE on its schema.
+/// 55000 where pg_cron is not loaded, not created, or in another database; 42501 without USAGE on its schema,
+/// and where others than superusers could have put something in its place.
 pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserError> {
     let database = catalog::database_name()?;
     let Some(home) = home() else {
@@ -58,6 +59,7 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
         )
         .hint("As a superuser: CREATE EXTENSION pg_cron."));
     }
+    catalog::check_extension_trusted("pg_cron")?;
     if catalog::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
 use crate::catalog::{self, fetch, transaction};
+use crate::observe::statement_calls;
 use crate::shm::Segment;
 
 /// One reading.
@@ -121,7 +122,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     })
     .map(|counters| Counters {
         // Its library may be missing, or its SQL of another version: then there is nothing to compare.
-        calls: transaction(|| statement_calls(spec, query_ids)).ok().flatten(),
+        calls: transaction(|| statement_calls::of_run(spec, query_ids)).ok().flatten(),
         ..counters
     })
 }
@@ -153,33 +154,6 @@ pub fn has_unsent_itself(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
         &[tables.to_vec().into()],
     )?;
     Ok(found.unwrap_or_default())
-}
-
-/// Calls of the run's statements by its role, from pg_stat_statements where it is installed and
-/// loaded.
-fn statement_calls(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<i64>, UserError> {
-    if query_ids.is_empty() {
-        return Ok(None);
-    }
-    let schema = fetch::<String>(
-        "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
-         JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
-         WHERE e.extname = 'pg_stat_statements' \
-           AND pg_catalog.current_setting('pg_stat_statements.max', true) IS NOT NULL",
-        &[],
-    )?;
-    // Only a superuser can create that extension, and its functions stay where it is.
-    let Some(schema) = schema else { return Ok(None) };
-    let sql = format!(
-        "SELECT pg_catalog.sum(calls)::pg_catalog.int8 FROM {schema}.pg_stat_statements(false) \
-         WHERE userid = $1 AND dbid = $2 AND toplevel AND queryid = ANY ($3)"
-    );
-    let arguments = [
-        pg_sys::Oid::from(spec.role_oid).into(),
-        pg_sys::Oid::from(spec.database_oid).into(),
-        query_ids.to_vec().into(),
-    ];
-    Ok(Some(fetch::<i64>(&sql, &arguments)?.unwrap_or_default()))
 }
 
 /// The query identifiers of the run's statements: where each client has a table of its own, each client has others.

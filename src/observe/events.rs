@@ -232,9 +232,9 @@ impl EventWatch {
             fetch_all(
                 "SELECT t, t::pg_catalog.regclass::pg_catalog.text, \
                         pg_catalog.pg_stat_get_vacuum_count(t), pg_catalog.pg_stat_get_autovacuum_count(t), \
-                        date_part('epoch', pg_catalog.pg_stat_get_last_vacuum_time(t)), \
-                        date_part('epoch', pg_catalog.pg_stat_get_last_autovacuum_time(t)), \
-                        date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
+                        pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_vacuum_time(t)), \
+                        pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_last_autovacuum_time(t)), \
+                        pg_catalog.date_part('epoch', a.query_start), a.backend_type = 'autovacuum worker' \
                  FROM pg_catalog.unnest($1) AS t \
                  LEFT JOIN (pg_catalog.pg_stat_progress_vacuum p JOIN pg_catalog.pg_stat_activity a USING (pid)) \
                      ON p.relid = t AND p.datname = pg_catalog.current_database()",

@@ -38,6 +38,11 @@ CREATE FUNCTION bench.start_sweep(
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep as bench.sweep does and returns its id at once; the sweep goes on without the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 
+CREATE FUNCTION bench.prewarm(relation oid)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
+COMMENT ON FUNCTION bench.prewarm IS
+'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
+
 CREATE FUNCTION bench.wait_sweep(sweep_id bigint, timeout double precision DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_sweep_wrapper';
 COMMENT ON FUNCTION bench.wait_sweep IS

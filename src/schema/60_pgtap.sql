@@ -1,5 +1,10 @@
 -- Assertions for pgTAP, which is looked for when they are called. They read runs that have ended, and run nothing.
 
+CREATE FUNCTION bench.check_extension(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
+COMMENT ON FUNCTION bench.check_extension IS
+'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
+
 CREATE FUNCTION bench.tap(passed boolean, description text, remark text)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -11,6 +16,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state
             USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
     END IF;
+    PERFORM bench.check_extension('pgtap');
     -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
     PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
     EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
@@ -18,7 +24,7 @@ BEGIN
     RETURN concat_ws(E'\n', verdict, remarks);
 END $$;
 COMMENT ON FUNCTION bench.tap IS
-'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in. For the assertions.';
+'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
 
 CREATE FUNCTION bench.status_to_assert(run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -19,6 +19,7 @@ pub mod load_leader;
 pub mod loader;
 mod part;
 mod pause;
+pub mod prewarm;
 mod program;
 mod sampler;
 mod statements;

@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 use super::caller::Errand;
 use super::load_leader::user_error;
+use super::prewarm::{check_may_read, prewarm};
 use crate::api::fixtures;
 use crate::catalog::{self, transaction};
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::integration::citus;
-use crate::settings::quote_identifier;
 use crate::shm::CommandCounters;
 use crate::{fixture, workload};
 
@@ -179,7 +179,7 @@ impl State {
                     execute(&mut self.session, &format!("VACUUM (ANALYZE) {names}"))?;
                 }
                 Before::Vacuum => {}
-                Before::Prewarm => self.prewarm(&tables)?,
+                Before::Prewarm => Self::prewarm(&tables)?,
                 Before::Checkpoint if run.cluster.is_some() => transaction(citus::checkpoint)?,
                 Before::Checkpoint => execute(&mut self.session, "CHECKPOINT")?,
             }
@@ -198,20 +198,15 @@ impl State {
         Ok(())
     }
 
-    fn prewarm(&mut self, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-        let (function, relations, distributed) = transaction(|| {
-            let local = catalog::local(tables)?;
-            Ok((prewarm_function()?, catalog::with_indexes(&local)?, catalog::distributed(tables)?))
-        })?;
+    /// In a transaction for each table, without a snapshot that would hold back the horizon.
+    fn prewarm(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+        let (local, distributed) =
+            transaction(|| Ok((catalog::local(tables)?, catalog::distributed(tables)?)))?;
         for table in distributed {
-            transaction(|| catalog::prewarm_shards(table, &function))?;
+            transaction(|| catalog::prewarm_shards(table))?;
         }
-        for relation in relations {
-            let statement = format!("SELECT {function}({}::pg_catalog.regclass)", relation.to_u32());
-            // A partitioned table has no pages.
-            if transaction(|| has_storage(relation))? {
-                execute(&mut self.session, &statement)?;
-            }
+        for table in local {
+            catalog::locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;
         }
         Ok(())
     }
@@ -225,30 +220,6 @@ fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
     Ok(catalog::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
 }
 
-fn has_storage(relation: pg_sys::Oid) -> Result<bool, UserError> {
-    let sql = "SELECT relkind OPERATOR(pg_catalog.=) ANY ('{r,i,m,t}'::pg_catalog.\"char\"[]) FROM pg_catalog.pg_class \
-               WHERE oid OPERATOR(pg_catalog.=) $1";
-    Ok(catalog::fetch::<bool>(sql, &[relation.into()])? == Some(true))
-}
-
-/// pg_prewarm by its qualified name.
-///
-/// # Errors
-/// 55000 where the extension is not installed.
-pub fn prewarm_function() -> Result<String, UserError> {
-    let sql = "SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e \
-               JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
-               WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'";
-    match catalog::fetch::<String>(sql, &[])? {
-        Some(schema) => Ok(format!("{}.pg_prewarm", quote_identifier(&schema))),
-        None => Err(UserError::new(
-            sqlstate::NOT_IN_PREREQUISITE_STATE,
-            "before => 'prewarm' needs extension \"pg_prewarm\"",
-        )
-        .hint("CREATE EXTENSION pg_prewarm.")),
-    }
-}
-
 /// What the calling role needs for the steps before each run, and what a run's fixtures must be like, found out before any.
 ///
 /// # Errors
@@ -257,6 +228,9 @@ pub fn check_run(options: &SweepOptions, run: &RunSpec) -> Result<(), UserError>
     if options.before.contains(&Before::Vacuum) {
         let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
         check_may_vacuum(&tables)?;
+    }
+    if options.before.contains(&Before::Prewarm) {
+        run.tables().try_for_each(|table| check_may_read(table.into()))?;
     }
     if options.before.contains(&Before::Truncate) { check_empty_fixtures(run) } else { Ok(()) }
 }
@@ -303,9 +277,6 @@ fn check_empty_fixtures(run: &RunSpec) -> Result<(), UserError> {
 /// # Errors
 /// 42501 and 55000.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
-    if options.before.contains(&Before::Prewarm) {
-        prewarm_function()?;
-    }
     if options.before.contains(&Before::Checkpoint) {
         check_may_checkpoint()?;
     }

@@ -246,7 +246,6 @@ is "$(sql "SELECT pg_relation_size('bench_data.own')")" 0 'and not into the tabl
 is "$(leftovers)" '' 'nothing is left of the load'
 
 # Before a sweep's runs
-sql 'CREATE EXTENSION pg_prewarm'
 load "'shards', options => '{\"shard_count\": 4}'" >/dev/null
 sql "SELECT bench.sweep('insert_1_row', '{2}', secs => 0.2, rounds => 2, before => 'truncate,vacuum,prewarm')" >/dev/null 2>&1
 is "$(sql "SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed|2' 'a sweep truncates, vacuums and prewarms shards'

@@ -12,7 +12,6 @@ CREATE ROLE swp_stats LOGIN IN ROLE pg_read_all_stats;
 CREATE ROLE swp_signal LOGIN IN ROLE pg_signal_backend;
 GRANT ALL ON ALL TABLES IN SCHEMA pg_temp TO PUBLIC;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA pg_temp TO PUBLIC;
-CREATE EXTENSION IF NOT EXISTS pg_prewarm;
 SELECT bench.load('pk', 1000, options => '{"fillfactor": 90}'), bench.load('log', 0);
 CREATE TABLE public.swp_seen (client int, seed bigint, x int, work_mem text, relation oid, rows bigint);
 GRANT ALL ON public.swp_seen TO PUBLIC;
@@ -266,6 +265,5 @@ SELECT bench.drop_workload(name) FROM bench.workloads WHERE name LIKE 'swp\_%';
 DROP TABLE public.swp_seen;
 DROP OWNED BY swp_alice, swp_bob, swp_boss, swp_stats, swp_signal;
 DROP ROLE swp_alice, swp_bob, swp_boss, swp_stats, swp_signal;
-DROP EXTENSION pg_prewarm;
 \o
 SELECT * FROM finish();

@@ -94,6 +94,7 @@ thread_local! {
 
 /// Holds the extension, the very one that the run began with.
 pub(super) fn hold() -> Result<(), UserError> {
+    super::guard::for_good();
     let table = super::hold_extension()?;
     match RUN_LOG.get() {
         Some(first) if first != table => Err(UserError::new(
@@ -142,6 +143,7 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
+        super::guard::check_all()?;
         let o = &spec.options;
         let (secs, transactions) = match o.extent {
             Extent::Secs(secs) => (Some(secs), None),

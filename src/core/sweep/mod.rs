@@ -47,7 +47,7 @@ pub enum Before {
     Truncate,
     /// VACUUM (ANALYZE) of the fixtures' tables.
     Vacuum,
-    /// Tables and indexes are read into shared buffers by pg_prewarm.
+    /// Tables, their TOAST tables and indexes are read into shared buffers.
     Prewarm,
     /// CHECKPOINT.
     Checkpoint,

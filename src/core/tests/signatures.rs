@@ -88,6 +88,7 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
+        "pg_sys::Oid" => "oid",
         "Jsonb" | "PartJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
         "Interval" => "interval",

@@ -389,5 +389,36 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION bench.audit_ok IS
 'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails; one in which no counter of a table could be judged passes with a diagnostic that says why.';
+-- A superuser's calls run nothing of others
+CREATE FUNCTION bench.prewarm(relation oid)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
+COMMENT ON FUNCTION bench.prewarm IS
+'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
+
+CREATE FUNCTION bench.check_extension(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
+COMMENT ON FUNCTION bench.check_extension IS
+'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
+
+CREATE OR REPLACE FUNCTION bench.tap(passed boolean, description text, remark text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
+    verdict text;
+    remarks text;
+BEGIN
+    IF home IS NULL THEN
+        RAISE object_not_in_prerequisite_state
+            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
+    END IF;
+    PERFORM bench.check_extension('pgtap');
+    -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
+    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
+    EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
+    EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
+    RETURN concat_ws(E'\n', verdict, remarks);
+END $$;
+COMMENT ON FUNCTION bench.tap IS
+'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
 
 DROP FUNCTION bench.replace_function;

@@ -1,0 +1,21 @@
+//! What the extension's own SQL asks of others' tables and extensions.
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::required;
+use crate::catalog;
+use crate::error::OrRaise;
+use crate::worker::prewarm;
+
+/// Reads a table into shared buffers. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
+    required("relation", relation).and_then(prewarm::prewarm).or_raise()
+}
+
+/// Whom the caller would have to trust. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn check_extension(name: Option<String>) {
+    required("name", name).and_then(|name| catalog::check_extension_trusted(&name)).or_raise();
+}

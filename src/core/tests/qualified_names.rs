@@ -1,0 +1,386 @@
+//! A superuser's code runs nothing outside of pg_catalog and bench: the recorder is one, and so may be whoever calls. A name
+//! with another schema, or with none, can be made to mean something else by whoever owns a schema. So every function, relation
+//! and type that the SQL of the server's side names is looked at, as text; what is let pass is listed with its reason.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is named although it is elsewhere, by file: nothing else may be, and each of these has to be there.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("api/definitions.rs", "md5", "a hint"),
+    ("api/definitions.rs", "text", "a hint"),
+    ("api/definitions.rs", "generate_series", "a hint"),
+    ("api/definitions.rs", "{table}", "a fixture's, by the schema that a transaction of its own has made"),
+    ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
+    ("catalog/recorder.rs", "{table}", "bench.samples or bench.warmup_samples"),
+    ("catalog/trust.rs", "{}.", "a hint"),
+    ("fixture/builtin.rs", "clock_timestamp", ROWS),
+    ("fixture/builtin.rs", "floor", ROWS),
+    ("fixture/builtin.rs", "generate_series", ROWS),
+    ("fixture/builtin.rs", "integer", ROWS),
+    ("fixture/builtin.rs", "md5", ROWS),
+    ("fixture/builtin.rs", "random", ROWS),
+    ("fixture/builtin.rs", "text", ROWS),
+    ("fixture/load_spec.rs", "{schema}.{table}", "the loader's own table, in the schema of the load"),
+    (
+        "fixture/made_by_pgbench.rs",
+        "{branches}",
+        "after check_owners: of superusers, in schemas of superusers",
+    ),
+    ("integration/cluster.rs", "run_command_on_all_nodes", "a hint"),
+    ("integration/pg_cron.rs", "cron.job", "after check_extension_trusted"),
+    ("integration/pg_cron.rs", "cron.schedule", "after check_extension_trusted"),
+    ("integration/pg_cron.rs", "cron.schedule_in_database", "a hint"),
+    ("integration/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
+    (
+        "worker/sweep_state.rs",
+        "{names}",
+        "the run's tables, after fixture::usable: of superusers, in schemas of superusers",
+    ),
+    ("worker/sweep_state.rs", "would", "a message"),
+];
+
+/// Of the built-in fixtures, whose rows are produced without these; otherwise as the role that loads, in its own search_path.
+const ROWS: &str = "what a fixture's rows are, for its users to read";
+
+/// Words of SQL's own that a parenthesis may follow.
+const CONSTRUCTS: &[&str] = &[
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "by",
+    "case",
+    "check",
+    "coalesce",
+    "conflict",
+    "distinct",
+    "else",
+    "except",
+    "exists",
+    "filter",
+    "from",
+    "greatest",
+    "group",
+    "having",
+    "in",
+    "intersect",
+    "is",
+    "join",
+    "key",
+    "lateral",
+    "least",
+    "like",
+    "limit",
+    "not",
+    "nullif",
+    "offset",
+    "on",
+    "operator",
+    "or",
+    "order",
+    "over",
+    "returning",
+    "row",
+    "select",
+    "set",
+    "some",
+    "then",
+    "to",
+    "union",
+    "unique",
+    "using",
+    "values",
+    "when",
+    "where",
+    "with",
+    "within",
+];
+
+/// Words after which a relation stands.
+const BEFORE_RELATIONS: &[&str] = &["from", "join", "into", "update", "truncate"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Files of the server's side, each by its path from src.
+fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.strip_prefix(root()).expect("below src").to_string_lossy().into_owned();
+        if path.is_dir() && name != "core" {
+            sources(&path, found);
+        } else if name.ends_with(".rs") {
+            found.push((name, fs::read_to_string(&path).expect("text")));
+        }
+    }
+}
+
+/// The string literals of Rust code, with continued lines joined.
+fn literals(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(['"', '/', '\'']) {
+        let tail = &rest[at..];
+        if tail.starts_with("//") {
+            rest = tail.split_once('\n').map_or("", |(_, after)| after);
+        } else if tail.starts_with("'\"'") {
+            rest = &tail[3..];
+        } else if let Some(text) = tail.strip_prefix('"') {
+            let raw = rest[..at].ends_with('r') || rest[..at].ends_with("r#");
+            let mut literal = String::new();
+            let mut characters = text.char_indices();
+            let mut end = text.len();
+            while let Some((place, character)) = characters.next() {
+                match character {
+                    '"' => {
+                        end = place + 1;
+                        break;
+                    }
+                    '\\' if !raw => match characters.next() {
+                        Some((_, '\n')) => {
+                            let after = characters.as_str();
+                            let blanks = after.len() - after.trim_start().len();
+                            for _ in 0..after[..blanks].chars().count() {
+                                characters.next();
+                            }
+                        }
+                        Some((_, 'n')) => literal.push('\n'),
+                        Some((_, other)) => literal.push(other),
+                        None => {}
+                    },
+                    other => literal.push(other),
+                }
+            }
+            found.push(literal);
+            rest = &text[end..];
+        } else {
+            rest = &tail[1..];
+        }
+    }
+    found
+}
+
+/// Whether a text is SQL, or a piece of such.
+fn is_sql(text: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "SELECT ",
+        "INSERT INTO ",
+        "DELETE FROM ",
+        "UPDATE ",
+        "WITH ",
+        "TRUNCATE ",
+        "FROM ",
+        "JOIN ",
+        "WHERE ",
+    ];
+    STARTS.iter().any(|start| text.contains(start))
+        || text.contains("pg_catalog.")
+        || text.contains("OPERATOR(")
+}
+
+/// Words, with dots and what is to be filled in, and single characters; without what stands in quotes.
+fn tokens(sql: &str) -> Vec<String> {
+    let sql = sql.replace('"', "");
+    let is_of_word = |c: char| c.is_alphanumeric() || "_.{}$%".contains(c);
+    let mut tokens = Vec::new();
+    let mut rest = sql.as_str();
+    while let Some(first) = rest.chars().next() {
+        let length = if first == '\'' {
+            let length = rest[1..].find('\'').map_or(rest.len(), |end| end + 2);
+            tokens.push("''".to_owned());
+            length
+        } else if is_of_word(first) {
+            let length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
+            tokens.push(rest[..length].to_owned());
+            length
+        } else {
+            if !first.is_whitespace() {
+                tokens.push(first.to_string());
+            }
+            first.len_utf8()
+        };
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+fn is_qualified(name: &str) -> bool {
+    ["pg_catalog.", "bench."]
+        .iter()
+        .any(|schema| name.strip_prefix(schema).is_some_and(|name| !name.is_empty() && !name.contains('.')))
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '{')
+}
+
+/// The place of the parenthesis that closes the one at `open`.
+fn closing(tokens: &[String], open: usize) -> Option<usize> {
+    let mut depth = 0;
+    (open..tokens.len()).find(|&place| {
+        match tokens[place].as_str() {
+            "(" => depth += 1,
+            ")" => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// Names of common table expressions: `name AS (` and `name (columns) AS (`.
+fn common(tokens: &[String]) -> BTreeSet<String> {
+    let at = |place: usize| tokens.get(place).map_or("", String::as_str);
+    let mut names = BTreeSet::new();
+    for place in 0..tokens.len() {
+        let after = if at(place + 1) == "(" { closing(tokens, place + 1) } else { Some(place) };
+        let Some(after) = after else { continue };
+        if is_name(at(place)) && at(after + 1) == "AS" && ["(", "MATERIALIZED"].contains(&at(after + 2)) {
+            names.insert(at(place).to_owned());
+        }
+    }
+    names
+}
+
+/// What a piece of SQL names that is neither in pg_catalog nor in bench.
+fn strangers(sql: &str) -> Vec<String> {
+    let tokens = tokens(sql);
+    let common = common(&tokens);
+    let at = |place: usize| tokens.get(place).map_or("", String::as_str);
+    let lower = |place: usize| at(place).to_lowercase();
+    let mut found = Vec::new();
+    for place in 0..tokens.len() {
+        let before = if place > 0 { lower(place - 1) } else { String::new() };
+        let name = at(place);
+        // f(
+        if is_name(name)
+            && at(place + 1) == "("
+            && !CONSTRUCTS.contains(&lower(place).as_str())
+            && !is_qualified(name)
+            && !common.contains(name)
+            // The columns of an alias.
+            && before != "as"
+        {
+            found.push(name.to_owned());
+        }
+        // FROM t, but not IS DISTINCT FROM, FOR UPDATE and DO UPDATE
+        let is_relation = BEFORE_RELATIONS.contains(&before.as_str())
+            && tokens[place - 1].chars().all(char::is_uppercase)
+            && (place < 2 || !["distinct", "for", "do", "rows"].contains(&lower(place - 2).as_str()));
+        let is_word = ["(", "lateral", "rows", "only", "set", "of", "where", "table", "skip", "nowait"];
+        if is_relation
+            && !is_word.contains(&lower(place).as_str())
+            && is_name(name)
+            && !is_qualified(name)
+            && !common.contains(name)
+            && at(place + 1) != "("
+        {
+            found.push(name.to_owned());
+        }
+        // ::t
+        if place > 1 && at(place - 1) == ":" && at(place - 2) == ":" && is_name(name) && !is_qualified(name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn the_server_side_names_only_its_own() {
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    assert!(files.len() > 80, "where is the code? {} files", files.len());
+    let mut statements = 0;
+    let mut wrong = Vec::new();
+    let mut met = BTreeSet::new();
+    for (file, code) in &files {
+        for literal in literals(code).iter().filter(|literal| is_sql(literal)) {
+            statements += 1;
+            for name in strangers(literal) {
+                match ALLOWED.iter().position(|allowed| allowed.0 == file && allowed.1 == name) {
+                    Some(place) => {
+                        met.insert(place);
+                    }
+                    None => wrong.push(format!("{file}: {name} in: {literal}")),
+                }
+            }
+        }
+    }
+    assert!(statements > 150, "the SQL was not found: {statements} statements");
+    assert!(wrong.is_empty(), "{} names:\n{}", wrong.len(), wrong.join("\n"));
+    let unused: Vec<_> =
+        (0..ALLOWED.len()).filter(|place| !met.contains(place)).map(|place| ALLOWED[place]).collect();
+    assert!(unused.is_empty(), "no longer there: {unused:?}");
+}
+
+#[test]
+fn others_are_found() {
+    for (sql, expected) in [
+        ("SELECT public.f()", "public.f"),
+        ("SELECT f(1)", "f"),
+        ("SELECT {schema}.pg_stat_statements(false)", "{schema}.pg_stat_statements"),
+        ("SELECT {function}({}::pg_catalog.regclass)", "{function}"),
+        ("SELECT pg_catalog.max(x) FROM public.t", "public.t"),
+        ("SELECT x FROM t", "t"),
+        ("DELETE FROM samples WHERE run_id = $1", "samples"),
+        ("UPDATE run_log SET x = 1", "run_log"),
+        ("INSERT INTO samples (x) VALUES (1)", "samples"),
+        ("SELECT x FROM bench.runs r JOIN s USING (x)", "s"),
+        ("SELECT $1::text", "text"),
+        ("SELECT 'x'::public.t", "public.t"),
+        ("SELECT bench.f.g()", "bench.f.g"),
+    ] {
+        assert_eq!(strangers(sql)[..1], [expected.to_owned()], "{sql}");
+    }
+    for sql in [
+        "WITH a (x) AS (SELECT 1), b AS (SELECT x FROM a) INSERT INTO bench.samples AS s (x) SELECT x FROM b ON CONFLICT (x) DO UPDATE SET x = 1",
+        "SELECT pg_catalog.count(*) FILTER (WHERE x IS DISTINCT FROM y) FROM pg_catalog.pg_class AS c (x, y) WHERE x IN ('f(x)', '::t')",
+        "SELECT x FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS t (x, y) FOR UPDATE OF t",
+    ] {
+        assert_eq!(strangers(sql), [""; 0], "{sql}");
+    }
+}
+
+/// Functions of the install SQL run in the caller's session: with a search_path of their own, or with a body that was parsed when
+/// they were made. What they put together themselves is seen here alone.
+#[test]
+fn the_install_sql_names_only_its_own() {
+    let mut functions = 0;
+    let folder = root().join("schema");
+    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        if !path.extension().is_some_and(|ending| ending == "sql") {
+            continue;
+        }
+        let sql = fs::read_to_string(&path).expect("text");
+        let lines: Vec<_> =
+            sql.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code)).collect();
+        let sql = lines.join("\n");
+        for piece in sql.split("CREATE FUNCTION ").skip(1) {
+            let function = piece.split("\nCOMMENT").next().unwrap_or(piece);
+            let name = function.split('(').next().unwrap_or_default();
+            assert!(name.starts_with("bench."), "{name}");
+            if function.contains("LANGUAGE c ") {
+                continue;
+            }
+            functions += 1;
+            assert!(!function.contains("SECURITY DEFINER"), "{name} runs as its owner");
+            // A body in quotes is parsed at each call.
+            let is_parsed = !function.contains("$$");
+            let has_path = function.contains("SET search_path = pg_catalog, pg_temp");
+            assert!(is_parsed || has_path, "{name} has no search_path of its own");
+            // Runs pgTAP's, after bench.check_extension.
+            let is_checked =
+                name == "bench.tap" && function.contains("PERFORM bench.check_extension('pgtap');");
+            assert!(is_checked || !function.contains("EXECUTE "), "{name} runs what is not seen here");
+            for call in tokens(function).windows(2).filter(|two| two[1] == "(" && two[0].contains('.')) {
+                assert!(is_qualified(&call[0]), "{name} calls {}", call[0]);
+            }
+        }
+    }
+    assert!(functions > 6, "the functions were not found: {functions}");
+}
