@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
     /// To be called before the clock is read at a transaction's end.
     #[inline]
     pub fn announce(&mut self) {
-        if self.sequence % 2 == 0 {
+        if self.sequence.is_multiple_of(2) {
             self.step(Relaxed);
         }
         // The first fence of the module's head.

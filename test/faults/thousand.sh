@@ -20,6 +20,12 @@ name='a coordinator that stands still'
 RUN=$(sql "SELECT bench.start('pk_update', clients => 8, secs => 60, sample_interval => 0.2)")
 eventually 10 "SELECT count(*) >= 5 FROM bench.samples WHERE run_id = $RUN"
 last=$(sql "SELECT max(elapsed) FROM bench.samples WHERE run_id = $RUN")
+# What a client has to itself, kB.
+client_kb=$(for pid in $(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'"); do
+    awk '/^Private_/ { kb += $2 } END { print kb }' "/proc/$pid/smaps_rollup"
+done | sort -n | tail -n 1)
+is "$((client_kb > 0 && client_kb < 2048))" 1 "$name: a client takes less than 2 MB of its own"
+diag "a client has $client_kb kB of its own"
 pid=$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'")
 as_pg kill -STOP "$pid"
 sleep 6
@@ -36,19 +42,11 @@ kept "$RUN" "$name"
 # As many clients as a small machine has no processors for.
 name='a thousand clients'
 RUN=$(sql "SELECT bench.start('pk_select', clients => 1000, secs => 20)")
-eventually 60 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
-# What a client has to itself, kB.
-client_kb=$(for pid in $(pgrep -P "$(head -n 1 "$PGHOST/data/postmaster.pid")" -f 'pgbench_ext client' | head -n 20); do
-    awk '/^Private_/ { kb += $2 } END { print kb + 0 }' "/proc/$pid/smaps_rollup" 2>/dev/null
-done | sort -n | tail -n 1)
 is "$(sql "SELECT bench.wait($RUN, 120)")" completed "$name: the run completes"
 samples_are_right "$name"
 is "$(sql "SELECT count(*), min(clients), min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" '20|1000|t' \
     "$name: all of them are at work in each interval"
 kept "$RUN" "$name"
-is "$((client_kb > 0 && client_kb < 2048))" 1 "$name: each takes less than 2 MB of its own"
-diag "a client has $client_kb kB of its own"
-
 no_restart 'the server has not restarted'
 nothing_left 'in the end' 10
 log_is_clean
