@@ -23,7 +23,7 @@ const FORMAT_VERSION: i32 = 1;
 /// The table with one row per run. Its `segment`, `coordinator_pid`, `role` and `sweep_id` are this server's own.
 const RUN_LOG: &str = "run_log";
 
-/// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`].
+/// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
 /// A document has an object for each, under its name, with a list for each column.
 const RESULT_TABLES: [&str; 11] = [
     "samples",
