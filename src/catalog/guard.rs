@@ -115,38 +115,48 @@ unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
 
 unsafe fn check_owner(relation: pg_sys::Relation) -> Result<(), UserError> {
     // SAFETY: by the caller, an open relation.
-    let owner = unsafe { (*(*relation).rd_rel).relowner };
+    let (owner, kind) = unsafe { ((*(*relation).rd_rel).relowner, (*(*relation).rd_rel).relkind) };
     if is_trusted(owner) {
         return Ok(());
     }
     // SAFETY: as above.
-    Err(not_a_superusers(&unsafe { name_of(relation) }, &role_name(owner)))
+    Err(not_a_superusers(kind as u8, &unsafe { name_of(relation) }, &role_name(owner)))
 }
 
-fn not_a_superusers(table: &str, owner: &str) -> UserError {
-    refusal(format!("table {table} belongs to role \"{owner}\", which is not a superuser"))
-        .detail("The owner of a table decides what runs when it is written, and the recorder is a superuser.")
+fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
+    let (noun, alter) = match kind {
+        pg_sys::RELKIND_VIEW => ("view", "VIEW"),
+        pg_sys::RELKIND_COMPOSITE_TYPE => ("type", "TYPE"),
+        _ => ("table", "TABLE"),
+    };
+    refusal(format!("{noun} {name} belongs to role \"{owner}\", which is not a superuser"))
+        .detail(format!("The owner of a {noun} decides what runs when it is used, and the recorder is a superuser."))
         .hint(format!(
-            "Drop the triggers, rules, constraints and defaults that this role has added, then ALTER TABLE {table} OWNER TO a superuser."
+            "Drop the triggers, rules, constraints and defaults that this role has added, then ALTER {alter} {name} OWNER TO a superuser."
         ))
 }
 
 /// Before a run begins, so that it does not end when the first sample is written.
 ///
 /// # Errors
-/// 42501 where one of the extension's tables and views belongs to a role that is no superuser.
+/// 42501 where one of the extension's tables, views and row types belongs to a role that is no superuser.
 pub(super) fn check_all() -> Result<(), UserError> {
     let others = super::fetch_all(
-        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), r.rolname::pg_catalog.text FROM pg_catalog.pg_class c \
+        "SELECT c.relkind::pg_catalog.text, pg_catalog.format('%I.%I', n.nspname, c.relname), r.rolname::pg_catalog.text \
+         FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
          JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) c.relowner \
          WHERE n.nspname OPERATOR(pg_catalog.=) 'bench'::pg_catalog.name \
-           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v}'::pg_catalog.\"char\"[]) AND NOT r.rolsuper \
+           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,c}'::pg_catalog.\"char\"[]) AND NOT r.rolsuper \
          ORDER BY c.relname LIMIT 1",
         &[],
-        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+        |row| {
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            let kind = text(1)?.bytes().next().unwrap_or_default();
+            Ok(not_a_superusers(kind, &text(2)?, &text(3)?))
+        },
     )?;
-    others.first().map_or(Ok(()), |(table, owner)| Err(not_a_superusers(table, owner)))
+    others.into_iter().next().map_or(Ok(()), Err)
 }
 
 unsafe fn check_triggers(relation: pg_sys::Relation) -> Result<(), UserError> {

@@ -200,6 +200,12 @@ sql 'ALTER SCHEMA bench OWNER TO mallory'
 try "SELECT bench.run('ours', secs => 0.2)"
 like "$OUT" '42501: schema bench belongs to role "mallory".*HINT:  ALTER SCHEMA bench OWNER TO' 'schema bench is hers: 42501, and what to do'
 sql 'ALTER SCHEMA bench OWNER TO CURRENT_USER'
+for kind in 'TYPE bench.relation_reading' 'VIEW bench.runs'; do
+    sql "ALTER $kind OWNER TO mallory"
+    try "SELECT bench.run('ours', secs => 0.2)"
+    like "$OUT" "ERROR:  42501: [a-z]* ${kind#* } belongs to role \"mallory\".*HINT:.*ALTER $kind OWNER TO" "$kind is hers: 42501, and what to do"
+    sql "ALTER $kind OWNER TO CURRENT_USER"
+done
 # While a run is under way
 sql "SELECT bench.start('ours', secs => 60, sample_interval => 0.1)" >/dev/null
 RUN=$(last_run)
