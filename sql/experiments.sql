@@ -51,6 +51,7 @@ SELECT * FROM bench.compare('{NULL}', '{2}');
 SELECT * FROM bench.change_points(NULL);
 SELECT * FROM bench.change_points('nothing', NULL);
 SELECT * FROM bench.change_points('nothing', tags => NULL);
+SELECT * FROM bench.change_points('nothing', margin => NULL);
 SELECT bench.sweep_status_of(NULL, NULL, NULL), bench.sweep_status_of('completed', NULL, NULL), bench.sweep_status_of('running', 0, -1);
 SELECT count(*) FROM bench.sweep_progress(NULL, NULL) AS a FULL JOIN bench.sweep_progress(0, -1) AS b ON true;
 
@@ -75,6 +76,7 @@ SELECT * FROM bench.compare('{-1}', '{-2}');
 SELECT * FROM bench.change_points('nothing', 'beauty');
 SELECT * FROM bench.change_points('nothing', 'tps; SELECT 1');
 SELECT * FROM bench.change_points('nothing', tags => '[1]');
+SELECT * FROM bench.change_points('nothing', margin => 2);
 -- a workload of which there is no history has no change
 SELECT count(*) FROM bench.change_points('nonesuch');
 

@@ -132,7 +132,7 @@ ORDER BY c.relname COLLATE "C";
 SELECT extname, extnamespace::regnamespace AS schema, extrelocatable, extversion
 FROM pg_extension WHERE extname = 'pgbench_ext';
 SELECT superuser, trusted, relocatable, schema, requires
-FROM pg_available_extension_versions WHERE name = 'pgbench_ext';
+FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 
 -- The workloads that come with it
 \pset format unaligned

@@ -1,6 +1,6 @@
 //! bench.compare, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
-use bench_core::comparison::{Comparison, compare as compare_groups, compare_pairs};
+use bench_core::comparison::{Comparison, check_margin, compare as compare_groups, compare_pairs};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::Document;
 use bench_core::spec::limits;
@@ -207,13 +207,14 @@ fn scalability(
     TableIterator::new(fits)
 }
 
-/// Where runs of the same kind changed their level. See the COMMENT ON.
+/// bench.change_points: where runs of the same kind changed their level. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn change_points(
+fn level_changes(
     workload: Option<String>,
     metric: Option<String>,
     tags: Option<Jsonb>,
+    margin: Option<f64>,
 ) -> TableIterator<
     'static,
     (
@@ -234,24 +235,31 @@ fn change_points(
             Value::Object(tags) => tags,
             _ => return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags must be a JSON object")),
         };
-        all_changes(&workload, &metric, tags)
+        let margin = required("margin", margin)?;
+        check_margin(margin)?;
+        all_changes(&workload, &metric, tags, margin)
     })();
     TableIterator::new(found.or_raise())
 }
 
-/// The runs of a series that are looked at, the latest: the search takes time by their square, and a second for so many.
+/// The runs of a series that are looked at, the latest: the search takes time by their square, and seconds for so many.
 const LONGEST_SERIES: usize = 1000;
 
 type Change = (i64, TimestampWithTimeZone, f64, f64, Option<f64>, f64, Option<f64>, Option<f64>);
 
-fn all_changes(workload: &str, metric: &str, tags: Map<String, Value>) -> Result<Vec<Change>, UserError> {
+fn all_changes(
+    workload: &str,
+    metric: &str,
+    tags: Map<String, Value>,
+    margin: f64,
+) -> Result<Vec<Change>, UserError> {
     let mut found = Vec::new();
     // Runs of other options, or with other tags, are other series.
     for series in catalog::history(workload, metric, tags)?.chunk_by(|a, b| a.group == b.group) {
         let series = &series[series.len().saturating_sub(LONGEST_SERIES)..];
         pgrx::check_for_interrupts!();
         let values: Vec<f64> = series.iter().map(|run| run.value).collect();
-        for change in changes_of(&values) {
+        for change in changes_of(&values, margin) {
             let run = &series[change.index];
             found.push((
                 run.run_id,

@@ -14,6 +14,7 @@ mod preview;
 mod progress;
 pub mod reports;
 mod results;
+mod retired;
 pub mod runs;
 mod sweeps;
 mod transfer;

@@ -111,7 +111,7 @@ COMMENT ON FUNCTION bench.load_progress IS 'Where a load under way stands; read 
 CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
     RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';
 COMMENT ON FUNCTION bench.percentile IS
-'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. NULL when the run has no histogram.';
+'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. The rank p * (n - 1) from 0 is interpolated between its neighbours, the latencies of a bucket lying evenly in it; HdrHistogram tells the upper end of the bucket that has rank ceil(p * n) from 1, which is higher by up to a bucket. NULL when the run has no histogram.';
 
 CREATE FUNCTION bench.findings(run_id bigint)
     RETURNS TABLE (severity text, topic text, finding text, figures jsonb, advice text)

@@ -437,8 +437,9 @@ LEFT JOIN (
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
         -- The clients of one that crashed were at work until a while after its last sign of life.
         AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
-             OR least(b.counted_from, b.started_at) < (2 * x.sample_interval + 60) * interval '1 s'
-                + greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id), (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id)))
+             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench.figure(x.sample_interval), 0)::numeric + 60
+                + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
+                                              (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
     GROUP BY b.run_id
 ) o ON o.run_id = a.run_id
 WHERE bench.is_visible(r.role);

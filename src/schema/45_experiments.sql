@@ -96,12 +96,12 @@ CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10,
 COMMENT ON FUNCTION bench.ab IS
 'Runs a workload under the settings of a and those of b, a pair of runs in random order in each round, waits for it, and compares the pairs: a is the baseline, b the candidate. a and b are variants of bench.sweep, which the runs are kept as. Columns as of bench.compare, with a margin of 0.02.';
 
-CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}')
+CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
                    p double precision, change_low double precision, change_high double precision)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'change_points_wrapper';
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these, of its last 1000 runs. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
+'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these, of its last 1000 runs. margin is the least change worth telling, as a fraction; a level has at least three runs that show it. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
 
 REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab FROM PUBLIC;
 

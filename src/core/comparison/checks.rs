@@ -10,6 +10,9 @@ fn invalid(message: String) -> UserError {
 }
 
 /// That a margin is a fraction.
+///
+/// # Errors
+/// 22023 where it is not.
 pub fn margin(margin: f64) -> Result<(), UserError> {
     if (0.0..1.0).contains(&margin) {
         return Ok(());

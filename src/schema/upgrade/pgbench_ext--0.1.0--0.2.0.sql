@@ -37,71 +37,30 @@ BEGIN
     END IF;
 END $$;
 
--- (changes go here, in the order of src/schema)
+-- Tables.
 
--- Visibility: what belongs to a run is shown to roles with the privileges of its role, in tables and totals as well.
-CREATE OR REPLACE FUNCTION bench.is_visible(role text)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
-COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
+ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz;
+-- When a run's work can have reached the server's counters, for bench.audits: from the first reading of them until its end.
+-- A clock may be set back.
+CREATE INDEX run_log_counted ON bench.run_log USING gist (
+    tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
+    WHERE started_at IS NOT NULL AND origin IS NULL;
+ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
-        EXECUTE format($view$
-CREATE OR REPLACE VIEW bench.total_%1$s WITH (security_barrier) AS
-SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
-       sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
-       sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
-       sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_stddev_ms)
-            WHEN sum(x.transactions) > 0 THEN
-                sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / sum(x.transactions)
-                                 - (sum(x.latency_avg_ms * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p50_ms) END AS latency_p50_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p95_ms) END AS latency_p95_ms,
-       CASE WHEN count(*) = 1 THEN max(x.latency_p99_ms) END AS latency_p99_ms,
-       max(x.latency_max_ms) AS latency_max_ms,
-       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       sum(x.wal_bytes)::bigint AS wal_bytes, sum(x.wal_records)::bigint AS wal_records, sum(x.wal_fpi)::bigint AS wal_fpi,
-       sum(x.wal_buffers_full)::bigint AS wal_buffers_full, sum(x.checkpoints)::int AS checkpoints,
-       sum(x.buffers_checkpoint)::bigint AS buffers_checkpoint, sum(x.buffers_clean)::bigint AS buffers_clean,
-       sum(x.buffers_backend)::bigint AS buffers_backend, sum(x.blks_hit)::bigint AS blks_hit, sum(x.blks_read)::bigint AS blks_read,
-       sum(x.temp_files)::bigint AS temp_files, sum(x.temp_bytes)::bigint AS temp_bytes,
-       avg(x.cpu_user) AS cpu_user, avg(x.cpu_system) AS cpu_system, avg(x.cpu_iowait) AS cpu_iowait, avg(x.cpu_steal) AS cpu_steal,
-       avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
-       sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
-       sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs
-FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
-      FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
-GROUP BY x.run_id, x.place
-$view$, name);
-    END LOOP;
-END $$;
+-- Functions that are new.
 
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOREACH name IN ARRAY '{samples,warmup_samples,latencies}'::text[] LOOP
-        EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
-        EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
-        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Rows of the runs that bench.runs shows');
-    END LOOP;
-END $$;
+CREATE FUNCTION bench.delete_run(run_id bigint)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
+COMMENT ON FUNCTION bench.delete_run IS
+'Deletes a run with all that was measured of it; false when somebody else has just done so. For roles with the privileges of the run''s role. A run under way, or of a sweep under way, is refused: see bench.stop and bench.stop_sweep. A sweep goes with the last of its runs.';
+REVOKE ALL ON FUNCTION bench.delete_run FROM PUBLIC;
 
-COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
-COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, of the runs that bench.runs shows. A transaction belongs to the interval in which it ended, by its own client''s clock.';
-COMMENT ON FUNCTION bench.stop IS
-'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
-COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
-COMMENT ON FUNCTION bench.stop_sweep IS
-'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For roles with the privileges of the sweep''s role or of pg_signal_backend.';
-COMMENT ON FUNCTION bench.start_part IS
-'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
+CREATE FUNCTION bench.forget_runs()
+    RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
+COMMENT ON FUNCTION bench.forget_runs IS
+'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
+REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
 
--- Documents and arguments: deleting runs; views that no value overflows.
 CREATE FUNCTION bench.as_bigint(value numeric)
     RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
@@ -125,6 +84,80 @@ CREATE FUNCTION bench.json_figure(value jsonb)
                CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
 COMMENT ON FUNCTION bench.json_figure IS 'The same as bench.figure of a member of a document; NULL for what is no number.';
 
+CREATE FUNCTION bench.prewarm(relation oid)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
+COMMENT ON FUNCTION bench.prewarm IS
+'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
+
+CREATE FUNCTION bench.check_extension(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
+COMMENT ON FUNCTION bench.check_extension IS
+'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
+
+-- Functions with another body.
+
+CREATE OR REPLACE FUNCTION bench.is_visible(role text)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
+COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
+
+CREATE OR REPLACE FUNCTION bench.tap(passed boolean, description text, remark text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
+    verdict text;
+    remarks text;
+BEGIN
+    IF home IS NULL THEN
+        RAISE object_not_in_prerequisite_state
+            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
+    END IF;
+    PERFORM bench.check_extension('pgtap');
+    -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
+    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
+    EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
+    EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
+    RETURN concat_ws(E'\n', verdict, remarks);
+END $$;
+COMMENT ON FUNCTION bench.tap IS
+'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
+
+CREATE OR REPLACE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    status text := bench.status_to_assert(run_id);
+    judged bigint;
+    of_tables bigint;
+    reasons text;
+    wrong text;
+BEGIN
+    SELECT count(a.ok), count(a.ok) FILTER (WHERE a.counter IN ('n_tup_ins', 'n_tup_upd', 'n_tup_del', 'idx_scan')),
+           string_agg(DISTINCT a.reason, '; ') FILTER (WHERE a.counter IN ('n_tup_ins', 'n_tup_upd', 'n_tup_del', 'idx_scan')),
+           string_agg(format('%s: harness %s, server %s, difference %s', a.counter, a.harness, a.server, a.difference)
+                      || coalesce(' (' || a.reason || ')', ''), E'\n' ORDER BY a.counter) FILTER (WHERE NOT a.ok)
+    INTO judged, of_tables, reasons, wrong FROM bench.audit(run_id) a;
+    wrong := nullif(concat_ws(E'\n',
+        CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
+        CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
+        wrong), '');
+    RETURN bench.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
+                     coalesce(wrong, CASE WHEN of_tables = 0 THEN format('no counter of a table was judged: %s', reasons) END));
+END $$;
+COMMENT ON FUNCTION bench.audit_ok IS
+'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails; one in which no counter of a table could be judged passes with a diagnostic that says why.';
+
+-- Functions with other arguments.
+
+SELECT bench.replace_function('bench.change_points(text, text, jsonb)', $create$
+CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
+    RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
+                   p double precision, change_low double precision, change_high double precision)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
+COMMENT ON FUNCTION bench.change_points IS
+'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these, of its last 1000 runs. margin is the least change worth telling, as a fraction; a level has at least three runs that show it. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
+$create$, 'bench.change_points(text, text, jsonb, double precision)');
+
+-- Views: columns are added at the end, so that grants and what depends on them stay.
+
 CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
        s.transactions / nullif((SELECT sum(bench.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
@@ -133,13 +166,23 @@ SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactio
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
 WHERE bench.is_visible(r.role);
 
+CREATE OR REPLACE VIEW bench.statements WITH (security_barrier) AS
+SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
+       s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
+       s.rows, s.writes, s.empty_writes
+FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
+WHERE bench.is_visible(r.role);
+COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands and runs before 0.2.0';
+COMMENT ON COLUMN bench.statements.writes IS 'Executions that were to insert, update, delete or merge rows, in all phases; NULL where there was none';
+COMMENT ON COLUMN bench.statements.empty_writes IS 'Of these, executions that affected no row';
+
 DO $$
 DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
-CREATE OR REPLACE VIEW bench.total_%1$s AS
+CREATE OR REPLACE VIEW bench.total_%1$s WITH (security_barrier) AS
 SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
        bench.as_int(sum(x.clients)) AS clients, bench.as_bigint(sum(x.transactions)) AS transactions, sum(bench.figure(x.tps)) AS tps,
        bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
@@ -162,9 +205,17 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, m
        avg(bench.figure(x.cpu_idle)) AS cpu_idle, bench.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
        bench.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
        bench.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench.figure(x.throttled_secs)) AS throttled_secs
-FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place FROM bench.%1$s s) x
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
+      FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
 $view$, name);
+        EXECUTE format('COMMENT ON VIEW bench.total_%1$s IS %2$L', name,
+            'bench.' || name || ' of all nodes together: one row per run and interval. Counts are added up, shares of processors are means of the nodes, and percentiles are NULL where there are several: those of the parts do not tell those of the whole.');
+        EXECUTE format('COMMENT ON COLUMN bench.total_%s.nodes IS %L', name, 'Nodes with this interval');
+        EXECUTE (SELECT string_agg(format('COMMENT ON COLUMN bench.total_%1$s.%2$I IS %3$L', name, a.attname, col_description(a.attrelid, a.attnum)), '; ')
+                 FROM pg_attribute a
+                 WHERE a.attrelid = ('bench.' || name)::regclass AND a.attnum > 0
+                   AND EXISTS (SELECT FROM pg_attribute t WHERE t.attrelid = ('bench.total_' || name)::regclass AND t.attname = a.attname));
     END LOOP;
 END $$;
 
@@ -230,23 +281,32 @@ CREATE OR REPLACE VIEW bench.audits WITH (security_barrier) AS
 SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
-            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.run_id) ELSE a.reason END AS reason
+            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
 FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
-LEFT JOIN LATERAL (
-    SELECT min(x.run_id) AS run_id FROM bench.run_log x
-    -- of other servers' runs that was said when they were exported
-    WHERE x.run_id <> a.run_id AND x.origin IS NULL AND r.origin IS NULL
-      -- a run on several nodes and its part on this one are one
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND r.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
-      AND NOT (x.nodes <> 'local' AND r.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM r.run_id::text)
-      AND (string_to_array(x.fixture, ',') && string_to_array(r.fixture, ',')
-           -- names of a mix, without their weights
-           OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
-              && string_to_array(rtrim(regexp_replace(r.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
-      AND x.started_at < r.finished_at AND coalesce(x.finished_at, CASE WHEN bench.status_of(x.status, x.segment, x.run_id) = 'crashed'
-                                      THEN x.started_at ELSE 'infinity' END) > r.started_at
-) o ON true
+-- Runs that another was in the way of: each once, and found by the index run_log_counted.
+LEFT JOIN (
+    SELECT b.run_id, min(x.run_id) AS beside
+    FROM bench.run_log b JOIN bench.run_log x ON
+        -- of other servers' runs that was said when they were exported
+        b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
+        AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)
+         && tstzrange(least(x.counted_from, x.started_at), CASE WHEN x.finished_at IS NOT NULL THEN greatest(x.finished_at, least(x.counted_from, x.started_at)) END)
+        AND x.run_id <> b.run_id
+        -- a run on several nodes and its part on this one are one
+        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND b.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
+        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM b.run_id::text)
+        AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
+             -- names of a mix, without their weights
+             OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
+                && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
+        -- The clients of one that crashed were at work until a while after its last sign of life.
+        AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
+             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench.figure(x.sample_interval), 0)::numeric + 60
+                + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
+                                              (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
+    GROUP BY b.run_id
+) o ON o.run_id = a.run_id
 WHERE bench.is_visible(r.role);
 
 CREATE OR REPLACE VIEW bench.sweeps WITH (security_barrier) AS
@@ -270,6 +330,7 @@ CROSS JOIN LATERAL (
 ) n
 LEFT JOIN LATERAL bench.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
 WHERE bench.is_visible(s.role);
+COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 
 CREATE OR REPLACE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
@@ -292,133 +353,43 @@ FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant;
 
-CREATE FUNCTION bench.delete_run(run_id bigint)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
-COMMENT ON FUNCTION bench.delete_run IS
-'Deletes a run with all that was measured of it; false when somebody else has just done so. For roles with the privileges of the run''s role. A run under way, or of a sweep under way, is refused: see bench.stop and bench.stop_sweep. A sweep goes with the last of its runs.';
+-- Who sees rows of results.
 
-REVOKE ALL ON FUNCTION bench.delete_run FROM PUBLIC;
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY '{samples,warmup_samples,latencies}'::text[] LOOP
+        EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
+        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Rows of the runs that bench.runs shows');
+    END LOOP;
+END $$;
 
-CREATE FUNCTION bench.forget_runs()
-    RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
-COMMENT ON FUNCTION bench.forget_runs IS
-'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
-REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
+-- What is kept of a run goes with its row: in place of foreign keys, which would break filtered and parallel restores.
 
--- In place of foreign keys, which would break filtered and parallel restores.
 CREATE TRIGGER forget_runs AFTER DELETE ON bench.run_log REFERENCING OLD TABLE AS deleted
     FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
 COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the runs that are deleted';
 CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
     FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
--- The end of a run.
+
+-- Comments.
+
+COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
+COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, of the runs that bench.runs shows. A transaction belongs to the interval in which it ended, by its own client''s clock.';
+COMMENT ON FUNCTION bench.stop IS
+'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
+COMMENT ON FUNCTION bench.stop_sweep IS
+'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For roles with the privileges of the sweep''s role or of pg_signal_backend.';
+COMMENT ON FUNCTION bench.start_part IS
+'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
 COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
--- Comparing.
+COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
+COMMENT ON FUNCTION bench.percentile IS
+'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. The rank p * (n - 1) from 0 is interpolated between its neighbours, the latencies of a bucket lying evenly in it; HdrHistogram tells the upper end of the bucket that has rank ceil(p * n) from 1, which is higher by up to a bucket. NULL when the run has no histogram.';
 COMMENT ON FUNCTION bench.compare IS
 'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
--- A thousand clients: how often each of them is looked at.
-COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
--- audit: readings' times, overlaps in linear time, rows of statements, and what could not be judged
-ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz;
--- When a run's work can have reached the server's counters, for bench.audits: from the first reading of them until its end.
--- A clock may be set back.
-CREATE INDEX run_log_counted ON bench.run_log USING gist (
-    tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
-    WHERE started_at IS NOT NULL AND origin IS NULL;
-ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
-CREATE OR REPLACE VIEW bench.statements WITH (security_barrier) AS
-SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
-       s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
-       s.rows, s.writes, s.empty_writes
-FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
-COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands and runs before 0.2.0';
-COMMENT ON COLUMN bench.statements.writes IS 'Executions that were to insert, update, delete or merge rows, in all phases; NULL where there was none';
-COMMENT ON COLUMN bench.statements.empty_writes IS 'Of these, executions that affected no row';
-CREATE OR REPLACE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness - a.server AS difference,
-       CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
-       CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
-            THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
-FROM bench.audit_log a
-JOIN bench.run_log r USING (run_id)
--- Runs that another was in the way of: each once, and found by the index run_log_counted.
-LEFT JOIN (
-    SELECT b.run_id, min(x.run_id) AS beside
-    FROM bench.run_log b JOIN bench.run_log x ON
-        -- of other servers' runs that was said when they were exported
-        b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
-        AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)
-         && tstzrange(least(x.counted_from, x.started_at), CASE WHEN x.finished_at IS NOT NULL THEN greatest(x.finished_at, least(x.counted_from, x.started_at)) END)
-        AND x.run_id <> b.run_id
-        -- a run on several nodes and its part on this one are one
-        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND (b.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM x.run_id)
-        AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND (x.part_of ->> 'run_id')::bigint IS NOT DISTINCT FROM b.run_id)
-        AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
-             -- names of a mix, without their weights
-             OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
-                && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
-        -- The clients of one that crashed were at work until a while after its last sign of life.
-        AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
-             OR least(b.counted_from, b.started_at) < (2 * x.sample_interval + 60) * interval '1 s'
-                + greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id), (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id)))
-    GROUP BY b.run_id
-) o ON o.run_id = a.run_id
-WHERE bench.is_visible(r.role);
-CREATE OR REPLACE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
-    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    status text := bench.status_to_assert(run_id);
-    judged bigint;
-    of_tables bigint;
-    reasons text;
-    wrong text;
-BEGIN
-    SELECT count(a.ok), count(a.ok) FILTER (WHERE a.counter IN ('n_tup_ins', 'n_tup_upd', 'n_tup_del', 'idx_scan')),
-           string_agg(DISTINCT a.reason, '; ') FILTER (WHERE a.counter IN ('n_tup_ins', 'n_tup_upd', 'n_tup_del', 'idx_scan')),
-           string_agg(format('%s: harness %s, server %s, difference %s', a.counter, a.harness, a.server, a.difference)
-                      || coalesce(' (' || a.reason || ')', ''), E'\n' ORDER BY a.counter) FILTER (WHERE NOT a.ok)
-    INTO judged, of_tables, reasons, wrong FROM bench.audit(run_id) a;
-    wrong := nullif(concat_ws(E'\n',
-        CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
-        CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
-        wrong), '');
-    RETURN bench.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
-                     coalesce(wrong, CASE WHEN of_tables = 0 THEN format('no counter of a table was judged: %s', reasons) END));
-END $$;
-COMMENT ON FUNCTION bench.audit_ok IS
-'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails; one in which no counter of a table could be judged passes with a diagnostic that says why.';
--- A superuser's calls run nothing of others
-CREATE FUNCTION bench.prewarm(relation oid)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
-COMMENT ON FUNCTION bench.prewarm IS
-'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
-
-CREATE FUNCTION bench.check_extension(name text)
-    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
-COMMENT ON FUNCTION bench.check_extension IS
-'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
-
-CREATE OR REPLACE FUNCTION bench.tap(passed boolean, description text, remark text)
-    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
-    verdict text;
-    remarks text;
-BEGIN
-    IF home IS NULL THEN
-        RAISE object_not_in_prerequisite_state
-            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
-    END IF;
-    PERFORM bench.check_extension('pgtap');
-    -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
-    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
-    EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
-    EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
-    RETURN concat_ws(E'\n', verdict, remarks);
-END $$;
-COMMENT ON FUNCTION bench.tap IS
-'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
 
 DROP FUNCTION bench.replace_function;
