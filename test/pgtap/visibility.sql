@@ -145,7 +145,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('start_part', NULL, NULL), ('run', NULL, NULL), ('start', NULL, NULL), ('start_scheduled', NULL, NULL), ('schedule', NULL, NULL),
     ('unschedule', NULL, NULL), ('load', NULL, NULL), ('unload', NULL, NULL), ('create_fixture', NULL, NULL), ('drop_fixture', NULL, NULL),
     ('create_workload', NULL, NULL), ('drop_workload', NULL, NULL), ('sweep', NULL, NULL), ('start_sweep', NULL, NULL), ('ab', NULL, NULL),
-    ('import', NULL, NULL), ('prune', NULL, NULL), ('delete_run', NULL, NULL)) AS v (function, who, call);
+    ('import', NULL, NULL), ('prune', NULL, NULL), ('delete_run', NULL, NULL), ('prewarm', NULL, NULL), ('check_extension', NULL, NULL),
+    ('as_bigint', NULL, NULL), ('as_int', NULL, NULL), ('figure', NULL, NULL), ('json_figure', NULL, NULL)) AS v (function, who, call);
 SELECT is(array_agg(DISTINCT p.proname ORDER BY p.proname), NULL, 'no function that is not in the list of this test')
 FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
   AND p.proname NOT IN (SELECT function FROM asked);
