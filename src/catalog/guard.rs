@@ -6,7 +6,7 @@
 //! statement on the extension's tables is looked at before it is planned, while its relations are locked: ALTER … OWNER and
 //! CREATE TRIGGER have to wait for its transaction.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
 
 use bench_core::error::{UserError, sqlstate};
@@ -18,6 +18,8 @@ use crate::settings::quote_identifier;
 thread_local! {
     /// Whether this process's statements are looked at.
     static ON: Cell<bool> = const { Cell::new(false) };
+    /// Tables whose triggers are looked at all the same.
+    static FIXTURES: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
     static INSTALLED: Cell<bool> = const { Cell::new(false) };
     static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
 }
@@ -46,6 +48,37 @@ pub(super) fn for_good() {
     ON.set(true);
 }
 
+/// From here on, what a superuser's statements change in these tables must fire nobody else's triggers: a fixture's owner is
+/// a superuser then, and so is its schema's, but others may have been granted TRIGGER. A trigger that is made later has the
+/// statements planned anew. Nothing for other roles, and nothing of tables that are no fixture's. In a worker without a
+/// transaction.
+///
+/// # Errors
+/// None but the server's own.
+pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), UserError> {
+    // SAFETY: looks up the current role, for which it needs a transaction.
+    let is_superuser = super::transaction(|| Ok(unsafe { pg_sys::superuser() }))?;
+    if is_superuser {
+        install();
+        FIXTURES.replace(tables.collect());
+    }
+    Ok(())
+}
+
+/// The same of tables that a superuser is about to empty, which are locked.
+///
+/// # Errors
+/// 42501.
+pub fn check_fixture_triggers(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    // SAFETY: looks up the current role; the tables are locked.
+    if unsafe { pg_sys::superuser() } {
+        tables.iter().try_for_each(|&table| unsafe {
+            look_at(table, |relation| check_triggers(relation, WORKLOAD))
+        })?;
+    }
+    Ok(())
+}
+
 fn install() {
     if INSTALLED.replace(true) {
         return;
@@ -67,7 +100,13 @@ unsafe extern "C-unwind" fn plan(
     // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
     unsafe {
         if ON.get() {
-            check(query).or_raise();
+            check(query, &|oid| check_relation(oid)).or_raise();
+        } else if FIXTURES.with_borrow(|fixtures| !fixtures.is_empty()) {
+            check(query, &|oid| match FIXTURES.with_borrow(|fixtures| fixtures.contains(&oid)) {
+                true => look_at(oid, |relation| check_triggers(relation, WORKLOAD)),
+                false => Ok(()),
+            })
+            .or_raise();
         }
         match PREVIOUS.get() {
             Some(previous) => previous(query, text, options, parameters),
@@ -78,7 +117,10 @@ unsafe extern "C-unwind" fn plan(
 
 /// # Safety
 /// A rewritten query whose relations are locked.
-unsafe fn check(query: *mut pg_sys::Query) -> Result<(), UserError> {
+unsafe fn check(
+    query: *mut pg_sys::Query,
+    check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
+) -> Result<(), UserError> {
     let mut relations = std::ptr::null_mut();
     let mut others = std::ptr::null_mut();
     let mut row_security = false;
@@ -92,7 +134,7 @@ unsafe fn check(query: *mut pg_sys::Query) -> Result<(), UserError> {
         );
         let number = if relations.is_null() { 0 } else { (*relations).length as usize };
         for place in 0..number {
-            check_relation((*(*relations).elements.add(place)).oid_value)?;
+            check_one((*(*relations).elements.add(place)).oid_value)?;
         }
     }
     Ok(())
@@ -101,13 +143,25 @@ unsafe fn check(query: *mut pg_sys::Query) -> Result<(), UserError> {
 /// # Safety
 /// A relation that is locked.
 unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
+    // SAFETY: by the caller.
+    unsafe {
+        look_at(oid, |relation| check_owner(relation).and_then(|()| check_triggers(relation, RECORDER)))
+    }
+}
+
+/// # Safety
+/// A relation that is locked.
+unsafe fn look_at(
+    oid: pg_sys::Oid,
+    look: impl FnOnce(pg_sys::Relation) -> Result<(), UserError>,
+) -> Result<(), UserError> {
     // SAFETY: the relcache entry is held from its opening to its closing, and is not written to.
     unsafe {
         let relation = pg_sys::RelationIdGetRelation(oid);
         if relation.is_null() {
             return Err(internal("a relation that is locked is gone"));
         }
-        let result = check_owner(relation).and_then(|()| check_triggers(relation));
+        let result = look(relation);
         pg_sys::RelationClose(relation);
         result
     }
@@ -159,7 +213,11 @@ pub(super) fn check_all() -> Result<(), UserError> {
     others.into_iter().next().map_or(Ok(()), Err)
 }
 
-unsafe fn check_triggers(relation: pg_sys::Relation) -> Result<(), UserError> {
+/// Whom a trigger would run as.
+const RECORDER: &str = "It would run as the recorder, which is a superuser.";
+const WORKLOAD: &str = "It would run as the role that runs the workload, which is a superuser.";
+
+unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(), UserError> {
     // SAFETY: by the caller, an open relation; its triggers are an array of that length.
     let triggers = unsafe {
         match (*relation).trigdesc {
@@ -181,7 +239,7 @@ unsafe fn check_triggers(relation: pg_sys::Relation) -> Result<(), UserError> {
                 "trigger \"{trigger}\" of table {name} is role \"{}\"'s, which is not a superuser",
                 role_name(owner)
             ))
-            .detail("It would run as the recorder, which is a superuser.")
+            .detail(detail)
             .hint(format!("Drop it, or the foreign key that it belongs to, and REVOKE TRIGGER, REFERENCES ON {name} from others.")));
         }
     }

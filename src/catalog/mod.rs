@@ -37,6 +37,7 @@ pub use cluster::{is_part, may_run, names_of, run_error, table_of};
 pub use definitions::*;
 pub use distributed::*;
 pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};
+pub use guard::{check_fixture_triggers, watch_fixtures};
 pub use history::history;
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};

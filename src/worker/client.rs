@@ -96,6 +96,7 @@ fn work(post: &Post) -> Result<(), Ending> {
             header.settings.set(&json);
         }
     }
+    crate::catalog::watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
     let mut client = compile(post, &spec, session)?;
     client.state.session.report_idle();
     slot.set_state(ClientState::Ready);

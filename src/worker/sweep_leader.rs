@@ -16,8 +16,8 @@ use super::load_leader::user_error;
 use super::sweep_state::State;
 use super::system::System;
 use super::{
-    OnTerminate, Post, ask_to_stop, at_exit, connect_after_crash, may_return_after_crash, my_pid, nap_until_canceled,
-    report_for_duty, return_only_after_crash, system, time_limit, wake,
+    OnTerminate, Post, ask_to_stop, at_exit, connect_after_crash, may_return_after_crash, my_pid,
+    nap_until_canceled, report_for_duty, return_only_after_crash, system, time_limit, wake,
 };
 use crate::api::runs;
 use crate::catalog::{self, Planned, durable_transaction, transaction};

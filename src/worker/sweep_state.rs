@@ -173,7 +173,7 @@ impl State {
         for step in self.options.before.clone() {
             match step {
                 Before::Reload => {}
-                Before::Truncate => self.truncate(run)?,
+                Before::Truncate => Self::truncate(run)?,
                 Before::Vacuum if !tables.is_empty() => {
                     let names = transaction(|| names(&tables))?.join(", ");
                     execute(&mut self.session, &format!("VACUUM (ANALYZE) {names}"))?;
@@ -188,12 +188,20 @@ impl State {
     }
 
     /// Empties the fixtures that runs fill: those that were loaded without rows.
-    fn truncate(&mut self, run: &RunSpec) -> Result<(), UserError> {
+    fn truncate(run: &RunSpec) -> Result<(), UserError> {
         check_empty_fixtures(run)?;
         for fixture in &run.fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
-            let names = transaction(|| names(&tables))?.join(", ");
-            execute(&mut self.session, &format!("TRUNCATE {names}"))?;
+            let tables = std::panic::AssertUnwindSafe(&tables);
+            transaction(|| {
+                // Locked first, so that no trigger comes in between.
+                // SAFETY: locks that the transaction gives back.
+                tables.iter().for_each(|&table| unsafe {
+                    pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as i32);
+                });
+                catalog::check_fixture_triggers(&tables)?;
+                catalog::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
+            })?;
         }
         Ok(())
     }
