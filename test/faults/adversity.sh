@@ -78,7 +78,7 @@ is "$(sql "SELECT ok FROM bench.audit($RUN) WHERE counter = 'samples'")" t "$nam
 
 # A bystander who waits for a run cannot end it by a lock of its own.
 name='a bystander with a lock'
-sql 'CREATE ROLE eve LOGIN' "SELECT bench.create_workload('locker', 'SELECT pg_advisory_xact_lock(42);')" >/dev/null
+sql 'CREATE ROLE eve LOGIN IN ROLE pg_read_all_stats' "SELECT bench.create_workload('locker', 'SELECT pg_advisory_xact_lock(42);')" >/dev/null
 RUN=$(start locker)
 PGUSER=eve try "BEGIN" "SELECT pg_advisory_lock(42)" "SELECT bench.wait($RUN, 5)"
 like "$OUT" '40P01' "$name: it gets the error itself"

@@ -224,32 +224,32 @@ run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev
 is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 "a superuser's own trigger is let be"
 
 # Tables of a superuser's fixture on which she may make triggers
-sql 'CREATE SCHEMA ours' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"ours\"}')" "SELECT bench.load('log', 0, options => '{\"schema\": \"ours\"}')" \
-    'GRANT USAGE ON SCHEMA ours TO mallory' 'GRANT ALL ON ours.pk, ours.log TO mallory' >/dev/null 2>&1
+sql 'CREATE SCHEMA our_data' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"our_data\"}')" "SELECT bench.load('log', 0, options => '{\"schema\": \"our_data\"}')" \
+    'GRANT USAGE ON SCHEMA our_data TO mallory' 'GRANT ALL ON our_data.pk, our_data.log TO mallory' >/dev/null 2>&1
 as_mallory sql "CREATE FUNCTION trap.on_change() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM trap.spring(); RETURN NEW; END \$\$"
 try "SELECT bench.run('pk_update', secs => 0.2)"
 unlike "$OUT" 'ERROR' 'a grant of TRIGGER alone is in nobody'"'s way"
 session early "SELECT bench.run('pk_update', secs => 5, sample_interval => 0.1)"
 eventually 10 "SELECT count(*) > 0 FROM bench.samples s JOIN bench.runs r USING (run_id) WHERE r.status = 'running'"
-as_mallory sql 'CREATE TRIGGER spring AFTER UPDATE ON ours.pk FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
+as_mallory sql 'CREATE TRIGGER spring AFTER UPDATE ON our_data.pk FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 ended early
 she_is_no_superuser 'a trigger on a fixture that comes during a run'
-like "$OUT" 'is incomplete: trigger "spring" of table ours.pk is role "mallory".s, which is not a superuser' 'a trigger on a fixture that comes during a run: the run says whose it is'
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s, which is not a superuser' 'a trigger on a fixture that comes during a run: the run says whose it is'
 try "SELECT bench.run('pk_update', secs => 0.2)"
 she_is_no_superuser 'a trigger on a fixture'
-like "$OUT" 'is incomplete: trigger "spring" of table ours.pk is role "mallory".s' 'a trigger on a fixture: refused'
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s' 'a trigger on a fixture: refused'
 try "SELECT bench.run('pk_update', secs => 0.2, query_mode => 'simple')"
 she_is_no_superuser 'a trigger on a fixture, mode simple'
-as_mallory sql 'CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON ours.log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
+as_mallory sql 'CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON our_data.log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 try "SELECT bench.run('pk_insert', secs => 0.2)"
 she_is_no_superuser 'a deferred trigger on a fixture'
-sql 'DROP TRIGGER spring ON ours.log'
-as_mallory sql 'CREATE TRIGGER spring BEFORE TRUNCATE ON ours.log FOR EACH STATEMENT EXECUTE FUNCTION trap.on_change()'
+sql 'DROP TRIGGER spring ON our_data.log'
+as_mallory sql 'CREATE TRIGGER spring BEFORE TRUNCATE ON our_data.log FOR EACH STATEMENT EXECUTE FUNCTION trap.on_change()'
 try "SELECT bench.sweep('pk_insert', '{1}', secs => 0.1, before => 'truncate')"
 she_is_no_superuser 'a trigger of TRUNCATE on a fixture'
-is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" 'trigger "spring" of table ours.log is role "mallory"'"'s, which is not a superuser" 'a trigger of TRUNCATE on a fixture: the sweep says so'
+is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" 'trigger "spring" of table our_data.log is role "mallory"'"'s, which is not a superuser" 'a trigger of TRUNCATE on a fixture: the sweep says so'
 as_mallory sql 'SET ROLE mallory' "SELECT bench.run('pk_update', secs => 0.2)" >/dev/null 2>&1
-sql 'DROP SCHEMA ours CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'ours'" >/dev/null 2>&1
+sql 'DROP SCHEMA our_data CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'our_data'" >/dev/null 2>&1
 
 # A session's own statements are its own, also after a call that has failed or was canceled on the way.
 as_mallory sql 'CREATE TABLE trap.hers (id int)'
