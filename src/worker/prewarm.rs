@@ -42,9 +42,10 @@ pub fn check_may_read(table: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: catalog look-ups inside a transaction; a palloc'd string, or NULL for a table that is gone.
     unsafe {
         let name = pg_sys::get_rel_name(table);
+        // An AclMode is wider from PostgreSQL 16 on.
+        let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
         if name.is_null()
-            || pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), pg_sys::ACL_SELECT.into())
-                == pg_sys::AclResult::ACLCHECK_OK
+            || pg_sys::pg_class_aclcheck(table, pg_sys::GetUserId(), select) == pg_sys::AclResult::ACLCHECK_OK
         {
             return Ok(());
         }

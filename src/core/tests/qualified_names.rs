@@ -129,8 +129,8 @@ fn literals(code: &str) -> Vec<String> {
         let tail = &rest[at..];
         if tail.starts_with("//") {
             rest = tail.split_once('\n').map_or("", |(_, after)| after);
-        } else if tail.starts_with("'\"'") {
-            rest = &tail[3..];
+        } else if let Some(after) = tail.strip_prefix("'\"'") {
+            rest = after;
         } else if let Some(text) = tail.strip_prefix('"') {
             let raw = rest[..at].ends_with('r') || rest[..at].ends_with("r#");
             let mut literal = String::new();
@@ -353,7 +353,7 @@ fn the_install_sql_names_only_its_own() {
     let mut functions = 0;
     let folder = root().join("schema");
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        if !path.extension().is_some_and(|ending| ending == "sql") {
+        if path.extension().is_none_or(|ending| ending != "sql") {
             continue;
         }
         let sql = fs::read_to_string(&path).expect("text");
