@@ -606,13 +606,13 @@ MODES='extended prepared'
 ends 'a variable of 50 MB by \gset' completed '' "SELECT repeat('x', 50000000) AS big \\gset
 UPDATE acct SET n = length(:big) WHERE id = 1;" 'transactions => 2'
 state_is "50000000 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a variable of 50 MB by \gset: arrives'
-ends 'a variable of 10 MB given to the run' completed '' "UPDATE acct SET n = length(:big) WHERE id = 1;" \
-    "transactions => 2, variables => jsonb_build_object('big', repeat('x', 10000000))"
-state_is "10000000 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a variable of 10 MB given to the run: arrives'
+ends 'a variable of 900 kB given to the run' completed '' "UPDATE acct SET n = length(:big) WHERE id = 1;" \
+    "transactions => 2, variables => jsonb_build_object('big', repeat('x', 900000))"
+state_is "900000 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a variable of 900 kB given to the run: arrives'
 MODES=simple
-ends 'a statement of 10 MB' completed '' "UPDATE acct SET n = length(':big') WHERE id = 1;" \
-    "transactions => 2, variables => jsonb_build_object('big', repeat('x', 10000000))"
-state_is "10000000 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a statement of 10 MB: arrives'
+ends 'a statement of 900 kB' completed '' "UPDATE acct SET n = length(':big') WHERE id = 1;" \
+    "transactions => 2, variables => jsonb_build_object('big', repeat('x', 900000))"
+state_is "900000 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a statement of 900 kB: arrives'
 MODES='simple extended prepared'
 as_pgbench 'a sort that spills' "SET work_mem = '64kB';
 SELECT g, repeat('x', 100) FROM generate_series(1, 20000) g ORDER BY md5(g::text);

@@ -124,7 +124,7 @@ class Dice:
         given = [f"clients => {r.choice((1, 1, 2, 3, 4, 6))}"]
         if self.chance(0.2):
             # Each deadlock takes deadlock_timeout.
-            transactions = r.choice((1, 20) if workload == "storm_deadlock" else (1, 20, 500, 3000))
+            transactions = r.choice((1, 20) if workload in ("storm_deadlock", "storm_sleep") else (1, 20, 500, 3000))
             given.append(f"transactions => {transactions}")
         else:
             transactions = 0
