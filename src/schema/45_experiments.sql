@@ -80,7 +80,7 @@ CREATE FUNCTION bench.scalability(sweep_id bigint)
                    peak_clients_high double precision, peak_tps_low double precision, peak_tps_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'scalability_wrapper';
 COMMENT ON FUNCTION bench.scalability IS
-'Gunther''s universal scalability law, fitted to the completed runs of each variant of a sweep: lambda is the TPS of one client, sigma contention, kappa crosstalk; where TPS peaks, and what it is there; each with a 95 % interval. verdict: fits, no peak (TPS still grows), does not fit, not enough rungs.';
+'Gunther''s universal scalability law, fitted to the completed runs of each variant of a sweep: lambda is the TPS of one client, sigma contention, kappa crosstalk; peak_clients and peak_tps are where TPS peaks; each with a 95 % interval. A rung counts once, with its rounds'' mean. verdict: fits, no peak (its interval reaches beyond twice the last rung, or TPS only falls), does not fit, not enough rungs (fewer than four).';
 
 CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.02)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,

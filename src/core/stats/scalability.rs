@@ -5,9 +5,27 @@
 //! rungs their weight, and the published figures. Haas's PostgreSQL 9.1 peaks at 19.5 clients so with a free σ and at
 //! 22.0 with σ ≥ 0, while relative squares put it at 23.5. σ and κ are held at zero or above, since negative
 //! contention or crosstalk has no meaning.
+//!
+//! Fitted are the means of rungs, each of which counts once. A rung misses the curve by an effect of its own beside
+//! the scatter of its rounds (where its clients ran, how its tables were cached), which more rounds do not lessen:
+//! taken as points of their own, rounds would make the intervals too short. With three rungs the curve goes through
+//! all, and nothing is left to tell an interval by; four leave one degree of freedom, and wide intervals.
+//!
+//! Simulated, intervals of 95 % hold the truth so often, where the effects of rungs are 3 % and the noise of rounds is
+//! 1 % (both lognormal, 27,000 sweeps a line: σ 0.02 to 0.1, κ 1e-4 to 5e-3, 5 to 10 rungs from 1 to 128 clients); in
+//! brackets with all rounds as points and the delta method for the peak, which was the way before:
+//!
+//! | rounds | σ             | κ             | peak, where told | peak told in  |
+//! |--------|---------------|---------------|------------------|---------------|
+//! | 1      | 0.969 (0.969) | 0.957 (0.957) | 0.954 (0.944)    | 0.814 (0.862) |
+//! | 3      | 0.969 (0.656) | 0.955 (0.655) | 0.952 (0.674)    | 0.817 (0.971) |
+//! | 5      | 0.968 (0.503) | 0.953 (0.516) | 0.948 (0.533)    | 0.822 (0.984) |
+//!
+//! Without effects of rungs all of these are from 0.953 to 0.970, and a peak is told in 0.983 to 0.999.
 
 mod intervals;
 mod least_squares;
+mod profile;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -24,19 +42,20 @@ const LEAST_RUNGS: usize = 4;
 const MOST_DISTANCE: f64 = 0.1;
 /// Significance at which the rounds' scatter no longer explains such a distance.
 const LACK_OF_FIT: f64 = 0.01;
-/// A peak beyond so many times the last rung is no prediction.
+/// A peak whose interval reaches beyond so many times the last rung is no prediction.
 const FARTHEST_PEAK: f64 = 2.0;
 
 /// What is said of a fit; written down as the words that users read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static str")]
 pub enum Verdict {
-    /// The curve describes the rungs, and has its peak within or not far beyond them.
+    /// The curve describes the rungs, and has its peak within or not far beyond them, the whole interval of it.
     Fits,
-    /// It describes them, and tells no peak: crosstalk may be zero (its interval includes that), the peak lies beyond
-    /// twice the last rung, or throughput only falls.
+    /// It describes them, and tells no peak: the peak's interval reaches beyond twice the last rung, as it does where
+    /// crosstalk may be zero, or throughput only falls.
     NoPeak,
-    /// Less than four numbers of clients, or such as do not determine the curve. Nothing is reported.
+    /// Less than four numbers of clients, of which no interval can be told, or such as do not determine the curve.
+    /// Nothing is reported.
     NotEnoughRungs,
     /// The curve misses the rungs' means by more than 10 % of their mean, root mean square. Where there were two
     /// rounds or more, only if their scatter does not explain it: the F test for lack of fit at 1 % (Draper & Smith
@@ -72,11 +91,11 @@ pub struct Scalability {
     pub sigma: Option<Estimate>,
     /// Crosstalk.
     pub kappa: Option<Estimate>,
-    /// Clients at the peak, sqrt((1 − σ) / κ); `None` but with [`Verdict::Fits`].
+    /// Clients at the peak, sqrt((1 − σ) / κ), with the profile interval; `None` but with [`Verdict::Fits`].
     pub peak_clients: Option<Estimate>,
     /// TPS at the peak; `None` but with [`Verdict::Fits`].
     pub peak_tps: Option<Estimate>,
-    /// Coefficient of determination, of TPS; `None` where they are all alike.
+    /// Coefficient of determination, of the runs' TPS; `None` where they are all alike.
     pub r2: Option<f64>,
     pub verdict: Verdict,
 }
@@ -93,7 +112,7 @@ impl Scalability {
     }
 }
 
-/// Fits the law to (clients, TPS) of runs; several of one number of clients are welcome, in any order. Points are
+/// Fits the law to (clients, TPS) of runs; several of one number of clients count as their mean, in any order. Points are
 /// left out whose clients are less than one or whose TPS is negative, or that are not finite.
 pub fn fit(points: &[(f64, f64)]) -> Scalability {
     let mut points: Vec<(f64, f64)> = points
@@ -110,30 +129,27 @@ pub fn fit(points: &[(f64, f64)]) -> Scalability {
     if points.iter().all(|point| point.1 == 0.0) {
         return Scalability::nothing(Verdict::DoesNotFit);
     }
-    let solved = least_squares::solve(&points);
-    let Some((law, errors)) = solved.and_then(|solved| Some((solved.law, Errors::of(&solved, &points)?)))
+    let means: Vec<(f64, f64)> = rungs.iter().map(|rung| (rung[0].0, mean(rung))).collect();
+    let solved = least_squares::solve(&means);
+    let Some((law, errors)) = solved.and_then(|solved| Some((solved.law, Errors::of(&solved, &means)?)))
     else {
         return Scalability::nothing(Verdict::NotEnoughRungs);
     };
-    let kappa = errors.estimate(law.kappa, [0.0, 0.0, 1.0]);
-    let last = points[points.len() - 1].0;
-    let peak = law.peak().filter(|peak| kappa.low > 0.0 && *peak <= FARTHEST_PEAK * last);
+    let farthest = FARTHEST_PEAK * means[means.len() - 1].0;
+    let peak = profile::peak(&law, &errors, &means, farthest);
     let verdict = match peak {
         _ if misses(&law, &rungs) => Verdict::DoesNotFit,
         Some(_) => Verdict::Fits,
         None => Verdict::NoPeak,
     };
-    let peak = peak.filter(|_| verdict == Verdict::Fits);
+    let peak_clients = peak.filter(|_| verdict == Verdict::Fits);
     Scalability {
         lambda: Some(errors.estimate(law.lambda, [1.0, 0.0, 0.0])),
         sigma: Some(errors.estimate(law.sigma, [0.0, 1.0, 0.0])),
-        kappa: Some(kappa),
-        // By the delta method: the derivatives of the peak by σ and κ.
-        peak_clients: peak.map(|peak| {
-            errors.estimate(peak, [0.0, -peak / (2.0 * (1.0 - law.sigma)), -peak / (2.0 * law.kappa)])
-        }),
+        kappa: Some(errors.estimate(law.kappa, [0.0, 0.0, 1.0])),
+        peak_clients,
         // That the peak moves does not count: X is level there.
-        peak_tps: peak.map(|peak| errors.estimate(law.tps(peak), law.gradient(peak))),
+        peak_tps: peak_clients.map(|peak| errors.estimate(law.tps(peak.value), law.gradient(peak.value))),
         r2: r2(&law, &points),
         verdict,
     }

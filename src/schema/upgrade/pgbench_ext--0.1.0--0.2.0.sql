@@ -392,4 +392,9 @@ COMMENT ON FUNCTION bench.percentile IS
 COMMENT ON FUNCTION bench.compare IS
 'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
 
+-- The fit of the universal scalability law.
+
+COMMENT ON FUNCTION bench.scalability IS
+'Gunther''s universal scalability law, fitted to the completed runs of each variant of a sweep: lambda is the TPS of one client, sigma contention, kappa crosstalk; peak_clients and peak_tps are where TPS peaks; each with a 95 % interval. A rung counts once, with its rounds'' mean. verdict: fits, no peak (its interval reaches beyond twice the last rung, or TPS only falls), does not fit, not enough rungs (fewer than four).';
+
 DROP FUNCTION bench.replace_function;

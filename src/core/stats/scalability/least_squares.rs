@@ -50,12 +50,21 @@ pub struct Solution {
 struct Search<'a> {
     points: &'a [(f64, f64)],
     parameters: [MPPar; 3],
+    /// Clients at the peak, where κ is to follow from σ so that the peak is there.
+    peak: Option<f64>,
     config: MPConfig,
+}
+
+impl Search<'_> {
+    fn law(&self, parameters: &[f64]) -> Law {
+        let (lambda, sigma) = (parameters[0], parameters[1]);
+        Law { lambda, sigma, kappa: self.peak.map_or(parameters[2], |peak| (1.0 - sigma) / (peak * peak)) }
+    }
 }
 
 impl MPFitter for Search<'_> {
     fn eval(&mut self, parameters: &[f64], deviates: &mut [f64]) -> MPResult<()> {
-        let law = law(parameters);
+        let law = self.law(parameters);
         for (deviate, (clients, tps)) in deviates.iter_mut().zip(self.points) {
             *deviate = law.tps(*clients) - tps;
         }
@@ -80,18 +89,18 @@ impl MPFitter for Search<'_> {
         deviates: &mut [f64],
         derivatives: &mut [Option<Vec<f64>>],
     ) -> MPResult<()> {
-        let law = law(parameters);
+        let law = self.law(parameters);
         for (parameter, column) in derivatives.iter_mut().enumerate() {
             for (derivative, (clients, _)) in column.iter_mut().flatten().zip(self.points) {
-                *derivative = law.gradient(*clients)[parameter];
+                let mut gradient = law.gradient(*clients);
+                if let Some(peak) = self.peak {
+                    gradient[1] -= gradient[2] / (peak * peak);
+                }
+                *derivative = gradient[parameter];
             }
         }
         self.eval(parameters, deviates)
     }
-}
-
-fn law(parameters: &[f64]) -> Law {
-    Law { lambda: parameters[0], sigma: parameters[1], kappa: parameters[2] }
 }
 
 /// The law with the least squares of TPS among those whose parameters are not negative; `None` where the points, of
@@ -105,8 +114,8 @@ pub fn solve(points: &[(f64, f64)]) -> Option<Solution> {
     let mut parameters = [start.lambda, start.sigma, start.kappa];
     let parameter =
         |limited_low| MPPar { limited_low, limit_low: 0.0, side: MPSide::User, ..MPPar::default() };
-    let config = MPConfig { ftol: 1e-14, xtol: 1e-12, gtol: 1e-12, ..MPConfig::default() };
-    let mut search = Search { points: &scaled, parameters: [true; 3].map(parameter), config };
+    let mut search =
+        Search { points: &scaled, parameters: [true; 3].map(parameter), peak: None, config: config() };
     search.mpfit(&mut parameters).ok()?;
     // Without bounds and without a step: a parameter at its bound has its part in the others' uncertainty too.
     search.config.max_iter = 0;
@@ -119,11 +128,34 @@ pub fn solve(points: &[(f64, f64)]) -> Option<Solution> {
     // Back to the given unit: X and λ have it, σ and κ have none.
     let units = [scale, 1.0, 1.0];
     determined.then(|| Solution {
-        law: Law { lambda: lambda * scale, ..law(&parameters) },
+        law: Law { lambda: lambda * scale, ..search.law(&parameters) },
         inverse: [0, 1, 2].map(|row| {
             [0, 1, 2].map(|column| inverse[row][column] * units[row] * units[column] / (scale * scale))
         }),
     })
+}
+
+fn config() -> MPConfig {
+    MPConfig { ftol: 1e-14, xtol: 1e-12, gtol: 1e-12, ..MPConfig::default() }
+}
+
+/// The least sum of squares, in TPS squared, that a law leaves whose peak is at so many clients, with λ and σ as
+/// [`solve`] would have them; `None` where the search fails. `near` is where it begins.
+pub fn squares_with_peak(points: &[(f64, f64)], near: &Law, peak: f64) -> Option<f64> {
+    let scale = near.lambda;
+    let scaled: Vec<(f64, f64)> = points.iter().map(|(clients, tps)| (*clients, tps / scale)).collect();
+    let mut parameters = [1.0, near.sigma, 0.0];
+    let of_lambda = MPPar { limited_low: true, side: MPSide::User, ..MPPar::default() };
+    let of_sigma = MPPar { limited_up: true, limit_up: 1.0, ..of_lambda };
+    let of_kappa = MPPar { fixed: true, ..of_lambda };
+    let mut search = Search {
+        points: &scaled,
+        parameters: [of_lambda, of_sigma, of_kappa],
+        peak: Some(peak),
+        config: config(),
+    };
+    let squares = search.mpfit(&mut parameters).ok()?.best_norm * scale * scale;
+    squares.is_finite().then_some(squares)
 }
 
 /// The best of a coarse grid over σ and κ; λ, in which the law is linear, follows from each.

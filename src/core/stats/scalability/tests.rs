@@ -30,54 +30,124 @@ fn holds(estimate: Option<Estimate>, truth: f64) -> bool {
     estimate.is_some_and(|estimate| estimate.low <= truth && truth <= estimate.high)
 }
 
+/// SPEC SDM91: scripts an hour by users (Gunther 2007, ch. 5).
+const SDM91: [(f64, f64); 7] = [
+    (1.0, 64.9),
+    (18.0, 995.9),
+    (36.0, 1652.4),
+    (72.0, 1853.2),
+    (108.0, 1828.9),
+    (144.0, 1775.0),
+    (216.0, 1702.2),
+];
+
 #[test]
 fn the_published_data_peaks_where_it_is_published() {
+    // The figures of R's package usl.
+    let sdm91 = fit(&SDM91);
+    assert_eq!(sdm91.verdict, Verdict::Fits);
+    let (sigma, kappa, peak) = (sdm91.sigma.unwrap(), sdm91.kappa.unwrap(), sdm91.peak_clients.unwrap());
+    assert!((sigma.value - 0.02773).abs() < 5e-6 && (kappa.value - 1.044e-4).abs() < 5e-8, "{sdm91:?}");
+    assert!((peak.value - 96.52).abs() < 5e-3, "{sdm91:?}");
+    // The curve is flatter above its peak than below.
+    assert!(peak.high / peak.value > peak.value / peak.low, "{sdm91:?}");
+
+    let haas = least_squares::solve(&HAAS).unwrap().law;
+    assert!((haas.peak().unwrap() - 22.0).abs() < 0.2 && haas.sigma == 0.0, "{haas:?}");
+    // The free fit has a σ of -0.029: σ is held, and the interval knows of it. Of the rungs one alone is beyond the
+    // top, and the curve misses it: laws that peak beyond 48 clients are not much worse.
     let fit = fit(&HAAS);
-    assert_eq!(fit.verdict, Verdict::Fits);
-    let (peak, sigma) = (fit.peak_clients.unwrap(), fit.sigma.unwrap());
-    assert!((peak.value - 22.0).abs() < 0.2, "{fit:?}");
-    // The free fit, whose σ is -0.029, has its peak at 19.5: σ is held, and the interval knows of it.
-    assert!(sigma.value == 0.0 && sigma.low == 0.0 && sigma.high > 0.0, "{fit:?}");
-    assert!(holds(fit.peak_clients, 19.54) && fit.r2.unwrap() > 0.98, "{fit:?}");
+    let sigma = fit.sigma.unwrap();
+    assert!(sigma.low == 0.0 && sigma.high > 0.0 && fit.r2.unwrap() > 0.98, "{fit:?}");
+    assert_eq!(fit.verdict, Verdict::NoPeak, "{fit:?}");
 }
 
-/// How often intervals hold the truth, of λ, σ, κ, the peak's clients and its TPS, with noise of 2 % of TPS.
-fn rates(law: Law, rounds: usize) -> [f64; 5] {
-    let peak = law.peak().unwrap();
-    let truths = [law.lambda, law.sigma, law.kappa, peak, law.tps(peak)];
-    let noise = Normal::new(1.0, 0.02).unwrap();
-    let mut random = Pcg64::seed_from_u64(1);
-    let mut held = [0.0; 5];
-    for _ in 0..SIMULATIONS {
-        let clients = vec![LADDER; rounds].concat();
-        let fit = fit(&points(&clients, |clients| law.tps(clients) * noise.inverse_cdf(random.random())));
-        let found = [fit.lambda, fit.sigma, fit.kappa, fit.peak_clients, fit.peak_tps];
-        for (held, (found, truth)) in held.iter_mut().zip(found.into_iter().zip(truths)) {
-            *held += f64::from(u8::from(holds(found, truth))) / SIMULATIONS as f64;
-        }
+/// Runs of a law, in rounds, which chance shakes: each by `noise`, and all of a rung by `effect`, fractions.
+struct Shaken {
+    law: Law,
+    rounds: usize,
+    effect: f64,
+    noise: f64,
+}
+
+impl Shaken {
+    fn points(&self, random: &mut Pcg64) -> Vec<(f64, f64)> {
+        let normal = Normal::standard();
+        let mut by = |deviation: f64| (deviation * normal.inverse_cdf(random.random())).exp();
+        let mut rung = |clients: f64| {
+            let tps = self.law.tps(clients) * by(self.effect);
+            (0..self.rounds).map(|_| (clients, tps * by(self.noise))).collect::<Vec<_>>()
+        };
+        LADDER.iter().flat_map(|clients| rung(*clients)).collect()
     }
-    held
+
+    /// How often intervals hold the truth, of λ, σ, κ, the peak's clients and its TPS, where they are told.
+    fn rates(&self) -> [f64; 5] {
+        let peak = self.law.peak().unwrap();
+        let truths = [self.law.lambda, self.law.sigma, self.law.kappa, peak, self.law.tps(peak)];
+        let mut random = Pcg64::seed_from_u64(1);
+        let (mut held, mut told) = ([0; 5], [0; 5]);
+        for _ in 0..SIMULATIONS {
+            let fit = fit(&self.points(&mut random));
+            let found = [fit.lambda, fit.sigma, fit.kappa, fit.peak_clients, fit.peak_tps];
+            for (index, (found, truth)) in found.into_iter().zip(truths).enumerate() {
+                told[index] += usize::from(found.is_some());
+                held[index] += usize::from(holds(found, truth));
+            }
+        }
+        assert!(told.iter().all(|told| *told > SIMULATIONS * 9 / 10), "{told:?}");
+        [0, 1, 2, 3, 4].map(|index| f64::from(held[index] as u32) / f64::from(told[index] as u32))
+    }
 }
 
-/// Of a rate of 95 % the standard error is 0.5 % then: 93 to 97 % are four to each side.
-const SIMULATIONS: usize = 2000;
+/// Of a rate of 95 % the standard error is 0.7 % then.
+const SIMULATIONS: usize = 1000;
+const LAW: Law = Law { lambda: 4000.0, sigma: 0.02, kappa: 0.001 };
 
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    let rates = rates(Law { lambda: 4000.0, sigma: 0.02, kappa: 0.001 }, 3);
-    assert!(rates.iter().all(|rate| (0.93..=0.97).contains(rate)), "{rates:?}");
+    // σ's is cut at zero, near which the truth is.
+    let rates = Shaken { law: LAW, rounds: 3, effect: 0.0, noise: 0.02 }.rates();
+    assert!(rates.iter().all(|rate| (0.93..=0.985).contains(rate)), "{rates:?}");
+}
+
+/// What all rounds of a rung have in common (where the clients run, how tables are cached) no round tells, and the
+/// rungs do.
+#[test]
+fn effects_of_rungs_are_in_the_intervals() {
+    for rounds in [3, 5] {
+        let rates = Shaken { law: LAW, rounds, effect: 0.03, noise: 0.01 }.rates();
+        assert!(rates.iter().all(|rate| (0.925..=0.985).contains(rate)), "{rounds}: {rates:?}");
+    }
 }
 
 /// With a single round, and where σ is often held at its bound: more is allowed, less is not.
 #[test]
 fn intervals_hold_the_truth_in_hard_cases_too() {
     for (law, rounds) in [
-        (Law { lambda: 4000.0, sigma: 0.02, kappa: 0.001 }, 1),
-        (Law { lambda: 4000.0, sigma: 0.0, kappa: 0.002 }, 3),
-        (Law { lambda: 4000.0, sigma: 0.003, kappa: 0.002 }, 3),
+        (LAW, 1),
+        (Law { sigma: 0.0, kappa: 0.002, ..LAW }, 3),
+        (Law { sigma: 0.003, kappa: 0.002, ..LAW }, 3),
     ] {
-        let rates = rates(law, rounds);
+        let rates = Shaken { law, rounds, effect: 0.0, noise: 0.02 }.rates();
         assert!(rates.iter().all(|rate| *rate >= 0.93), "{law:?}: {rates:?}");
+    }
+}
+
+#[test]
+fn rounds_count_as_their_mean() {
+    let rounds = [
+        points(&LADDER, |clients| 1.03 * LAW.tps(clients) + clients),
+        points(&LADDER, |clients| 0.97 * LAW.tps(clients) + clients),
+    ];
+    let (of_rounds, of_means) =
+        (fit(&rounds.concat()), fit(&points(&LADDER, |clients| LAW.tps(clients) + clients)));
+    let figures = |fit: Scalability| {
+        [fit.lambda, fit.sigma, fit.kappa, fit.peak_clients, fit.peak_tps].map(Option::unwrap)
+    };
+    for (one, other) in figures(of_rounds).iter().zip(figures(of_means)) {
+        assert!(close(one.value, other.value, 1e-6) && close(one.low, other.low, 1e-3), "{one:?} {other:?}");
+        assert!(close(one.high, other.high, 1e-3), "{one:?} {other:?}");
     }
 }
 
@@ -154,7 +224,7 @@ fn points_that_are_none_are_left_out() {
 
 #[test]
 fn the_curve_begins_at_one_client() {
-    let fit = fit(&HAAS);
+    let fit = fit(&SDM91);
     assert_eq!(fit.tps(1.0), fit.lambda.map(|lambda| lambda.value));
     assert_eq!((fit.tps(0.5), fit.tps(f64::NAN)), (None, None));
     let peak = fit.peak_clients.unwrap().value;
@@ -201,14 +271,52 @@ proptest! {
         }
     }
 
+    /// The interval is known to its end, and that is within reach.
+    #[test]
+    fn no_peak_is_told_beyond_reach(
+        law in (0.0..0.1f64, 1e-4..0.002f64), shaken in prop::collection::vec(0.95..1.05f64, LADDER.len()),
+    ) {
+        let law = Law { lambda: 1000.0, sigma: law.0, kappa: law.1 };
+        let runs: Vec<(f64, f64)> =
+            LADDER.iter().zip(shaken).map(|(clients, by)| (*clients, law.tps(*clients) * by)).collect();
+        let fit = fit(&runs);
+        if let Some(peak) = fit.peak_clients {
+            prop_assert!(1.0 <= peak.low && peak.low < peak.value && peak.value < peak.high, "{peak:?}");
+            prop_assert!(peak.high <= 2.0 * LADDER[LADDER.len() - 1], "{peak:?}");
+        }
+    }
+
+    /// Among laws with a given peak, held against all σ of a fine grid, each with the λ that suits it best.
+    #[test]
+    fn no_law_with_that_peak_is_better(
+        law in (0.0..0.1f64, 1e-4..0.002f64), shaken in prop::collection::vec(0.9..1.1f64, LADDER.len()),
+        elsewhere in 0.3..3.0f64,
+    ) {
+        let law = Law { lambda: 1000.0, sigma: law.0, kappa: law.1 };
+        let runs: Vec<(f64, f64)> =
+            LADDER.iter().zip(shaken).map(|(clients, by)| (*clients, law.tps(*clients) * by)).collect();
+        let near = least_squares::solve(&runs).unwrap().law;
+        let peak = law.peak().unwrap() * elsewhere;
+        let least = (0..=2000).map(|step| {
+            let sigma = f64::from(step) / 2000.0;
+            let unit = Law { lambda: 1.0, sigma, kappa: (1.0 - sigma) / (peak * peak) };
+            let products: f64 = runs.iter().map(|run| run.1 * unit.tps(run.0)).sum();
+            let lambda = products / runs.iter().map(|run| unit.tps(run.0).powi(2)).sum::<f64>();
+            runs.iter().map(|run| (run.1 - lambda * unit.tps(run.0)).powi(2)).sum::<f64>()
+        }).fold(f64::INFINITY, f64::min);
+        let found = least_squares::squares_with_peak(&runs, &near, peak).unwrap();
+        prop_assert!(found <= least * (1.0 + 1e-9), "{found} {least}");
+        prop_assert!(found >= least * 0.98, "{found} {least}");
+    }
+
     #[test]
     fn units_and_order_do_not_matter(
-        factor in 1e-3..1e3f64, order in Just((0..HAAS.len()).collect::<Vec<_>>()).prop_shuffle(),
+        factor in 1e-3..1e3f64, order in Just((0..SDM91.len()).collect::<Vec<_>>()).prop_shuffle(),
     ) {
-        let shuffled: Vec<(f64, f64)> = order.iter().map(|index| HAAS[*index]).collect();
-        let plain = fit(&HAAS);
+        let shuffled: Vec<(f64, f64)> = order.iter().map(|index| SDM91[*index]).collect();
+        let plain = fit(&SDM91);
         prop_assert_eq!(&fit(&shuffled), &plain);
-        let scaled = fit(&HAAS.map(|(clients, tps)| (clients, tps * factor)));
+        let scaled = fit(&SDM91.map(|(clients, tps)| (clients, tps * factor)));
         let same = |found: Option<Estimate>, expected: Option<Estimate>, factor: f64| {
             let (found, expected) = (found.unwrap(), expected.unwrap());
             [(found.value, expected.value), (found.low, expected.low), (found.high, expected.high)]

@@ -29,7 +29,7 @@ pub fn scalability(report: &Report) -> Section {
         }
     }
     let note = "The universal scalability law, tps = λN / (1 + σ(N − 1) + κN(N − 1)) with N clients, fitted to the \
-                completed runs; low and high are the bounds of 95 % confidence intervals.";
+                mean tps of each number of clients; low and high are the bounds of 95 % confidence intervals.";
     Section::of_table("scalability", "Scalability", without_variants(table, report.document))
         .with_note(Some(note.to_owned() + remarks(&report.scalability).as_str()))
 }
@@ -62,9 +62,12 @@ fn remarks(all: &[VariantScalability]) -> String {
     let meanings = [
         (
             Verdict::NoPeak,
-            "the runs follow the law and tell no peak, as crosstalk may be zero or the peak lies far from the rungs",
+            "the runs follow the law, but the interval of its peak reaches beyond twice the last rung, or tps only falls",
         ),
-        (Verdict::NotEnoughRungs, "the law needs at least four numbers of clients with completed runs"),
+        (
+            Verdict::NotEnoughRungs,
+            "the law needs completed runs with four numbers of clients or more, as three leave nothing to tell intervals by",
+        ),
         (Verdict::DoesNotFit, "the runs do not follow the law, so that it tells nothing of them"),
     ];
     let said = meanings.iter().filter(|(verdict, _)| all.iter().any(|one| one.law.verdict == *verdict));
