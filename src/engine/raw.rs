@@ -51,7 +51,6 @@ unsafe extern "C-unwind" {
     pub fn EndImplicitTransactionBlock();
     pub fn CommandCounterIncrement();
     pub fn BeginInternalSubTransaction(name: *const c_char);
-    pub fn ReleaseCurrentSubTransaction();
     pub fn RollbackAndReleaseCurrentSubTransaction();
 
     // what others see of this session

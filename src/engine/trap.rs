@@ -91,9 +91,11 @@ pub unsafe fn trap_with<F: FnOnce()>(log: Log, body: F) -> Result<(), SqlError> 
     }
 }
 
-/// Runs `body` in a subtransaction of the transaction that is open: an ERROR out of it leaves nothing but what `told` makes
-/// of its message. A cancel, which is meant for the statement as a whole, goes on
-/// to the trap around.
+/// Runs `body` in a subtransaction of the transaction that is open, and rolls that back: nothing is left of it in the
+/// database, and of an ERROR out of it only what `told` makes of its message. It is rolled back after success, too, for
+/// errors that `body` does not see: Citus shows that it has got no plan from another node, and leaves the transaction there
+/// failed, which only goes on from a savepoint. A cancel, which is meant for the statement as a whole, goes on to the trap
+/// around.
 ///
 /// # Safety
 /// Inside a [`trap`] and a transaction, outside of parallel mode; `body` as for [`trap_with`], and `told` must not raise
@@ -113,25 +115,26 @@ pub unsafe fn in_subtransaction(body: impl FnOnce(), told: impl FnOnce(&std::ffi
         let jumped = call_with_sigsetjmp(false, |buffer: &SigJmpBufFields| {
             pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
             body();
-            raw::ReleaseCurrentSubTransaction();
             0
         });
         pg_sys::PG_exception_stack = exception_stack;
         pg_sys::error_context_stack = context_stack;
         pg_sys::CurrentMemoryContext = context;
+        let mut error = std::ptr::null_mut();
         if jumped != 0 {
-            let data = raw::CopyErrorData();
-            if (*data).sqlerrcode == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32 {
-                raw::FlushErrorState();
-                raw::ReThrowError(data);
-            }
+            error = raw::CopyErrorData();
             raw::FlushErrorState();
-            raw::RollbackAndReleaseCurrentSubTransaction();
-            pg_sys::CurrentMemoryContext = context;
-            if !(*data).message.is_null() {
-                told(std::ffi::CStr::from_ptr((*data).message));
+            if (*error).sqlerrcode == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32 {
+                raw::ReThrowError(error);
             }
-            raw::FreeErrorData(data);
+        }
+        raw::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::CurrentMemoryContext = context;
+        if !error.is_null() {
+            if !(*error).message.is_null() {
+                told(std::ffi::CStr::from_ptr((*error).message));
+            }
+            raw::FreeErrorData(error);
         }
         pg_sys::CurrentResourceOwner = owner;
     }

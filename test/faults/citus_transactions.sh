@@ -140,6 +140,35 @@ for mode in prepared extended simple; do
     sql 'UPDATE pairs SET n = 0'
 done
 
+# --- Plans that cannot be described ---
+# Citus asks the node of a shard for EXPLAIN, in the transaction's own session there, where this function fails.
+sql "CREATE FUNCTION unless_explained() RETURNS bigint STABLE LANGUAGE plpgsql AS \$\$
+     BEGIN
+         IF current_query() ~* '^ *EXPLAIN' THEN RAISE 'not to be explained'; END IF;
+         RETURN 0;
+     END \$\$" >/dev/null
+undescribed() { # NAME TRANSACTIONS SUM
+    local run mode
+    for mode in prepared extended simple; do
+        run=$(sql "SELECT bench.run('undescribed', transactions => $2, query_mode => '$mode')" 2>/dev/null)
+        is "$(figures "$run")" "completed|$2|0" "$1 that cannot be described, $mode: every transaction is done"
+        is "$(sql "SELECT count(*) FROM bench.statements WHERE run_id = $run AND plan LIKE '%Could not get remote plan%'")" 1 \
+            "$1 that cannot be described, $mode: bench.statements says why"
+        is "$(sql 'SELECT sum(n) FROM pairs')" "$3" "$1 that cannot be described, $mode: what was done before and after is there, on both nodes"
+        is "$(prepared_left)" 0 "$1 that cannot be described, $mode: no transaction is left prepared"
+        sql 'UPDATE pairs SET n = 0'
+    done
+}
+workload undescribed "BEGIN;
+UPDATE pairs SET n = n + 1 WHERE id = $ours;
+UPDATE pairs SET n = n + 1 WHERE id = $theirs;
+SELECT n FROM pairs WHERE id = $ours AND n > unless_explained();
+UPDATE pairs SET n = n + 1 WHERE id = $theirs;
+END;"
+undescribed 'a statement of a block' 10 30
+workload undescribed "SELECT count(*) FROM pairs WHERE n > unless_explained();"
+undescribed 'a query over all shards' 10 0
+
 #
 # Settings that Citus no longer has
 #
