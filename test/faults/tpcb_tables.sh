@@ -48,7 +48,7 @@ compare() { # DESCRIPTION OPTIONS ARGUMENT…
     local description=$1 options=$2 rows
     shift 2
     ok "$description: pgbench -i" theirs "$@"
-    rows=$(sql "SELECT bench.load('tpcb', jobs => 3, options => '$options')" 2>&1)
+    rows=$(sql 'SET client_min_messages = warning' "SELECT bench.load('tpcb', jobs => 3, options => '$options')" 2>&1)
     is "$rows" "$(sql 'SELECT count(*) FROM theirs.pgbench_accounts')" "$description: the load returns the number of accounts"
     same "$description"
     is "$(sql "SELECT rows, options = '$options', relations FROM bench.fixtures WHERE name = 'tpcb'")" \
@@ -83,7 +83,7 @@ for arguments in '' '--partitions=3' '--partitions=3 --partition-method=hash'; d
     esac
     # shellcheck disable=SC2086 # a list of words
     theirs -I dtvp $arguments
-    is "$(sql "SELECT bench.load('tpcb', 0, options => '$options')" 2>&1)" 0 "empty tables $arguments: no row is loaded"
+    is "$(sql 'SET client_min_messages = warning' "SELECT bench.load('tpcb', 0, options => '$options')" 2>&1)" 0 "empty tables $arguments: no row is loaded"
     same "empty tables $arguments"
 done
 
