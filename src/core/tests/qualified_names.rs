@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("api/definitions.rs", "generate_series", "a hint"),
     ("api/definitions.rs", "{table}", "a fixture's, by the schema that a transaction of its own has made"),
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
-    ("catalog/recorder.rs", "{table}", "bench.samples or bench.warmup_samples"),
+    ("catalog/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
+    ("catalog/transfer/deletion.rs", "{source}", "bench.run_log, or the transition table of a trigger on it"),
     ("catalog/trust.rs", "{}.", "a hint"),
     ("fixture/builtin.rs", "clock_timestamp", ROWS),
     ("fixture/builtin.rs", "floor", ROWS),
@@ -35,9 +36,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("integration/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
     (
         "worker/sweep_state.rs",
-        "{names}",
-        "the run's tables, after fixture::usable: of superusers, in schemas of superusers",
+        "{}",
+        "the run's tables, after fixture::usable: of superusers, in schemas of superusers; locked",
     ),
+    ("observe/audit.rs", "that", "a message"),
     ("worker/sweep_state.rs", "would", "a message"),
 ];
 

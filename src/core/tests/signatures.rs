@@ -83,7 +83,7 @@ fn sql_type_of(rust: &str) -> String {
         return format!("{}[]", sql_type_of(element));
     }
     match inner {
-        "String" => "text",
+        "String" | "&str" => "text",
         "i64" => "bigint",
         "i32" => "int",
         "f64" => "double precision",
