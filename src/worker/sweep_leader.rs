@@ -176,6 +176,8 @@ fn write_end(
         let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
         match written {
             Ok(()) => return Ok(()),
+            // The extension has gone, and with it the sweep: there is nothing to wait for.
+            Err(reason) if reason.sqlstate == sqlstate::UNDEFINED_OBJECT => return Err(reason),
             Err(reason) if began.elapsed() >= PATIENCE => {
                 let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
                 crate::error::log(
