@@ -113,7 +113,7 @@ def check_completed(run, name, events):
         if event.detail.startswith("not done") or run["secs"] is None or run["started"] is None:
             continue
         measured_until = run["started"] + run["warmup"] + run["secs"]
-        if not run["started"] + 0.1 < event.began < measured_until - 0.3:
+        if not (run["started"] + 0.1 < event.began and event.ended < measured_until - 0.3):
             continue
         if event.effects & {"down", "shutdown"}:
             yield Violation("true final status", f"{name} reads completed, although the server went down meanwhile: {event}")
