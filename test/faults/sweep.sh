@@ -190,7 +190,7 @@ resumes "$name"
 
 for kind in coordinator client; do
     name="pg_terminate_backend of a $kind"
-    begin "'pk_update', '{2}', 0.8, 3" 1
+    begin "'pk_update', '{2}', 2, 3" 1
     run=$(in_sweep "max(run_id) FILTER (WHERE status = 'running')")
     terminate "$kind"
     sweep_is incomplete "$name"

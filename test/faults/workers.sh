@@ -17,7 +17,7 @@ start() { # ARGUMENTS
 
 # One client is lost; the others go on.
 loses_a_client() { # FUNCTION SQLSTATE
-    start "'pk_update', clients => 3, secs => 2"
+    start "'pk_update', clients => 3, secs => 4"
     sql "SELECT $1(min(pid)) FROM pg_stat_activity WHERE $CLIENT" >/dev/null
     eventually 3 "SELECT count(*) = 2 FROM pg_stat_activity WHERE $CLIENT"
     is $? 0 "$1 of a client: the other two go on"
@@ -26,7 +26,7 @@ loses_a_client() { # FUNCTION SQLSTATE
     is "$(error_of "$RUN")" "$2" "$1 of a client: the run's error is $2"
     is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|1" "$1 of a client: bench.errors has it once"
     is "$(sql "SELECT max(clients), min(clients) FROM bench.samples WHERE run_id = $RUN")" '3|2' "$1 of a client: the samples tell how many were at work"
-    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 2.0 "$1 of a client: the run goes on for its time"
+    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 4.0 "$1 of a client: the run goes on for its time"
     is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$1 of a client: the audit does not accuse"
     kept "$RUN" "$1 of a client"
     nothing_left "$1 of a client"
@@ -135,7 +135,7 @@ no_restart 'after DROP TABLE of the fixture: the server goes on'
 meanwhile() { # NAME WORKLOAD STATUS SQLSTATE STATEMENT…
     local name=$1 workload=$2 status=$3 state=$4
     shift 4
-    start "'$workload', clients => 2, secs => 1.2"
+    start "'$workload', clients => 2, secs => 2"
     sql "$@" >/dev/null 2>"$work/meanwhile" || tap_fail "$name: the statement works" "$(cat "$work/meanwhile")"
     status_is "$RUN" "$status" "$name"
     is "$(sql "SELECT string_agg(sqlstate, ' ') FROM bench.errors WHERE run_id = $RUN")" "$state" "$name: bench.errors"
