@@ -117,6 +117,11 @@ SELECT throws_ok('SELECT bench.import(NULL)', '22004', NULL, 'NULL'), throws_ok(
 
 -- Hostile ones: an error, whatever is in them, and nothing is left
 CREATE TEMP TABLE base AS SELECT bench.export(ARRAY[:plain]) - 'server' AS d; -- of another server
+-- so short a run may be without waits, and without an interval that a processor's clock has ticked in
+UPDATE base SET d = jsonb_set(d, '{wait_log}', (SELECT jsonb_object_agg(c, jsonb_build_array(v)) FROM jsonb_each(jsonb_build_object(
+    'run_id', d #> '{run_log,0,run_id}', 'node', 0, 'wait_event_type', 'CPU', 'wait_event', 'CPU', 'share', 1)) AS w (c, v)));
+UPDATE base SET d = jsonb_set(d, '{samples}', (SELECT jsonb_object_agg(column_name, (SELECT jsonb_agg(coalesce(d #> ARRAY['samples', column_name, i::text], 'null'))
+    FROM generate_series(0, jsonb_array_length(d #> '{samples,run_id}') - 1) AS i)) FROM information_schema.columns WHERE table_schema = 'bench' AND table_name = 'samples'));
 SELECT string_agg(format('%s %s', k, v), ',' ORDER BY k) AS before FROM jsonb_each_text(jsonb_build_object('runs', (SELECT count(*) FROM bench.run_log), 'samples', (SELECT count(*) FROM bench.samples))) AS e (k, v) \gset
 CREATE TEMP TABLE hostile (what text, code text, d jsonb);
 INSERT INTO hostile SELECT what, code, jsonb_set(d, path::text[], value::jsonb) FROM base, (VALUES

@@ -5,7 +5,8 @@ An event's effects say which deviations it excuses, of the runs that it met:
     end       a run can end early: canceled, incomplete or failed, with an error
     trouble   clients or the recorder can fail: incomplete or failed, with an error
     full      the same, and of what was measured parts can be missing
-    locked    the results' tables are locked for seconds: a run whose begin cannot be written has failed, with 55P03
+    locked    the results' tables are locked for seconds: a run whose begin cannot be written has failed, with 55P03; one
+              that is ended meanwhile says in its error what it could not write
     stall     processes come late: transactions can be in another interval than theirs ("misplaced")
     reload    configuration files are read: runs of a sweep that sets the server's parameters can be incomplete
     leader    a load or a sweep loses its leader: a staging schema stays until the next load
@@ -37,6 +38,9 @@ BAD_LOG = re.compile(
     r"PANIC|TRAP|panicked|terminated by signal|leak|unexpected state|non-empty SPI|still referenced|was not closed|"
     r"XX[0-9A-Z]{3} (ERROR|FATAL|WARNING)|stack smashing|double free|could not (attach|unpin|detach)|"
     r"violates unique constraint \"\w*_log_p?key\w*\"|server process .* was terminated")
+# What an error says of parts of a run's end that were given up.
+NOT_WRITTEN = re.compile(r"^Not written: .*bench\.(samples|latencies|scripts)", re.MULTILINE)
+
 # Told by the postmaster of what the storm itself has killed.
 KILLED = re.compile(r"was terminated by signal 9: Killed")
 
@@ -141,12 +145,14 @@ def check_sums(state, events):
         effects = effects_on(run, events, state)
         # A crash comes between the samples and the rest; of imported ones the document has been the same.
         is_whole = run["status"] in ("completed", "incomplete", "canceled") and "full" not in effects and (
-            "down" not in effects or run["status"] == "completed")
+            "down" not in effects or run["status"] == "completed") and not (
+            "locked" in effects and NOT_WRITTEN.search((run["error"] or {}).get("detail") or ""))
         sampled = run["sampled"] or 0
         if is_whole and not run["imported"]:
             for where in ("in_histogram", "in_scripts"):
                 if sampled != (run[where] or 0):
-                    yield Violation("sums", f"{name}: {sampled} transactions in samples, {run[where]} {where.replace('_', ' ')}")
+                    yield Violation("sums", f"{name}: {sampled} transactions in samples, {run[where]} {where.replace('_', ' ')}"
+                                            f"; its error: {run['error']}")
         if run["gaps"]:
             yield Violation("sums", f"{name}: {run['gaps']} of {run['samples']} samples do not begin where the one before ended")
         if run["status"] != "completed":

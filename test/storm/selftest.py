@@ -110,6 +110,11 @@ violated("sums", "a gap between samples", runs=[run(gaps=1)])
 violated("sums", "samples of less than its time", runs=[run(sampled_secs=1.9)])
 violated("sums", "transactions that nobody made", runs=[run(secs=None, transactions=100)])
 holds("as many transactions as were asked for", runs=[run(secs=None, transactions=150)])
+GIVEN_UP = dict(LOST, sampled=200, error={"sqlstate": "55P03", "message": "…", "detail": "Not written: bench.samples."})
+holds("samples given up under a lock, and told", [fault("lock results", "trouble", "locked")], runs=[run(**GIVEN_UP)])
+violated("sums", "samples given up, and no lock", runs=[run(**GIVEN_UP)], events=[fault("disk", "trouble")])
+violated("sums", "samples given up under a lock without a word", runs=[run(**dict(GIVEN_UP, error=LOST["error"]))],
+         events=[fault("lock results", "trouble", "locked")])
 holds("a histogram missing with a full disk", [fault("disk", "trouble", "full")], runs=[run(**dict(LOST, in_histogram=None))])
 violated("sums", "a histogram missing where a client was terminated", [fault("terminate", "trouble", kind="client", segments={42})],
          runs=[run(**dict(LOST, in_histogram=None))])
