@@ -1,6 +1,7 @@
 -- bench.create_fixture: whatever shape a table has, a load leaves in it what a plain INSERT of the same query would.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -445,13 +446,6 @@ SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE cfx_tables LOCATION '';
 CREATE TABLESPACE cfx_indexes LOCATION '';
 RESET allow_in_place_tablespaces;
-CREATE FUNCTION pg_temp.places(s text) RETURNS text LANGUAGE sql AS $$
-    SELECT string_agg(
-        concat_ws(' ', relname, relpersistence::text, coalesce(spcname, 'default'), array_to_string(reloptions, ',')),
-        '; ' ORDER BY relname)
-    FROM pg_class c LEFT JOIN pg_tablespace t ON t.oid = reltablespace
-    WHERE relnamespace = s::regnamespace AND relkind IN ('r', 'i')
-$$;
 SELECT bench.create_fixture('cfx_options', $$
     CREATE TABLE cfx_options (id int, v text) WITH (autovacuum_enabled = off, parallel_workers = 2)
 $$, 'SELECT id, md5(id::text) FROM generate_series($1, $2) AS id', 'ALTER TABLE cfx_options ADD PRIMARY KEY (id)');

@@ -1,6 +1,7 @@
 -- Deleting runs, whichever way: by bench.delete_run, bench.prune, DELETE on the table and on the view, TRUNCATE.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 DROP ROLE IF EXISTS del_alice, del_bob, del_boss, del_clerk;
@@ -142,13 +143,12 @@ SELECT is(bench.delete_run(:crashed), true, 'can be deleted'), is(pg_temp.holdin
 \o /dev/null
 SELECT bench.start_sweep('del_slow', '{1}', 60, rounds => 2) AS going \gset
 \o
-DO $$
-BEGIN
-    FOR look IN 1 .. 1000 LOOP
-        EXIT WHEN EXISTS (SELECT FROM bench.runs WHERE sweep_id IS NOT NULL AND status = 'running');
-        PERFORM pg_sleep(0.01);
-    END LOOP;
-END $$;
+CALL pg_temp.until(format($$
+    SELECT EXISTS (
+        SELECT FROM bench.sweep_run_log JOIN bench.runs r USING (run_id)
+        WHERE sweep_run_log.sweep_id = %s AND r.status = 'running'
+    )
+$$, :going)) \g /dev/null
 SELECT run_id AS of_sweep FROM bench.sweep_run_log WHERE sweep_id = :going AND run_id IS NOT NULL \gset
 SELECT throws_ok(format('SELECT bench.delete_run(%s)', :of_sweep), '55006', NULL, 'the run that a sweep has under way');
 SELECT bench.stop(:of_sweep) AS stopped \gset

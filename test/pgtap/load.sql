@@ -2,6 +2,7 @@
 -- that plain INSERTs would have made.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -343,14 +344,6 @@ SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE load_tables LOCATION '';
 CREATE TABLESPACE load_indexes LOCATION '';
 RESET allow_in_place_tablespaces;
--- Where each of a fixture's relations is.
-CREATE FUNCTION pg_temp.places(s text) RETURNS text LANGUAGE sql AS $$
-    SELECT string_agg(
-        concat_ws(' ', relname, relpersistence::text, coalesce(spcname, 'default'), array_to_string(reloptions, ',')),
-        '; ' ORDER BY relname)
-    FROM pg_class c LEFT JOIN pg_tablespace t ON t.oid = reltablespace
-    WHERE relnamespace = s::regnamespace AND relkind IN ('r', 'i')
-$$;
 \o
 SELECT bench.load('pk', 1000, 2,
     '{"schema": "Load, \"odd\" ''one''", "tablespace": "load_tables", "index_tablespace": "load_indexes", '

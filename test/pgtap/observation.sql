@@ -1,23 +1,13 @@
 -- What a run observes beside its own counts: waits, WAL, checkpoints, vacuums, processors, plans, tables, environment.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
 
 \o /dev/null
 SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
 CREATE TABLE obs_other AS SELECT i AS id, md5(i::text) AS info FROM generate_series(1, 1000) AS i;
--- Waits until a query says true; false after some seconds.
-CREATE PROCEDURE pg_temp.until(query text, INOUT came boolean DEFAULT false) LANGUAGE plpgsql AS $$
-BEGIN
-    FOR i IN 1 .. 600 LOOP
-        COMMIT;
-        PERFORM pg_stat_clear_snapshot();
-        EXECUTE query INTO came;
-        EXIT WHEN came;
-        PERFORM pg_sleep(0.03);
-    END LOOP;
-END $$;
 CREATE FUNCTION pg_temp.share(run bigint, name text) RETURNS double precision LANGUAGE sql AS $$
     SELECT coalesce(sum(share), 0)
     FROM bench.waits
@@ -27,12 +17,6 @@ $$;
 CREATE FUNCTION pg_temp.sum_of(waits jsonb) RETURNS double precision LANGUAGE sql AS $$
     SELECT sum(value::double precision) FROM jsonb_each_text(waits)
 $$;
-CREATE FUNCTION pg_temp.sqlstate_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE statement;
-    RETURN 'none';
-EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE;
-END $$;
 -- When the measuring of a run began.
 CREATE FUNCTION pg_temp.began(run bigint) RETURNS timestamptz LANGUAGE sql AS $$
     SELECT at - make_interval(secs => elapsed) FROM bench.samples WHERE run_id = run ORDER BY elapsed LIMIT 1

@@ -1,6 +1,7 @@
 -- Who may do what, and as whom it is done.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 DROP SCHEMA IF EXISTS bench_data;
@@ -40,11 +41,6 @@ FROM unnest(
     '{workloads,fixtures,runs,samples,warmup_samples,latencies,errors,summary,progress,audits}'::text[]) AS name;
 SELECT throws_ok('SELECT * FROM bench.' || name, '42501', NULL, format('bench.%s may not', name))
 FROM unnest('{run_log,error_log,audit_log,summary_of_all}'::text[]) AS name;
-CREATE FUNCTION pg_temp.sqlstate_of(sql text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE sql;
-    RETURN 'no error'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE;
-END $$;
 -- 55000: a view that cannot be written to, whoever asks
 SELECT ok(pg_temp.sqlstate_of(sql) = '42501' OR relkind = 'v' AND pg_temp.sqlstate_of(sql) = '55000',
     sql || ' is refused')

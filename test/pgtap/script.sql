@@ -1,6 +1,7 @@
 -- What is measured of scripts and of their commands: branches, retries, mixes, rates, latency limits.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -8,8 +9,6 @@ SELECT bench.load('pk', 1000), bench.load('log');
 CREATE TABLE public.scr (id int PRIMARY KEY, n bigint NOT NULL);
 INSERT INTO public.scr SELECT g, 0 FROM generate_series(1, 20) g;
 CREATE TABLE public.scr_seen (client int, what text, value bigint);
-CREATE FUNCTION pg_temp.workload(name text, script text, fixture text DEFAULT NULL) RETURNS void LANGUAGE sql AS
-    'SELECT bench.create_workload($1, $2, $3)';
 -- How often each command was executed, in the order of the script.
 CREATE FUNCTION pg_temp.counts(run bigint, of_script int DEFAULT 0) RETURNS bigint[] LANGUAGE sql AS
     'SELECT array_agg(count ORDER BY command) FROM bench.statements WHERE run_id = run AND script = of_script';

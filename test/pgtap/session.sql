@@ -1,14 +1,13 @@
 -- What a client's session is: a new session of the calling role, as if it had connected.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
 SELECT bench.load('pk', 1000);
 CREATE TABLE public.ses_seen (n bigserial, client int, what text, value text);
 GRANT ALL ON public.ses_seen, public.ses_seen_n_seq TO PUBLIC;
-CREATE FUNCTION pg_temp.workload(name text, script text, fixture text DEFAULT NULL) RETURNS void LANGUAGE sql AS
-    'SELECT bench.create_workload($1, $2, $3)';
 -- What a workload wrote about itself.
 CREATE FUNCTION pg_temp.seen(what text) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(DISTINCT coalesce(value, 'NULL'), ',' ORDER BY coalesce(value, 'NULL'))
@@ -17,19 +16,6 @@ CREATE FUNCTION pg_temp.seen(what text) RETURNS text LANGUAGE sql AS $$
 $$;
 CREATE FUNCTION pg_temp.error_of(run bigint) RETURNS text LANGUAGE sql AS
     'SELECT coalesce(string_agg(sqlstate, '','' ORDER BY sqlstate), ''none'') FROM bench.errors WHERE run_id = $1';
--- Waits until a query says true, five seconds at most.
-CREATE PROCEDURE pg_temp.until(query text) LANGUAGE plpgsql AS $$
-DECLARE
-    done boolean;
-BEGIN
-    FOR i IN 1 .. 250 LOOP
-        PERFORM pg_stat_clear_snapshot();
-        EXECUTE query INTO done;
-        EXIT WHEN done;
-        COMMIT;
-        PERFORM pg_sleep(0.02);
-    END LOOP;
-END $$;
 \o
 
 --
@@ -39,7 +25,7 @@ SELECT pg_temp.workload('ses_sleep', 'SELECT pg_sleep(10) AS ses_sleep;') \g /de
 SELECT bench.start('ses_sleep', 3, transactions => 1) AS run_id \gset
 CALL pg_temp.until($$
     SELECT count(*) = 3 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(10) AS ses_sleep' AND state = 'active'
-$$);
+$$) \g /dev/null
 SELECT
     is(count(*), 3::bigint, 'each client is in pg_stat_activity'),
     is(array_agg(DISTINCT query), '{SELECT pg_sleep(10) AS ses_sleep}'::text[], 'with the statement that it executes'),
@@ -71,7 +57,7 @@ FROM pg_stat_activity
 WHERE backend_type = 'pgbench_ext client'
 ORDER BY pid
 LIMIT 1;
-CALL pg_temp.until($$SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'$$);
+CALL pg_temp.until($$SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'$$) \g /dev/null
 SELECT is(count(*), 2::bigint, 'ends that one') FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client';
 SELECT ok(bench.stop(:run_id), 'bench.stop');
 SELECT is(count(*), 0::bigint, 'leaves no client') FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client';
@@ -83,7 +69,7 @@ CALL pg_temp.until($$
     SELECT count(*) > 0
     FROM pg_stat_activity
     WHERE query LIKE 'UPDATE pk SET crt_time%' AND backend_type = 'pgbench_ext client'
-$$);
+$$) \g /dev/null
 SELECT ok(count(*) > 0, 'pk_update is seen at work')
 FROM pg_stat_activity
 WHERE query LIKE 'UPDATE pk SET crt_time%' AND backend_type = 'pgbench_ext client';
@@ -374,7 +360,7 @@ SELECT
     is(transactions, 10::bigint, 'in every transaction')
 FROM bench.summary
 WHERE run_id = :run_id;
-CALL pg_temp.until($$SELECT count(*) = 0 FROM pg_class WHERE relname = 'ses_kept'$$);
+CALL pg_temp.until($$SELECT count(*) = 0 FROM pg_class WHERE relname = 'ses_kept'$$) \g /dev/null
 SELECT is(count(*), 0::bigint, 'and are gone with the session') FROM pg_class WHERE relname IN ('ses_tmp', 'ses_kept');
 
 --
@@ -444,6 +430,7 @@ CREATE FUNCTION pg_temp.toast_blocks() RETURNS bigint LANGUAGE plpgsql AS $$ BEG
 END $$;
 SELECT pg_temp.toast_blocks() AS before, pg_stat_statements_reset() \gset
 SELECT bench.run('ses_toast', 2, transactions => 20, seed => 1, results => 'serialize') AS run_id \gset
+CALL pg_temp.until(format('SELECT pg_temp.toast_blocks() - %s >= 400', :before)) \g /dev/null
 SELECT pg_temp.toast_blocks() AS between \gset
 SELECT is(transactions, 40::bigint, 'a column of 19 kB is read') FROM bench.summary WHERE run_id = :run_id;
 SELECT is(sum(rows), 40::numeric, 'with its rows counted')
@@ -571,14 +558,14 @@ ALTER DATABASE postgres RESET auto_explain.log_min_duration;
 SELECT pg_temp.workload('ses_changed', 'SELECT * FROM public.ses_rows;') \g /dev/null
 SELECT bench.start('ses_changed', 2, secs => 0.6) AS run_id \gset
 CALL pg_temp.until(format('SELECT EXISTS (SELECT FROM bench.runs WHERE run_id = %s AND status = ''running'')',
-    :run_id));
+    :run_id)) \g /dev/null
 ALTER TABLE public.ses_rows ADD COLUMN added int;
 SELECT bench.wait(:run_id) \g /dev/null
 SELECT is(pg_temp.error_of(:run_id), '0A000',
     'a result that changes its shape is what a prepared statement cannot have') ;
 SELECT bench.start('pk_update', 2, secs => 0.6) AS run_id \gset
 CALL pg_temp.until(format('SELECT EXISTS (SELECT FROM bench.runs WHERE run_id = %s AND status = ''running'')',
-    :run_id));
+    :run_id)) \g /dev/null
 CREATE INDEX ses_index ON bench_data.pk (crt_time);
 SELECT bench.wait(:run_id) \g /dev/null
 SELECT is(status, 'completed', 'a new index is no disturbance') FROM bench.runs WHERE run_id = :run_id;

@@ -1,6 +1,7 @@
 -- Sweeps: what each run of one is, what it begins with, and what is made of the figures; who may.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -19,19 +20,6 @@ SELECT bench.create_workload('swp_see', $$
     INSERT INTO public.swp_seen SELECT :client_id, :random_seed, :x, current_setting('work_mem'), 'pk'::regclass, :rows;
 $$, 'pk');
 SELECT bench.create_workload('swp_idle', 'SELECT 1;', 'pk'), bench.create_workload('swp_plain', 'SELECT 1;');
--- Waits until a query says true, ten seconds at most.
-CREATE PROCEDURE pg_temp.until(query text) LANGUAGE plpgsql AS $$
-DECLARE
-    done boolean;
-BEGIN
-    FOR i IN 1 .. 500 LOOP
-        PERFORM pg_stat_clear_snapshot();
-        EXECUTE query INTO done;
-        EXIT WHEN done;
-        COMMIT;
-        PERFORM pg_sleep(0.02);
-    END LOOP;
-END $$;
 \o
 
 --
@@ -188,7 +176,7 @@ WHERE relid = 'bench_data.pk'::regclass \gset
 SELECT bench.sweep('swp_idle', '{1,2}', 0.1, before => 'prewarm') AS sweep \gset
 CALL pg_temp.until(format($$
     SELECT heap_blks_read + heap_blks_hit >= %s FROM pg_statio_user_tables WHERE relid = %L::regclass
-$$, :heap + 2 * :heap_blocks, 'bench_data.pk'));
+$$, :heap + 2 * :heap_blocks, 'bench_data.pk')) \g /dev/null
 SELECT is(completed, 2, 'before => prewarm: completed') FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT
     ok(heap_blks_read + heap_blks_hit >= :heap + 2 * :heap_blocks, 'the table is read before each run'),

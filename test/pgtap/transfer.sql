@@ -1,6 +1,7 @@
 -- Runs as documents, and their end: bench.export, bench.import, bench.prune.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 DROP ROLE IF EXISTS trf_alice, trf_bob, trf_boss, trf_stats;
@@ -55,8 +56,6 @@ BEGIN
     END LOOP;
     RETURN found;
 END $$;
-CREATE FUNCTION pg_temp.error_of(sql text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN EXECUTE sql; RETURN 'no error'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
 
 --
 -- The document has everything
@@ -308,7 +307,7 @@ FROM base,
         ('a node''s share', '{"cpu_idle": [2]}'),
         ('a node''s clock', '{"clock_offset_ms": [1e300]}')
     ) AS v (what, value);
-SELECT is(pg_temp.error_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
+SELECT is(pg_temp.sqlstate_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
 SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench.run_log), (SELECT count(*) FROM bench.samples)),
     :'before', 'nothing of them is left');
 SELECT throws_ok(format('SELECT bench.import(%L)', d), '22P02',
