@@ -3,10 +3,12 @@
 
 pub mod cluster;
 pub mod comparison;
+pub mod document;
 pub mod error;
 pub mod findings;
 pub mod intervals;
 pub mod missing;
+pub mod part;
 pub mod report;
 pub mod rows;
 pub mod schedule;

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::cluster::lost_nodes;
 use super::intervals::Intervals;
+use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
-use super::{Finding, Severity, UNSENT, finding};
-use crate::report::Document;
-use crate::report::document::AuditLine;
+use super::{UNSENT, finding};
+use crate::document::{AuditLine, Document, Finding, Severity};
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.

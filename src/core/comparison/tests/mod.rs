@@ -5,7 +5,7 @@ mod lines;
 use serde_json::json;
 
 use super::*;
-use crate::report::document::{Environment, Run, ServerSetting, Summary};
+use crate::document::{Environment, Run, ServerSetting, Summary};
 
 /// A completed run with so many TPS, and latencies to match.
 fn run(run_id: i64, tps: f64) -> Document {

@@ -1,8 +1,7 @@
 //! What may make throughput fall, and the words for it.
 
+use crate::document::{Document, Event};
 use crate::findings::text::{figure, first_few, percent};
-use crate::report::Document;
-use crate::report::document::Event;
 use crate::stats::rotation::Coincidence;
 
 use super::detect::Dip;

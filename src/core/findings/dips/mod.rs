@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use serde_json::json;
 
+use super::finding;
 use super::intervals::Intervals;
 use super::text::{first_few, grouped, listed, percent, seconds};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
+use crate::document::{Document, Finding, Severity};
 use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
 use causes::Kind;

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
+use crate::document::{Document, Event};
 use crate::findings::intervals::Intervals;
-use crate::report::Document;
-use crate::report::document::Event;
 use crate::stats::rotation::Candidate;
 
 use super::causes::{Kind, is_vacuum};

@@ -1,13 +1,13 @@
 //! Runs made up for the tests: quiet ones, to which each test adds what it is about.
 
-mod cluster;
 mod dips;
 mod laws;
+mod nodes;
 mod others;
 mod quiet;
 
 use super::*;
-use crate::report::document::*;
+use crate::document::*;
 
 /// Random numbers that are the same in every run of the tests (SplitMix64, Steele et al. 2014).
 pub struct Random(u64);

@@ -11,9 +11,8 @@ pub use machine::{environment, settings};
 
 use serde_json::{Map, Value};
 
-use super::Document;
 use super::number::{self, MISSING};
-use crate::findings::Finding;
+use crate::document::{Document, Finding};
 
 /// A part of a report under a title of its own.
 #[derive(Clone, Debug)]

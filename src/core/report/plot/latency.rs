@@ -8,7 +8,7 @@ use super::frame::{Chart, Drawn, Panel, svg};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
-use crate::report::Document;
+use crate::document::Document;
 use crate::report::number::{count, finite, short_ms};
 use crate::report::thin::Envelope;
 

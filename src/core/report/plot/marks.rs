@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use super::axis::Axis;
 use super::frame::{Chart, Drawn};
 use super::palette::{Ink, OLIVE, SHADE};
-use crate::report::document::Event;
+use crate::document::Event;
 use crate::report::number::finite;
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.

@@ -1,7 +1,7 @@
 //! Where a run's intervals lie on the time axis, thinned to the columns of a plot.
 
 use super::axis::Axis;
-use crate::report::document::Samples;
+use crate::document::Samples;
 use crate::report::number::{duration, finite};
 use crate::report::thin::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 

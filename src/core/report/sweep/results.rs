@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::document::{SweepDocument, SweepRun};
+use crate::document::sweep::{SweepDocument, SweepRun};
 use crate::report::number::{finite, mean};
 use crate::stats::scalability::{Scalability, fit};
 

@@ -2,7 +2,7 @@
 
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
-use crate::report::document::*;
+use crate::document::*;
 use crate::report::{Format, closing, render};
 
 const SHOWN: [Format; 3] = [Format::Text, Format::Markdown, Format::Html];

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::report::document::Environment;
+use super::Environment;
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.

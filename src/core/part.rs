@@ -1,4 +1,4 @@
-//! What nodes say to each other of a run's parts; travels as JSON.
+//! The parts of a run on several nodes: messages that the nodes exchange about them, as JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -72,3 +72,6 @@ pub struct PartState {
     pub skipped: u64,
     pub clients: u32,
 }
+
+#[cfg(test)]
+mod tests;
