@@ -5,6 +5,7 @@ mod laws;
 mod nodes;
 mod others;
 mod quiet;
+mod several_nodes;
 
 use super::*;
 use crate::document::*;
