@@ -58,7 +58,7 @@ pub struct PartState {
     pub error: Option<Value>,
     /// When its clients' time began, by its own node's clock, in microseconds as a timestamptz counts them.
     pub began_us: Option<i64>,
-    /// Of the last sample.
+    /// Whether the last sample, which the next figures are of too, was in the warm-up.
     pub in_warmup: bool,
     pub samples: u32,
     pub elapsed_secs: f64,
@@ -66,7 +66,7 @@ pub struct PartState {
     pub latency_avg_ms: f64,
     pub latency_stddev_ms: f64,
     pub lag_avg_ms: f64,
-    /// Of all so far.
+    /// Committed so far, in all samples.
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,

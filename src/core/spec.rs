@@ -39,7 +39,7 @@ pub struct FixtureSpec {
     /// As given to bench.load; null for tables that are not the extension's own.
     #[serde(default)]
     pub options: Value,
-    /// Of fixture shards: a value of its column for each shard.
+    /// For fixture shards, a value of its column for each shard.
     #[serde(default)]
     pub shard_keys: Vec<i64>,
 }
@@ -61,7 +61,7 @@ pub struct RunSpec {
     /// The seed in force, drawn if the user gave none.
     pub seed: i64,
     pub scripts: Vec<ScriptSpec>,
-    /// Those that the scripts work on, each once.
+    /// The fixtures that the scripts work on, each once.
     pub fixtures: Vec<FixtureSpec>,
     /// Name of the role that called, and that the clients connect as.
     pub role: String,
@@ -78,7 +78,7 @@ pub struct RunSpec {
     /// `None` for a run that has nothing to do with Citus.
     #[serde(default)]
     pub cluster: Option<ClusterSpec>,
-    /// Of a run that another node has asked for, as its part on this one.
+    /// The whole run, where this one is a part that another node has asked for.
     #[serde(default)]
     pub part_of: Option<PartOf>,
     #[serde(default)]

@@ -28,7 +28,7 @@ pub struct Environment {
     pub kernel_parameters: BTreeMap<String, String>,
     /// Soft limits of the server's processes, as `open files`; a number, or `unlimited`.
     pub limits: BTreeMap<String, String>,
-    /// Of the data directory, as its mount options.
+    /// The file system of the data directory; [`Environment::mount_options`] are its options.
     pub filesystem: Option<String>,
     pub mount_options: Option<String>,
     /// Nanoseconds that a reading of the clock takes.

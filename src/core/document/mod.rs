@@ -32,14 +32,14 @@ pub struct Document {
     pub summary: Summary,
     /// The measured intervals, in their order.
     pub samples: Samples,
-    /// Those of the warm-up: `elapsed` counts from its begin.
+    /// The intervals of the warm-up: `elapsed` counts from its begin.
     pub warmup_samples: Samples,
     /// The histogram of all scripts' latencies, in ascending order, empty buckets left out.
     pub latencies: Vec<Bucket>,
     pub scripts: Vec<Script>,
     /// In the order of the scripts and of their commands, for each node that clients ran on.
     pub statements: Vec<Statement>,
-    /// Of the measured time of a node's clients, the greatest share first; the shares of a node add up to 1.
+    /// Shares of the measured time of a node's clients, the greatest first; the shares of a node add up to 1.
     pub waits: Vec<Wait>,
     /// In the order of their begin.
     pub events: Vec<Event>,
@@ -97,7 +97,7 @@ pub struct Run {
     pub horizon_held: bool,
     pub server_version: String,
     pub extension_version: String,
-    /// Of a run that was imported: where it ran.
+    /// Where an imported run ran; `None` for a run made here.
     pub origin: Option<Value>,
 }
 
@@ -190,13 +190,13 @@ pub struct Statement {
     pub plan_changes: u64,
     /// Parallel workers that its plans asked for, in all phases.
     pub workers_planned: u64,
-    /// Those that there were.
+    /// Parallel workers that were launched, in all phases.
     pub workers_launched: u64,
     /// Rows returned, inserted, updated, deleted or merged, in all phases; `None` of meta commands.
     pub rows: Option<u64>,
     /// Executions that were to insert, update, delete or merge rows, in all phases; `None` where none was.
     pub writes: Option<u64>,
-    /// Those of them that affected no row.
+    /// Executions among [`Statement::writes`] that affected no row.
     pub empty_writes: Option<u64>,
 }
 
@@ -209,7 +209,7 @@ pub struct Wait {
     /// As in pg_stat_activity; `CPU` and `Runnable` where a client waits for nothing.
     pub wait_event_type: String,
     pub wait_event: String,
-    /// Of 1.
+    /// A fraction of 1.
     pub share: f64,
 }
 
@@ -223,11 +223,11 @@ pub struct Event {
     pub kind: String,
     /// The table that was vacuumed.
     pub relation: Option<String>,
-    /// Of a checkpoint: `timed` or `requested`, where that is known, or `begun before the run`.
+    /// For a checkpoint: `timed` or `requested`, where that is known, or `begun before the run`.
     pub detail: Option<String>,
     /// Seconds since measuring began; negative before.
     pub started: f64,
-    /// The same; `None` when it had not ended with the run.
+    /// Seconds since measuring began; `None` when it had not ended with the run.
     pub ended: Option<f64>,
 }
 

@@ -106,7 +106,7 @@ impl Document {
         Some(listed.map_or_else(|| format!("node {node}"), Node::label))
     }
 
-    /// The same in a sentence: " on " and the name, or nothing.
+    /// The name of a row's node behind " on ", for use in a sentence; empty for the only node.
     pub fn on_node(&self, node: i32) -> String {
         self.node_name(node).map_or(String::new(), |name| format!(" on {name}"))
     }

@@ -69,9 +69,9 @@ samples! {
     buffers_clean,
     /// Buffers written by backends themselves.
     buffers_backend,
-    /// Buffers of this database found in shared buffers.
+    /// Blocks of this database found in shared buffers.
     blks_hit,
-    /// Those that were not.
+    /// Blocks of this database that were not found in shared buffers.
     blks_read,
     temp_files,
     temp_bytes,

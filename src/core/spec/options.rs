@@ -104,7 +104,7 @@ const MAX_SCRIPTS: usize = 128;
 pub struct RunOptions {
     /// A workload's name or a weighted mix, as given.
     pub workload: String,
-    /// The same, taken apart: at least one, whose weights do not add up to zero.
+    /// The workloads of the mix, at least one, whose weights do not add up to zero.
     pub mix: Vec<Share>,
     /// Concurrent sessions, at least one.
     pub clients: u32,

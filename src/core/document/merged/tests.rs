@@ -27,7 +27,7 @@ fn rows() -> impl Strategy<Value = Vec<Statement>> {
 }
 
 fn total_ms(rows: &[Statement]) -> f64 {
-    // Those without a latency weigh nothing.
+    // Rows without a latency weigh nothing.
     rows.iter().map(|row| row.latency_avg_ms.unwrap_or(0.0) * row.count as f64).sum()
 }
 

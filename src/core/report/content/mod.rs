@@ -139,7 +139,7 @@ impl Section {
         Section { id, title, note: None, body: Body::Table(table) }
     }
 
-    /// The same with a note.
+    /// This section with a note.
     pub fn with_note(self, note: Option<String>) -> Section {
         Section { note, ..self }
     }

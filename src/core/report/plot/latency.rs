@@ -112,7 +112,7 @@ pub fn distribution(document: &Document) -> Option<Figure> {
     let mut before = 0u64;
     for bucket in buckets().filter(|bucket| bucket.high_ms.is_finite()) {
         before = before.saturating_add(bucket.count);
-        // Of n + 1 and not of n: the slowest is not slower than all that may come.
+        // Ranks are divided by n + 1, not n: the slowest measured is not slower than all that may come.
         let position = percentile_position(before as f64 / (total as f64 + 1.0));
         points.push((position, bucket.high_ms.log10()));
     }

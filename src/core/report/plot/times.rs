@@ -15,7 +15,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those of the measured intervals; `None` when there is none.
+    /// The times of the measured intervals; `None` when there is none.
     pub fn of(samples: &Samples) -> Option<Times> {
         let intervals = samples.len();
         let mut ends = Vec::with_capacity(intervals);
