@@ -1,8 +1,8 @@
 //! bench.compare, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
 use bench_core::comparison::{Comparison, check_margin, compare as compare_groups, compare_pairs};
+use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::Document;
 use bench_core::spec::limits;
 use bench_core::stats::change_points::change_points as changes_of;
 use bench_core::stats::{Estimate, scalability as usl};

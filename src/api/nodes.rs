@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{PartAnswer, PartRequest, PartState};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::part::{PartAnswer, PartRequest, PartState};
 use bench_core::spec::{FixtureSpec, RunSpec};
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};

@@ -1,8 +1,8 @@
 //! bench.findings and bench.report.
 
+use bench_core::document::{Document, Finding};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::findings::Finding;
-use bench_core::report::{Document, Format, render};
+use bench_core::report::{Format, render};
 use pgrx::prelude::*;
 
 use super::required;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bench_core::document::{Document, SCHEMA_VERSION, Samples, lenient};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::document::{SCHEMA_VERSION, Samples};
-use bench_core::report::{Document, lenient};
 use pgrx::JsonB;
 
 use super::{RunHandle, as_owner, fetch, may_see, read, run_handle};

@@ -3,9 +3,9 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
+use bench_core::document::lenient;
+use bench_core::document::sweep::SweepDocument;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::lenient;
-use bench_core::report::sweep::SweepDocument;
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::JsonB;
 use serde_json::{Map, Value};

@@ -81,7 +81,7 @@ pub struct UserError {
 }
 
 impl UserError {
-    /// The same with each text cut to what has room in a segment: as JSON it stays whole.
+    /// This error with each text cut to the room that a segment has for it; as JSON it then stays whole.
     pub fn cut(&self) -> Self {
         let cut = |text: &str| text.chars().take(1000).collect::<String>();
         Self {
@@ -97,13 +97,13 @@ impl UserError {
         Self { sqlstate: sqlstate.to_owned(), message: message.into(), detail: None, hint: None }
     }
 
-    /// The same error with a detail.
+    /// Adds a detail.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// The same error with a hint.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -1,12 +1,37 @@
-//! The pure rooms of pgbench_ext: scripts, run specifications, time lines and statistics.
-//! Nothing in here knows of a PostgreSQL server, so plain `cargo test` covers it.
+//! The part of pgbench_ext that needs no PostgreSQL server: scripts, run specifications, time lines, statistics, findings
+//! and reports. Plain `cargo test` covers it.
+//!
+//! The rooms, each of which imports only from those above it (`tests/core_rooms.rs` holds this order):
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `error` | an error with SQLSTATE, DETAIL and HINT |
+//! | `missing` | the parts of a run's end that could not be written |
+//! | `script` | pgbench's script language: parser, expressions, random numbers |
+//! | `stats` | histograms, moments, comparisons, change points, the scalability law |
+//! | `timeline` | phases and intervals of a run |
+//! | `tally` | counts of one client in one interval |
+//! | `intervals` | tallies of all clients, in shared memory |
+//! | `document` | everything known of a run or a sweep: the JSON report |
+//! | `findings` | sentences about a run, drawn from its document |
+//! | `comparison` | differences between groups of runs |
+//! | `report` | documents as text, Markdown, JSON and HTML |
+//! | `schedule` | start times of an open loop |
+//! | `rows` | rows of the built-in fixtures |
+//! | `shard_keys` | values that reach each shard of a distributed table |
+//! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
+//! | `spec` | arguments and specification of a run |
+//! | `part` | messages between nodes about the parts of a run |
+//! | `sweep` | arguments, plan and variants of a sweep |
 
 pub mod cluster;
 pub mod comparison;
+pub mod document;
 pub mod error;
 pub mod findings;
 pub mod intervals;
 pub mod missing;
+pub mod part;
 pub mod report;
 pub mod rows;
 pub mod schedule;

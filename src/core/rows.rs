@@ -34,11 +34,11 @@ pub enum Column {
     Clock,
     /// When the row was made, without time zone.
     LocalClock,
-    /// The same, rounded to seconds.
+    /// When the row was made, without time zone, rounded to seconds.
     LocalClockSeconds,
     /// The transaction's begin, with time zone: now().
     Now,
-    /// The same as a text: now()::text.
+    /// The transaction's begin as text: now()::text.
     NowText,
 }
 

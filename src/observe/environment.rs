@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 
+use bench_core::document::{Environment, ServerSetting};
 use bench_core::error::UserError;
-use bench_core::report::document::{Environment, ServerSetting};
 use pgrx::pg_sys;
 
 use super::{machine, probes};

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bench_core::document::Event;
 use bench_core::error::UserError;
-use bench_core::report::document::Event;
 use pgrx::pg_sys;
 
 use super::server::ServerCounters;

@@ -1,7 +1,7 @@
 //! What the coordinator observes beside the clients' own counts, interval by interval.
 
+use bench_core::document::Event;
 use bench_core::error::UserError;
-use bench_core::report::document::Event;
 use bench_core::spec::{Observation, RunSpec};
 use bench_core::timeline::Timeline;
 use serde_json::{Value, json};

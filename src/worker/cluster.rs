@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::start_margin_us;
+use bench_core::document::Environment;
 use bench_core::error::UserError;
-use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;

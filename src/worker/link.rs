@@ -8,8 +8,9 @@ mod questions;
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{ClockOffset, NodeSpec, PartState};
+use bench_core::cluster::{ClockOffset, NodeSpec};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::part::PartState;
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 

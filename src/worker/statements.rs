@@ -1,6 +1,6 @@
 //! What the clients counted of each command, for bench.statements.
 
-use bench_core::report::document::Statement;
+use bench_core::document::Statement;
 use bench_core::script::{Action, Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;

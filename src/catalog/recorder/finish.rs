@@ -1,7 +1,7 @@
 //! Everything that is written when a run has ended.
 
+use bench_core::document::{Environment, Event, Statement};
 use bench_core::error::UserError;
-use bench_core::report::document::{Environment, Event, Statement};
 use bench_core::spec::RunSpec;
 
 use super::end::{End, Part, Row};

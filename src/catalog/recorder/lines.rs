@@ -1,7 +1,7 @@
 //! The lines of each table of results.
 
+use bench_core::document::{Event, Statement};
 use bench_core::error::UserError;
-use bench_core::report::document::{Event, Statement};
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 

@@ -11,8 +11,8 @@ mod relations;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::Histogram;
 use pgrx::datum::TimestampWithTimeZone;

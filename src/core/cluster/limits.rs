@@ -9,7 +9,7 @@ use crate::error::{UserError, sqlstate};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub max_connections: u32,
-    /// Of these, kept for superusers and the like.
+    /// Connections of `max_connections` that are kept for superusers and other reserved roles.
     pub reserved: u32,
     /// Client sessions that are there already.
     pub in_use: u32,

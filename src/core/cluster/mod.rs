@@ -2,7 +2,6 @@
 
 mod clock;
 mod limits;
-mod part;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,6 @@ use crate::error::{UserError, sqlstate};
 
 pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
 pub use limits::{Limits, check_connections, check_worker_slots};
-pub use part::{PartAnswer, PartRequest, PartState};
 
 /// On which nodes a run's clients are to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

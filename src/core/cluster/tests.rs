@@ -1,8 +1,6 @@
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
-use crate::spec::{FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec};
 
 fn nodes(count: i32) -> Vec<NodeSpec> {
     (0..count)
@@ -127,87 +125,6 @@ fn a_node_has_to_bear_the_clients_of_all_others() {
 #[test]
 fn without_an_answer_there_is_no_offset() {
     assert_eq!(clock_offset(&[]), None);
-}
-
-fn request() -> PartRequest {
-    let arguments = RunArguments {
-        workload: Some("pk_select@9,pk_update".to_owned()),
-        clients: Some(4),
-        secs: Some(1.5),
-        warmup: Some(0.5),
-        rate: Some(100.0),
-        latency_limit: Some(10.0),
-        max_tries: Some(3),
-        seed: Some(7),
-        variables: Some(json!({ "x": 1 })),
-        settings: Some(json!({ "work_mem": "8MB" })),
-        sample_interval: Some(0.5),
-        driver: Some("engine".to_owned()),
-        query_mode: Some("simple".to_owned()),
-        results: Some("discard".to_owned()),
-        nodes: Some("all".to_owned()),
-        tags: Some(json!({ "release": "42" })),
-        ..RunArguments::default()
-    };
-    let options = RunOptions::new(arguments).expect("options");
-    let script = |name: &str, weight| ScriptSpec {
-        name: name.to_owned(),
-        source: "SELECT 1;".to_owned(),
-        weight,
-        fixture: Some(0),
-    };
-    let fixture = FixtureSpec {
-        name: "pk".to_owned(),
-        schema: Some("bench_data".to_owned()),
-        rows: 10,
-        scale: 1,
-        tables: vec![1],
-        shard_keys: vec![],
-        options: json!({}),
-    };
-    let spec = RunSpec {
-        options,
-        seed: 7,
-        scripts: vec![script("pk_select", 9), script("pk_update", 1)],
-        fixtures: vec![fixture],
-        role: "dba".to_owned(),
-        role_oid: 10,
-        database_oid: 5,
-        horizon_held: false,
-        sweep_id: Some(3),
-        system: Default::default(),
-        observation: Observation::On,
-        cluster: Some(ClusterSpec::default()),
-        starter: Default::default(),
-        part_of: None,
-    };
-    PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]] }
-}
-
-#[test]
-fn a_part_has_the_options_of_the_whole() {
-    let sent = request();
-    let text = serde_json::to_string(&sent).expect("JSON");
-    let received: PartRequest = serde_json::from_str(&text).expect("a request");
-    let checked = received.checked().expect("whole").spec;
-    assert_eq!(checked.options, sent.spec.options);
-    assert_eq!((checked.cluster, checked.sweep_id), (None, None));
-}
-
-#[test]
-fn a_part_that_sql_would_refuse_is_refused() {
-    let refused = |change: &dyn Fn(&mut PartRequest)| {
-        let mut request = request();
-        change(&mut request);
-        request.checked().expect_err("refused").sqlstate
-    };
-    assert_eq!(refused(&|r| r.spec.options.clients = 0), "22023");
-    assert_eq!(refused(&|r| r.spec.options.clients = u32::MAX), "22023");
-    assert_eq!(refused(&|r| r.spec.options.sample_interval_secs = 1e-9), "22023");
-    assert_eq!(refused(&|r| r.spec.options.workload = "a,b,c".to_owned()), "22023");
-    assert_eq!(refused(&|r| r.spec.scripts[0].weight = 8), "22023");
-    assert_eq!(refused(&|r| r.spec.scripts[1].fixture = Some(1)), "22023");
-    assert_eq!(refused(&|r| r.tables.clear()), "22023");
 }
 
 proptest! {

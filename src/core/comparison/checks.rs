@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::document::Document;
 use crate::error::{UserError, sqlstate};
-use crate::report::Document;
 
 fn invalid(message: String) -> UserError {
     UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)

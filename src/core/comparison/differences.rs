@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Difference;
-use crate::report::Document;
-use crate::report::document::Environment;
+use crate::document::{Document, Environment};
 
 /// Server settings that say where a server is to be found, and nothing of how it works.
 const ADDRESSES: [&str; 3] = ["cluster_name", "listen_addresses", "port"];

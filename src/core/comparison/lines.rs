@@ -1,8 +1,7 @@
 //! What is said of each metric.
 
 use super::Line;
-use crate::report::Document;
-use crate::report::document::Summary;
+use crate::document::{Document, Summary};
 use crate::stats::compare::{self, Better, MOST_RUNS, Terms, Verdict};
 
 /// How the runs were made.

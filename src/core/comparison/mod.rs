@@ -8,8 +8,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::Document;
 use crate::error::UserError;
-use crate::report::Document;
 pub use checks::margin as check_margin;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.

@@ -1,7 +1,6 @@
 //! The measured intervals as the findings read them: those whose length and throughput are known, column by column.
 
-use crate::report::Series;
-use crate::report::document::Samples;
+use crate::document::{Samples, Series};
 use crate::stats::robust::median;
 
 /// The share of intervals in which a column may lack its value and still be read.

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::dips::{Detected, STALL_DEPTH};
+use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, grouped, milliseconds, seconds};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
+use crate::document::{Document, Finding, Severity};
 use crate::stats::histogram::percentile_of;
 
 /// A latency above this many milliseconds, and above so many times the 99th percentile, is a stall.

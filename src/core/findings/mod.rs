@@ -4,10 +4,10 @@
 //! a limit that noise does not reach, and one that is due to its size rather than to chance a limit below which it
 //! does not matter.
 
-mod cluster;
 mod dips;
 mod intervals;
 mod latency;
+mod nodes;
 mod outcome;
 mod processors;
 mod server;
@@ -16,48 +16,13 @@ mod tables;
 mod text;
 mod writes;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::report::Document;
+use crate::document::{Document, Finding, Severity};
 use intervals::Intervals;
 
 /// The reason in `bench.audit` why a greater number of the server's is not judged.
 pub const UNSENT: &str = "other sessions were at work in this database just before the run: the server may have counted their work late";
-
-/// How much a finding matters, the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The figures are not what they seem to be.
-    Critical,
-    /// They are right, but something kept them from being better, or from being the same tomorrow.
-    Warning,
-    /// Good to know when they are compared with others.
-    Notice,
-}
-
-impl Severity {
-    /// The word that users read.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::Warning => "warning",
-            Self::Notice => "notice",
-        }
-    }
-}
-
-/// A sentence about a run, with its figures and what to try.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    pub severity: Severity,
-    /// One word for its kind, as `dip`.
-    pub topic: String,
-    pub finding: String,
-    pub figures: Map<String, Value>,
-    pub advice: String,
-}
 
 /// What there is to say of a run, the gravest first; nothing of a clean one.
 pub fn findings(document: &Document) -> Vec<Finding> {
@@ -70,7 +35,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));
     findings.extend(processors::findings(document, &intervals));
-    findings.extend(cluster::findings(document));
+    findings.extend(nodes::findings(document));
     findings.extend(tables::findings(document));
     findings.extend(server::findings(document));
     // Stable, so that within a severity they keep the order above.

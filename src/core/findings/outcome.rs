@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::cluster::lost_nodes;
 use super::intervals::Intervals;
+use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
-use super::{Finding, Severity, UNSENT, finding};
-use crate::report::Document;
-use crate::report::document::AuditLine;
+use super::{UNSENT, finding};
+use crate::document::{AuditLine, Document, Finding, Severity};
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
@@ -98,7 +97,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let asked = all_clients as f64;
     let at_work = intervals.column(|samples| &samples.clients).and_then(|clients| median(&clients));
     let error = |key| run.error.as_ref().and_then(|error| error.get(key)).and_then(|value| value.as_str());
-    // Of transaction ids that ran out there is a finding of its own.
+    // Transaction ids that ran out have a finding of their own.
     let lost = run.status == "crashed" || run.status == "incomplete" && error("sqlstate") != Some("54000");
     // Clients with a number of transactions each go home at different times.
     let fewer = run.transactions.is_none() && at_work.is_some_and(|at_work| at_work < asked);
@@ -137,7 +136,7 @@ fn failed(document: &Document) -> Option<Finding> {
     if !tells {
         return None;
     }
-    // Those of a kind are one, whichever node they came from.
+    // Errors of one SQLSTATE are counted as one, whichever node they came from.
     let mut by_sqlstate: BTreeMap<&str, f64> = BTreeMap::new();
     for line in document.errors.iter().filter(|line| line.failed > 0) {
         *by_sqlstate.entry(&line.sqlstate).or_default() += line.failed as f64;

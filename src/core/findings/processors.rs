@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use super::cluster::one_sided;
+use super::finding;
 use super::intervals::Intervals;
+use super::nodes::one_sided;
 use super::text::{counted, figure, percent};
-use super::{Finding, Severity, finding};
-use crate::report::document::Wait;
-use crate::report::{Document, together};
+use crate::document::{Document, Finding, Severity, Wait};
 
 /// The idle share below which processors are saturated.
 const SATURATED_IDLE: f64 = 0.05;
@@ -47,7 +46,7 @@ pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
 /// The share of the clients' time in a wait event.
 fn wait(document: &Document, event: &str) -> Option<f64> {
     let is_it = |wait: &&Wait| wait.wait_event == event || wait.wait_event_type == event;
-    let waits = together::waits(document);
+    let waits = document.merged_waits();
     let shares: Vec<f64> = waits.iter().filter(is_it).map(|wait| wait.share).collect();
     (!shares.is_empty()).then(|| shares.iter().sum())
 }

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::dips::is_off;
+use super::finding;
 use super::text::{figure, grouped, listed};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
+use crate::document::{Document, Finding, Severity};
 
 /// Transaction ids from the oldest unfrozen one to where the server assigns no more: half of 2³², less the three
 /// million that it keeps in reserve (xidStopLimit in access/transam/varsup.c, PostgreSQL 14 on).

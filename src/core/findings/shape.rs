@@ -6,11 +6,10 @@
 use serde_json::json;
 
 use super::dips::Detected;
+use super::finding;
 use super::intervals::Intervals;
 use super::text::{grouped, percent, seconds};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
-use crate::report::document::Event;
+use crate::document::{Document, Event, Finding, Severity};
 use crate::stats::{steady, trend};
 
 /// The least change worth a word, as a share of the steady throughput.

@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::dips::is_vacuum;
+use super::finding;
 use super::text::{counted, first_few, grouped, seconds, shortened};
-use super::{Finding, Severity, finding};
-use crate::report::document::{Event, Relation, Statement};
-use crate::report::{Document, together};
+use crate::document::{Document, Event, Finding, Relation, Severity, Statement};
 
 /// Rows per sequential scan from which on an index is worth a thought.
 const LARGE_SCAN: f64 = 1000.0;
@@ -167,7 +166,7 @@ fn place(statement: &Statement) -> String {
 }
 
 fn plans(document: &Document) -> Option<Finding> {
-    let statements = together::statements(document);
+    let statements = document.merged_statements();
     let changed: Vec<&Statement> = statements.iter().filter(|statement| statement.plan_changes > 0).collect();
     if changed.is_empty() {
         return None;
@@ -196,7 +195,7 @@ fn plans(document: &Document) -> Option<Finding> {
 }
 
 fn workers(document: &Document) -> Option<Finding> {
-    let statements = together::statements(document);
+    let statements = document.merged_statements();
     let short: Vec<&Statement> = statements
         .iter()
         .filter(|statement| statement.workers_launched < statement.workers_planned)

@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
+use super::finding;
 use super::text::{first_few, grouped, percent, shortened};
-use super::{Finding, Severity, finding};
-use crate::report::document::Statement;
-use crate::report::{Document, together};
+use crate::document::{Document, Finding, Severity, Statement};
 
 /// Shares of a statement's executions that affect no row, from which on they are worth a word, and from which on the
 /// figures are hardly those of writes.
@@ -16,7 +15,7 @@ const ENOUGH: u64 = 20;
 
 /// The finding on writes without effect.
 pub fn findings(document: &Document) -> Vec<Finding> {
-    let mut told: Vec<Told> = together::statements(document).iter().filter_map(Told::of).collect();
+    let mut told: Vec<Told> = document.merged_statements().iter().filter_map(Told::of).collect();
     told.sort_by_key(|told| told.severity);
     let Some(severity) = told.first().map(|told| told.severity) else { return Vec::new() };
     let lines: Vec<String> = told.iter().map(Told::describe).collect();

@@ -68,7 +68,7 @@ fn a_late_reader_finds_each_interval_by_itself() {
     let (mut first, mut second) = (shared.writer(0), shared.writer(1));
     for interval in 0..16 {
         count(&mut first, interval, 3);
-        // The other one is idle for most of the time: what it counted waits in its cells.
+        // The second client is idle for most of the time: what it counted waits in its cells.
         if interval % 5 == 0 {
             count(&mut second, interval, 7);
         }

@@ -12,7 +12,7 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' || is_text(c) { c } else { REPLACEMENT }).collect()
 }
 
-/// The same on one line: runs of blanks are one blank each.
+/// A cleaned text on one line: runs of blanks are one blank each.
 pub fn one_line(text: &str) -> String {
     let words = text.split_whitespace().map(clean);
     words.collect::<Vec<_>>().join(" ")

@@ -1,10 +1,9 @@
 //! The report in GitHub's dialect of Markdown, for an issue or a mail.
 
-use super::Document;
 use super::content::{self, Body, Kind, Section, Table};
 use super::hygiene::{clean, one_line, shortened};
 use super::number::count;
-use super::together;
+use crate::document::Document;
 
 /// How much of one plan is shown, and of all plans: the JSON has them whole.
 const PLAN: usize = 20_000;
@@ -97,7 +96,7 @@ fn write_table(text: &mut String, table: &Table) {
 /// The statements' plans.
 fn write_plans(text: &mut String, document: &Document) {
     let mut left = PLANS;
-    for statement in &together::statements(document) {
+    for statement in &document.merged_statements() {
         let Some(plan) = &statement.plan else { continue };
         let plan = shortened(&clean(plan), PLAN.min(left));
         left = left.saturating_sub(plan.len());

@@ -5,19 +5,16 @@
 //! JSON is the document itself.
 
 mod content;
-pub mod document;
 mod html;
 mod hygiene;
-pub mod lenient;
 mod markdown;
 mod number;
 mod plot;
 pub mod sweep;
 mod text;
 mod thin;
-pub mod together;
 
-pub use document::{Document, Series};
+use crate::document::Document;
 
 /// What a report is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

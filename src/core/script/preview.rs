@@ -23,7 +23,7 @@ pub struct PreviewLine {
 /// `pulse` is called before each command: it may be long before one shows anything.
 ///
 /// # Errors
-/// Those of meta commands, with details that name script and line. What came before has been emitted.
+/// Errors of meta commands, with details that name script and line. What came before has been emitted.
 pub fn preview(
     script: &Script,
     script_index: u32,

@@ -74,7 +74,7 @@ impl Prng {
     /// A number from the normal distribution with mean 0 and standard deviation 1, by the Box–Muller
     /// transform (`pg_prng_double_normal`).
     pub(super) fn normal(&mut self) -> f64 {
-        // Of (0, 1], for the logarithm of 0 is infinite.
+        // In (0, 1], for the logarithm of 0 is infinite.
         let first = 1.0 - self.unit_interval();
         let second = 1.0 - self.unit_interval();
         (-2.0 * first.ln()).sqrt() * (2.0 * PI * second).sin()
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn seeds_are_drawn_in_pgbenchs_order() {
-        // Of each generator of the clients of seed 42 the first number from 1 to 100000.
+        // The first number from 1 to 100000 of each generator of the clients of seed 42.
         let first = |seeds: ClientSeeds| {
             [seeds.functions, seeds.choice, seeds.throttle, seeds.sample]
                 .map(|mut random| random.int64_range(1, 100_000))

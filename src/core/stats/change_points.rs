@@ -30,13 +30,13 @@ use super::compare::Effect;
 use super::estimate::Estimate;
 use energy::Split;
 
-/// The same series always has the same answer.
+/// Fixed, so that a series has the same answer each time.
 const SEED: u64 = 2014;
 /// Random orders that a change is compared with, as many as the authors' R package ecp takes.
 const PERMUTATIONS: usize = 199;
 /// The probability, per series without a change, that one is found; as in ecp.
 const SIGNIFICANCE: f64 = 0.05;
-/// Of the intervals.
+/// Confidence of the intervals around a level, as a fraction.
 const CONFIDENCE: f64 = 0.95;
 
 /// A change of level.

@@ -52,7 +52,7 @@ impl Verdict {
 pub struct Terms {
     /// Ratios between 1 - margin and 1 + margin are the same for the user's purpose.
     pub margin: f64,
-    /// Of the interval, as a fraction: 0.95, or more where several metrics are looked at.
+    /// The interval's confidence, as a fraction: 0.95, or more where several metrics are looked at.
     pub confidence: f64,
     pub better: Better,
 }

@@ -8,7 +8,7 @@ use rand_pcg::Pcg32;
 /// (Davison & Hinkley, "Bootstrap Methods and their Application", 1997, section 2.4).
 const RESAMPLES: usize = 1999;
 
-/// The same values are to give the same answer always: any number does.
+/// Fixed, so that the same values give the same answer each time; any number does.
 const SEED: u64 = 20_060_827;
 
 /// What |estimate* − estimate| / standard error* stays below with the confidence, where the estimate is the sum of

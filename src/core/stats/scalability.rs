@@ -37,8 +37,8 @@ use least_squares::Law;
 /// Rungs that fitting takes: one more than there are parameters.
 const LEAST_RUNGS: usize = 4;
 /// A curve that misses the rungs by more than this fraction of their mean, root mean square, does not describe them.
-/// Of the coefficient of determination no limit would do: it is small wherever TPS hardly depends on the clients,
-/// however well the curve says so.
+/// A limit for the coefficient of determination would not do: that is small wherever TPS hardly depends on the
+/// clients, however well the curve says so.
 const MOST_DISTANCE: f64 = 0.1;
 /// Significance at which the rounds' scatter no longer explains such a distance.
 const LACK_OF_FIT: f64 = 0.01;
@@ -120,7 +120,7 @@ pub fn fit(points: &[(f64, f64)]) -> Scalability {
         .copied()
         .filter(|(clients, tps)| clients.is_finite() && *clients >= 1.0 && tps.is_finite() && *tps >= 0.0)
         .collect();
-    // The same sums in the same order, whatever the order was.
+    // Sorted, so that the order in which runs came does not change how sums are rounded.
     points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let rungs: Vec<&[(f64, f64)]> = points.chunk_by(|one, other| one.0 == other.0).collect();
     if rungs.len() < LEAST_RUNGS {

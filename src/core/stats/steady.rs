@@ -52,7 +52,7 @@ mod tests {
     fn leaves_out_the_rise() {
         assert_eq!(truncation(&rising(0, 60)), 0);
         assert_eq!(truncation(&rising(7, 60)), 7);
-        // Of batches of five, the one that holds the seventh as well.
+        // With batches of five, the batch that holds the seventh value is cut off whole.
         assert_eq!(truncation(&rising(7, 200)), 10);
     }
 

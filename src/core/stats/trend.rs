@@ -9,7 +9,7 @@ const BATCHES: usize = 10;
 /// A slope with an interval that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
-    /// Of the line by least squares, per unit of x.
+    /// The least-squares line's slope, per unit of x.
     pub slope: f64,
     /// Its standard error.
     pub error: f64,
@@ -68,12 +68,12 @@ pub fn squares_from(values: &[f64], expected: impl Fn(f64) -> f64) -> f64 {
     values.iter().enumerate().map(|(index, value)| (value - expected(index as f64)).powi(2)).sum()
 }
 
-/// The same from the straight line that makes it least.
+/// The sum of the values' squared differences from their least-squares line.
 pub fn squares_from_line(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let (mean_x, mean_y) = ((count - 1.0) / 2.0, values.iter().sum::<f64>() / count);
     let products = values.iter().enumerate().map(|(index, value)| (index as f64 - mean_x) * (value - mean_y));
-    // Of 0, 1, … n − 1 the sum of squared differences from their mean is n (n² − 1) / 12.
+    // The squared differences of 0, 1, … n − 1 from their mean add up to n (n² − 1) / 12.
     let slope = products.sum::<f64>() * 12.0 / (count * (count * count - 1.0));
     squares_from(values, |x| mean_y + slope * (x - mean_x))
 }

@@ -124,7 +124,7 @@ pub struct SweepOptions {
     /// Configuration parameters of all runs' sessions.
     pub settings: Map<String, Value>,
     pub before: Vec<Before>,
-    /// Of the order of the runs and of their random numbers.
+    /// Seed of the order of the runs and of their random numbers.
     pub seed: i64,
     pub query_mode: String,
     pub nodes: String,
@@ -138,7 +138,7 @@ pub struct SweepOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
     pub rows: i64,
-    /// Of bench.load, with the schema that it is in.
+    /// The options of bench.load, with the schema that it is in.
     pub options: Map<String, Value>,
 }
 

@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("worker/sweep_state.rs", "would", "a message"),
 ];
 
-/// Of the built-in fixtures, whose rows are produced without these; otherwise as the role that loads, in its own search_path.
+/// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.
 const ROWS: &str = "what a fixture's rows are, for its users to read";
 
 /// Words of SQL's own that a parenthesis may follow.

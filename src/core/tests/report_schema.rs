@@ -3,8 +3,7 @@
 
 mod json_keys;
 
-use bench_core::findings::{Finding, Severity};
-use bench_core::report::document::*;
+use bench_core::document::*;
 use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::Map;
 

@@ -2,9 +2,9 @@
 
 mod json_keys;
 
+use bench_core::document::Environment;
+use bench_core::document::sweep::*;
 use bench_core::report::Format;
-use bench_core::report::document::Environment;
-use bench_core::report::sweep::document::*;
 use bench_core::report::sweep::render;
 use json_keys::{Keys, collect, differences, keys_in};
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::document::Environment;
 use bench_core::error::UserError;
-use bench_core::report::document::Environment;
 
 use super::{LINKS_NS, NS_PER_SEC, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{
-    ClockOffset, Exchange, NodeSpec, PartAnswer, PartOf, PartRequest, PartState, clock_offset,
-};
+use bench_core::cluster::{ClockOffset, Exchange, NodeSpec, PartOf, clock_offset};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::part::{PartAnswer, PartRequest, PartState};
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;

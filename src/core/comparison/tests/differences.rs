@@ -178,7 +178,7 @@ fn several_values_of_a_side_are_told() {
         told(&side(1, 1000.0, 3), &candidate),
         [row("clients", Some("8"), Some("16, 8")), row("rate", None, Some("100, none"))]
     );
-    // The same values on both sides may still be spread unevenly.
+    // Values that both sides have may still be spread unevenly.
     let mut baseline = side(1, 1000.0, 3);
     baseline[0].run.clients = 16;
     candidate[3].run.rate = None;

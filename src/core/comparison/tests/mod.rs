@@ -5,7 +5,7 @@ mod lines;
 use serde_json::json;
 
 use super::*;
-use crate::report::document::{Environment, Run, ServerSetting, Summary};
+use crate::document::{Environment, Run, ServerSetting, Summary};
 
 /// A completed run with so many TPS, and latencies to match.
 fn run(run_id: i64, tps: f64) -> Document {
@@ -62,7 +62,7 @@ fn side(first: i64, tps: f64, count: usize) -> Vec<Document> {
     (0..count).map(|i| run(first + i as i64, tps * (1.0 + stray[i % 5]))).collect()
 }
 
-/// The same runs after a change to each.
+/// Runs after a change to each.
 fn changed(mut runs: Vec<Document>, change: impl Fn(&mut Document)) -> Vec<Document> {
     runs.iter_mut().for_each(change);
     runs

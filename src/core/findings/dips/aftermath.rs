@@ -10,10 +10,10 @@ use serde_json::json;
 use super::causes::Kind;
 use super::detect::Dip;
 use super::series::is_off;
+use crate::document::{Document, Finding, Severity};
+use crate::findings::finding;
 use crate::findings::intervals::Intervals;
 use crate::findings::text::{counted, figure, first_few, grouped, percent, seconds};
-use crate::findings::{Finding, Severity, finding};
-use crate::report::Document;
 use crate::stats::robust::median;
 
 /// Seconds before and after a checkpoint that are compared, at most and at least.

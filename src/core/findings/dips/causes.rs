@@ -1,8 +1,7 @@
 //! What may make throughput fall, and the words for it.
 
+use crate::document::{Document, Event};
 use crate::findings::text::{figure, first_few, percent};
-use crate::report::Document;
-use crate::report::document::Event;
 use crate::stats::rotation::Coincidence;
 
 use super::detect::Dip;
@@ -30,7 +29,7 @@ impl Kind {
     pub fn is_root(&self) -> bool {
         match self {
             Kind::FullPageImages | Kind::CheckpointWrites | Kind::Steal | Kind::Throttled => true,
-            // Those for rows come along with anything that delays whoever holds one.
+            // Waits for row locks come along with anything that delays whoever holds one.
             Kind::Wait(event) => {
                 event.starts_with("Lock:") && event != "Lock:transactionid" && event != "Lock:tuple"
             }

@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use serde_json::json;
 
+use super::finding;
 use super::intervals::Intervals;
 use super::text::{first_few, grouped, listed, percent, seconds};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
+use crate::document::{Document, Finding, Severity};
 use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
 use causes::Kind;
@@ -26,7 +26,7 @@ use series::{Cause, causes, has_witness, rise};
 
 /// The p up to which a coincidence is more than chance.
 const MOST_P: f64 = 0.05;
-/// That of full-page images, which need a checkpoint's begin beside it. Neighbouring shifts are as good as the right
+/// The p up to which full-page images are more than chance, which need a checkpoint's begin beside it. Neighbouring shifts are as good as the right
 /// one where counters are smeared over a second, so that a short run cannot reach less.
 const MOST_P_WITH_WITNESS: f64 = 0.15;
 /// In fewer intervals no shift can be beyond chance. There a wait tells for itself if clients spent at least this

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
+use crate::document::{Document, Event};
 use crate::findings::intervals::Intervals;
-use crate::report::Document;
-use crate::report::document::Event;
 use crate::stats::rotation::Candidate;
 
 use super::causes::{Kind, is_vacuum};
@@ -48,7 +47,7 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
     }
     add(Kind::IoWait, intervals.column(|samples| &samples.cpu_iowait), 0.05, 1.5);
     add(Kind::Steal, intervals.column(|samples| &samples.cpu_steal), 0.05, 1.5);
-    // Of several nodes their mean: their seconds are added up.
+    // Throttled seconds of several nodes are added up; their mean is wanted.
     let nodes = document.client_nodes() as f64;
     let throttled = per_second(intervals, intervals.column(|samples| &samples.throttled_secs))
         .map(|values| values.into_iter().map(|value| value / nodes).collect());
@@ -104,7 +103,7 @@ pub fn is_off(document: &Document, name: &str) -> bool {
 fn images_per_transaction(intervals: &Intervals) -> Option<Vec<f64>> {
     let images = intervals.column(|samples| &samples.wal_fpi)?;
     let secs = intervals.typical_secs();
-    // Of intervals of a second or somewhat more, the next one holds what was reported late.
+    // Where intervals last a second or somewhat more, the next one holds what was reported late.
     let width = if secs < REPORTED_WITHIN {
         (REPORTED_WITHIN / secs).ceil() as usize
     } else if secs < 2.0 * REPORTED_WITHIN {

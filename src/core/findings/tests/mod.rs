@@ -1,13 +1,14 @@
 //! Runs made up for the tests: quiet ones, to which each test adds what it is about.
 
-mod cluster;
 mod dips;
 mod laws;
+mod nodes;
 mod others;
 mod quiet;
+mod several_nodes;
 
 use super::*;
-use crate::report::document::*;
+use crate::document::*;
 
 /// Random numbers that are the same in every run of the tests (SplitMix64, Steele et al. 2014).
 pub struct Random(u64);
@@ -26,7 +27,7 @@ impl Random {
         ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Of a standard normal distribution (Box & Muller).
+    /// A number of a standard normal distribution (Box & Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()

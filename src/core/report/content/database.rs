@@ -1,8 +1,7 @@
 //! What the run did to the database: sizes and rows of relations, vacuums and checkpoints.
 
 use super::{Kind, Section, Table};
-use crate::report::Document;
-use crate::report::document::{Event, Relation};
+use crate::document::{Document, Event, Relation};
 use crate::report::number::{self, MISSING, signed};
 
 /// How many events are listed: a soak of a day has thousands of vacuums, and all of them are in the plots.

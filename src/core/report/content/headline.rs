@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::{Section, given, pairs, plain};
-use crate::report::Document;
-use crate::report::document::Run;
+use crate::document::{Document, Run};
 use crate::report::number::{self, finite, percent_of};
 
 /// What pgbench prints at its end, as the closing notice of a run has it.

@@ -1,8 +1,7 @@
 //! What server and machine were busy with, and what they are.
 
 use super::{Kind, Section, Table};
-use crate::report::Document;
-use crate::report::document::{Environment, Samples, Series};
+use crate::document::{Document, Environment, Samples, Series};
 use crate::report::number::{self, bytes, finite, mean, sum};
 
 /// Figures in one line, each with its name; `None` where there is none.

@@ -11,9 +11,8 @@ pub use machine::{environment, settings};
 
 use serde_json::{Map, Value};
 
-use super::Document;
 use super::number::{self, MISSING};
-use crate::findings::Finding;
+use crate::document::{Document, Finding};
 
 /// A part of a report under a title of its own.
 #[derive(Clone, Debug)]
@@ -140,7 +139,7 @@ impl Section {
         Section { id, title, note: None, body: Body::Table(table) }
     }
 
-    /// The same with a note.
+    /// This section with a note.
     pub fn with_note(self, note: Option<String>) -> Section {
         Section { note, ..self }
     }

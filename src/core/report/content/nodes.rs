@@ -1,8 +1,7 @@
 //! What each node of a Citus cluster had of the run.
 
 use super::{Kind, Section, Table};
-use crate::report::Document;
-use crate::report::document::Node;
+use crate::document::{Document, Node};
 use crate::report::number::{self, MISSING, finite, ms};
 
 /// A row for each node, those that only served statements too; nothing where none is listed.

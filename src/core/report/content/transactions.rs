@@ -1,8 +1,8 @@
 //! What was measured of transactions: latencies, waits, statements, scripts, errors.
 
 use super::{Kind, Section, Table};
+use crate::document::Document;
 use crate::report::number::{self, MISSING, ms};
-use crate::report::{Document, together};
 
 /// How many wait events are named; the others are summed up.
 const WAITS: usize = 12;
@@ -31,7 +31,7 @@ pub fn latency(document: &Document) -> Section {
 pub fn waits(document: &Document) -> Section {
     let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);
     // One that would be left over is named as well.
-    let waits = together::waits(document);
+    let waits = document.merged_waits();
     let named = if waits.len() == WAITS + 1 { WAITS + 1 } else { waits.len().min(WAITS) };
     let (first, others) = waits.split_at(named);
     for wait in first {
@@ -66,7 +66,7 @@ pub fn statements(document: &Document) -> Section {
         ("retried", Kind::Number),
         ("statement", Kind::Code),
     ]);
-    for statement in together::statements(document) {
+    for statement in document.merged_statements() {
         table.rows.push(vec![
             statement.script.to_string(),
             statement.line.to_string(),
@@ -98,7 +98,7 @@ pub fn plans(document: &Document) -> Section {
         ("workers planned", Kind::Number),
         ("workers launched", Kind::Number),
     ]);
-    for statement in together::statements(document) {
+    for statement in document.merged_statements() {
         let figures = [
             statement.generic_plans,
             statement.custom_plans,

@@ -4,13 +4,11 @@
 mod escape;
 pub mod page;
 
-use super::Document;
 use super::content::{self, Body, Kind, Section, Table};
-use super::document::Statement;
 use super::hygiene::shortened;
 use super::number::{self, MISSING, count};
 use super::plot::{self, Figure};
-use super::together;
+use crate::document::{Document, Statement};
 use escape::escaped;
 
 /// How much of a cell is shown.
@@ -38,7 +36,7 @@ pub fn render(document: &Document) -> String {
     }
     write_plots(&mut page, &plot::figures(document));
     page += "<div class=\"sections\">\n";
-    let statements = together::statements(document);
+    let statements = document.merged_statements();
     for section in content::sections(document) {
         let statements = if section.id == "statements" { &statements[..] } else { &[] };
         write_section(&mut page, &section, &mut Plans { statements, left: PLANS });

@@ -86,7 +86,7 @@ impl Axis {
             ticks.push((nines as f64, format!("{whole}{point}{fraction}%")));
         }
         ticks.retain(|(position, _)| *position <= high);
-        // Of a great many transactions there are more percentiles than room for their names.
+        // A great many transactions have more percentiles than room for their names.
         keep_apart(&mut ticks, high);
         Axis { low: 0.0, high, ticks }
     }

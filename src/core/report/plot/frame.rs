@@ -19,7 +19,7 @@ const RIGHT: i32 = 64;
 const TOP: i32 = 22;
 /// The height of a panel's title.
 const TITLE: i32 = 34;
-/// Of numbers and titles. plotters divides it by 1.24.
+/// Font size of numbers and titles. plotters divides it by 1.24.
 const TEXT_SIZE: f64 = 26.0 * 1.24;
 
 /// What drawing ends with; into a string it does not fail.
@@ -50,7 +50,7 @@ pub fn svg(label: &str, x: &Axis, upright: bool, panels: &[Panel]) -> Option<Str
     ))
 }
 
-/// The same into a buffer.
+/// Draws the chart into a buffer.
 fn draw(buffer: &mut String, x: &Axis, upright: bool, panels: &[Panel]) -> Drawn {
     let root = SVGBackend::with_string(buffer, SIZE).into_drawing_area();
     let areas = root.split_evenly((panels.len(), 1));

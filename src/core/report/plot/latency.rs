@@ -8,7 +8,7 @@ use super::frame::{Chart, Drawn, Panel, svg};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
-use crate::report::Document;
+use crate::document::Document;
 use crate::report::number::{count, finite, short_ms};
 use crate::report::thin::Envelope;
 
@@ -112,7 +112,7 @@ pub fn distribution(document: &Document) -> Option<Figure> {
     let mut before = 0u64;
     for bucket in buckets().filter(|bucket| bucket.high_ms.is_finite()) {
         before = before.saturating_add(bucket.count);
-        // Of n + 1 and not of n: the slowest is not slower than all that may come.
+        // Ranks are divided by n + 1, not n: the slowest measured is not slower than all that may come.
         let position = percentile_position(before as f64 / (total as f64 + 1.0));
         points.push((position, bucket.high_ms.log10()));
     }

@@ -6,13 +6,13 @@ use plotters::prelude::*;
 use super::axis::Axis;
 use super::frame::{Chart, Drawn};
 use super::palette::{Ink, OLIVE, SHADE};
-use crate::report::document::Event;
+use crate::document::Event;
 use crate::report::number::finite;
 
 /// How finely time is divided: a soak has more vacuums than its plot has pixels.
 const CELLS: usize = 1_000;
 
-/// Of which part of a plot's height the lane of vacuums is.
+/// The lane of vacuums, as a fraction of the plot's height.
 const LANE: f64 = 0.035;
 
 /// Up to how many checkpoints have a line where they begin.
@@ -27,7 +27,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Those that lie on the axis.
+    /// The marks that lie on the axis.
     pub fn of(events: &[Event], time: &Axis) -> Marks {
         let of_kind = |is_wanted: fn(&str) -> bool| {
             let wanted = events.iter().filter(move |event| is_wanted(&event.kind));

@@ -17,7 +17,7 @@ mod wal;
 
 use palette::Ink;
 
-use super::Document;
+use crate::document::Document;
 
 /// A plot with what is written around it.
 pub struct Figure {

@@ -8,8 +8,7 @@ use super::frame::{Chart, Drawn, Panel, svg};
 use super::palette::{BLUE, GREEN, GREY, Ink, ORANGE, PINK, RED, WAITS};
 use super::steps;
 use super::times::Times;
-use crate::report::Document;
-use crate::report::document::Series;
+use crate::document::{Document, Series};
 use crate::report::number::percent;
 
 /// A layer of the stack: the mean of each column.

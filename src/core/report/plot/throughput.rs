@@ -8,7 +8,7 @@ use super::frame::{Chart, Panel, svg};
 use super::marks::Marks;
 use super::palette::BLUE;
 use super::times::Times;
-use crate::report::Document;
+use crate::document::Document;
 use crate::report::number::tps;
 
 /// The plot; `None` without any interval.

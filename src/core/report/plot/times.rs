@@ -1,7 +1,7 @@
 //! Where a run's intervals lie on the time axis, thinned to the columns of a plot.
 
 use super::axis::Axis;
-use crate::report::document::Samples;
+use crate::document::Samples;
 use crate::report::number::{duration, finite};
 use crate::report::thin::{Envelope, PLOT_COLUMNS, columns, envelopes, per_column};
 
@@ -15,7 +15,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those of the measured intervals; `None` when there is none.
+    /// The times of the measured intervals; `None` when there is none.
     pub fn of(samples: &Samples) -> Option<Times> {
         let intervals = samples.len();
         let mut ends = Vec::with_capacity(intervals);

@@ -9,8 +9,7 @@ use super::marks::Marks;
 use super::palette::{BLUE, Ink, RED};
 use super::steps;
 use super::times::Times;
-use crate::report::Document;
-use crate::report::document::{Samples, Series};
+use crate::document::{Document, Samples, Series};
 use crate::report::thin::Envelope;
 
 /// The plot; `None` when nothing is known of the WAL.

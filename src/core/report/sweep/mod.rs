@@ -4,17 +4,16 @@
 //! writers; what is computed of the runs, in [`results`], is the same in all formats.
 
 mod content;
-pub mod document;
 mod html;
 mod plot;
 pub mod results;
 
 use serde::Serialize;
 
-pub use document::SweepDocument;
 pub use results::{RungResult, VariantScalability, results, scalability};
 
 use super::{Format, markdown, text};
+use crate::document::sweep::SweepDocument;
 
 /// A sweep with what is computed of its runs; written down as JSON, the schema of
 /// `bench.sweep_report(sweep_id, 'json')`.

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::document::{SweepDocument, SweepRun};
+use crate::document::sweep::{SweepDocument, SweepRun};
 use crate::report::number::{finite, mean};
 use crate::stats::scalability::{Scalability, fit};
 
-/// Of what the least and the greatest tps are.
+/// The values that the range of tps is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RangeOf {
-    /// Of the runs' tps.
+    /// The tps of the runs.
     Runs,
-    /// Of the tps of a run's intervals.
+    /// The tps of one run's intervals.
     Intervals,
 }
 
@@ -30,7 +30,7 @@ pub struct RungResult {
     pub tps_avg: Option<f64>,
     pub tps_min: Option<f64>,
     pub tps_max: Option<f64>,
-    /// The same in all results of a sweep.
+    /// What the range is taken over, alike in all results of a sweep.
     pub range_of: RangeOf,
     /// Means of the runs' figures.
     pub latency_avg_ms: Option<f64>,
@@ -53,7 +53,7 @@ pub struct VariantScalability {
     pub law: Scalability,
 }
 
-/// Those that are new, in their order.
+/// Each value once, in the order of first appearance.
 fn distinct<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     values.filter(|value| seen.insert(*value)).collect()

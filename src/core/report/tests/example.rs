@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::findings::{Finding, Severity};
-use crate::report::document::*;
+use crate::document::*;
+use crate::document::{Finding, Severity};
 
 /// A sequence of numbers in [0, 1), the same for the same seed.
 struct Dice(u64);

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::example::{believable, object};
-use crate::findings::{Finding, Severity};
-use crate::report::document::*;
+use crate::document::*;
+use crate::document::{Finding, Severity};
 
 /// What a report must not take for its own, in any format.
 pub const HOSTILE: &str = "<script>alert(\"1\")</script>|'&amp;`*_[x](http://evil.example)\u{1b}[31m\u{0}\r\n\t\u{202e}数据🐘</style></td>-->";

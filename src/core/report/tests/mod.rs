@@ -10,8 +10,8 @@ pub mod text;
 
 use proptest::prelude::*;
 
-use super::document::*;
 use super::{Format, render};
+use crate::document::*;
 use example::{believable, of_one_sample};
 use hostile::{HOSTILE, hostile};
 use nodes::on_three_nodes;

@@ -2,7 +2,7 @@
 
 use super::example::believable;
 use super::hostile::{HOSTILE, hostile};
-use crate::report::document::*;
+use crate::document::*;
 use crate::report::{Format, closing, render};
 
 const SHOWN: [Format; 3] = [Format::Text, Format::Markdown, Format::Html];
@@ -77,7 +77,7 @@ fn the_headline_tells_the_nodes() {
     for format in SHOWN {
         assert!(render(&document, format).contains("3 nodes × 16 clients"), "{format:?}");
     }
-    // Those that only served are no factor.
+    // Nodes that only served statements are no factor.
     document.nodes[1..].iter_mut().for_each(|node| node.clients = 0);
     assert!(closing(&document).starts_with("run 42: tpcb-like with 16 clients, 90 s"));
     for format in SHOWN {

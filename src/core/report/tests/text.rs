@@ -65,7 +65,7 @@ fn a_failure_is_told() {
 fn numbers_too_wide_for_a_table_are_listed() {
     let mut document = believable(90);
     for script in 0..2 {
-        document.scripts.push(crate::report::document::Script {
+        document.scripts.push(crate::document::Script {
             script,
             workload: "wide".to_owned(),
             transactions: u64::MAX,

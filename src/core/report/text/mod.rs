@@ -3,9 +3,9 @@
 mod sparkline;
 mod table;
 
-use super::Document;
 use super::content::{self, Body, Section};
 use super::hygiene::{clean, one_line, width, wrapped};
+use crate::document::Document;
 
 /// How wide a line is at most.
 pub const WIDTH: usize = 100;

@@ -1,6 +1,6 @@
 //! Throughput over time in one line of blocks.
 
-use crate::report::document::Samples;
+use crate::document::Samples;
 use crate::report::number::{duration, finite, tps};
 use crate::report::thin::{envelopes, per_column};
 

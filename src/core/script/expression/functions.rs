@@ -10,9 +10,9 @@ pub(super) enum Callable {
     Unary(Unary),
     Binary(Binary),
     Ternary(Ternary),
-    /// Of two arguments; the second may be left out, and is then the variable [`DEFAULT_SEED`].
+    /// A function of two arguments; the second may be left out, and is then the variable [`DEFAULT_SEED`].
     Hash(Integral),
-    /// Of three arguments, of which the third may be left out likewise.
+    /// A function of three arguments; the third, the seed, may be left out and is then [`DEFAULT_SEED`].
     Permute,
     AtLeastOne(Extremum),
 }

@@ -21,7 +21,7 @@ const STATEMENT_TOO_COMPLEX: &str = "54001";
 /// How strongly operators bind, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
-    /// Of no operator: what stands alone.
+    /// No operator: a term that stands alone.
     Nothing,
     Or,
     And,

@@ -22,7 +22,7 @@ pub fn split(values: &[f64]) -> Option<Split> {
     let count = values.len();
     // Sums over the pairs from each index up to the end: that of index 0 is of both sides together.
     let mut right = vec![0.0; count];
-    // The same up to each index.
+    // Sums over the pairs up to each index.
     let mut left = vec![0.0; count + 1];
     // By the number of values, what turns a sum over their pairs into half its mean, times that number.
     let shares: Vec<f64> = (0..=count).map(|number| 1.0 / (number as f64 - 1.0)).collect();

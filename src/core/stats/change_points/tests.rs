@@ -24,7 +24,7 @@ impl Runs {
         self.alike_about(levels, 0.0)
     }
 
-    /// The same, where the noise is a first-order autoregression with a coefficient.
+    /// A series about levels, whose noise is a first-order autoregression with a coefficient.
     fn alike_about(&mut self, levels: &[f64], coefficient: f64) -> Vec<f64> {
         let share = (1.0 - coefficient * coefficient).sqrt();
         let mut off = self.noise.inverse_cdf(self.random.random());

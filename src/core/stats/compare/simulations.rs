@@ -83,7 +83,7 @@ fn compare_groups(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms)
     groups(&side(1.0), &side(by), terms)
 }
 
-/// The same for pairs, while the machine's own level strays by a tenth from each pair to the next.
+/// Compares simulated pairs, while the machine's own level strays by a tenth from each pair to the next.
 fn compare_pairs(simulator: &mut Simulator, runs: usize, by: f64, terms: Terms) -> Comparison {
     let mut drift = 0.0;
     let mut pair = || {

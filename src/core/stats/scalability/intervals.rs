@@ -5,14 +5,14 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::least_squares::{Law, Solution};
 use crate::stats::Estimate;
 
-/// Of the intervals.
+/// Confidence of the intervals, as a fraction.
 const CONFIDENCE: f64 = 0.95;
 
 /// The errors of a solution's parameters, linearised at the solution, where a point's TPS is shaken in proportion to
 /// its level: with X the curve at the points, J its Jacobian and C = (JᵀJ)⁻¹, the covariance of the parameters is
 /// s² C Jᵀ X² J C (the sandwich of e.g. Seber & Wild 1989, "Nonlinear Regression", ch. 2). The usual s² C would hold
 /// where every TPS is shaken alike; simulated as here, its intervals of the peak's TPS hold the truth in 80 to 92 %.
-/// These do in 93 to 97 %, and in more where the shaking is alike after all, or where σ is at its bound.
+/// The sandwich's intervals hold it in 93 to 97 %, and in more where the shaking is alike after all, or where σ is at its bound.
 pub struct Errors {
     /// (JᵀJ)⁻¹ of the solution.
     inverse: [[f64; 3]; 3],
@@ -22,13 +22,13 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Those of a solution for points (clients, TPS); `None` where too few points are left to judge by.
+    /// The errors of a solution for points (clients, TPS); `None` where too few points are left to judge by.
     pub fn of(solution: &Solution, points: &[(f64, f64)]) -> Option<Self> {
         let law = &solution.law;
         let unscaled = sandwich(solution, points);
-        // Of the residuals, of which each is divided by the curve's root: by the curve itself, those of the first
-        // rungs would count most, where least squares leave the curve loose, and by nothing, only those of the top.
-        // A residual's expected square is that of its own error, less what the curve follows of it, and of others'.
+        // Each residual is divided by the root of the curve. Divided by the curve itself, residuals of the first rungs
+        // would count most, where least squares leave the curve loose; undivided, only residuals of the top would count.
+        // A residual's expected square is its own error's, less the share of it and of others' that the curve follows.
         let (mut found, mut expected) = (0.0, 0.0);
         for (clients, tps) in points {
             let (level, gradient) = (law.tps(*clients), law.gradient(*clients));

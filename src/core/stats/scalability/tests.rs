@@ -100,7 +100,7 @@ impl Shaken {
     }
 }
 
-/// Of a rate of 95 % the standard error is 0.7 % then.
+/// Enough to know a rate of 95 % with a standard error of 0.7 %.
 const SIMULATIONS: usize = 1000;
 const LAW: Law = Law { lambda: 4000.0, sigma: 0.02, kappa: 0.001 };
 

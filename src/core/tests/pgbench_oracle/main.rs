@@ -28,7 +28,7 @@ const DEFAULT_CASES: u32 = 5000;
 /// How many expressions share one run of pgbench, each with a client of its own; on average half as many.
 const BATCH: RangeInclusive<usize> = 1..=100;
 
-/// Of [`check`], where each case is a batch.
+/// The share for [`check`] where each case is a batch.
 const SHARE_OF_BATCHES: u32 = 20;
 
 /// Tries `share` in 1000 of the cases; those that fail are made simple before they are shown. How many is said by

@@ -47,11 +47,11 @@ pub enum Mode {
 /// What clients have done.
 #[derive(Debug, Default, PartialEq)]
 pub struct Doings {
-    /// Of each client.
+    /// The statements that each client sent.
     pub sent: Vec<Vec<Sent>>,
     /// The lines that `debug()` prints. In order if there is one client, else sorted.
     pub debug: Vec<String>,
-    /// Of each client.
+    /// The error that ended each client.
     pub errors: Vec<Option<RunError>>,
 }
 
@@ -329,7 +329,7 @@ pub fn is_deliberate(error: &UserError) -> bool {
     error.sqlstate == sqlstate::FEATURE_NOT_SUPPORTED
         || error.sqlstate == STATEMENT_TOO_COMPLEX
         || error.message.starts_with("unterminated")
-        // These pgbench finds when it comes to them.
+        // pgbench finds the following only when it comes to them.
         || error.message.starts_with("too many function arguments")
         || error.message.starts_with("invalid variable name")
 }

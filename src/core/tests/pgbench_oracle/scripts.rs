@@ -253,7 +253,7 @@ fn joined(pieces: &[(&str, &str)]) -> String {
     text
 }
 
-/// The same without quotes that may stay open, so that fewer are refused.
+/// Statements without quotes that may stay open, so that fewer are refused.
 pub fn tame_statements() -> Text {
     let is_tame = |text: &String| !text.contains("\\x") && !text.contains("\\\\");
     statements().prop_filter("nothing that is surely refused", is_tame).boxed()

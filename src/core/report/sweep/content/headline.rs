@@ -1,8 +1,8 @@
 //! What a sweep was and how far it came.
 
-use super::super::document::{Sweep, SweepDocument};
 use super::super::results::{is_completed, rungs, variants};
 use super::{Report, counted};
+use crate::document::sweep::{Sweep, SweepDocument};
 use crate::report::content::{self, given};
 use crate::report::hygiene::shortened;
 use crate::report::number::duration;

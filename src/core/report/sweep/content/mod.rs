@@ -7,8 +7,9 @@ mod tables;
 
 pub use headline::{opening_lines, outcome, subject, subtitle};
 
+use super::Report;
 use super::results::variants;
-use super::{Report, SweepDocument};
+use crate::document::sweep::SweepDocument;
 use crate::report::content::{Section, Table, environment, settings};
 use crate::report::hygiene::{cut, one_line};
 

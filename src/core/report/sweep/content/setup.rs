@@ -1,7 +1,7 @@
 //! How a sweep was asked for.
 
-use super::super::document::{Sweep, SweepDocument, VariantDescription};
 use super::label;
+use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
 use crate::report::hygiene::{one_line, shortened};
 use crate::report::number::{duration, finite, tps};

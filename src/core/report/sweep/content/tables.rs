@@ -1,8 +1,8 @@
 //! The figures of a sweep.
 
-use super::super::document::SweepDocument;
 use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
 use super::{Report, counted, label, without_variants};
+use crate::document::sweep::SweepDocument;
 use crate::report::content::{Body, Kind, Section, Table};
 use crate::report::number::{self, MISSING, count, fixed, ms, tps};
 

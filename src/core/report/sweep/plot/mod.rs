@@ -46,7 +46,7 @@ struct Curve<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// That of a sweep; `None` where there is nothing to compare.
+    /// The layout for a sweep; `None` where there is nothing to compare.
     fn of(report: &'a Report) -> Option<Layout<'a>> {
         let mut rungs = rungs(report.document);
         rungs.sort_unstable();

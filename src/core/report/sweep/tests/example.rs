@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::report::document::{Environment, ServerSetting};
-use crate::report::sweep::document::*;
+use crate::document::sweep::*;
+use crate::document::{Environment, ServerSetting};
 use crate::report::tests::example::object;
 
 /// A variant that sets a parameter.

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::example::small;
 use super::*;
-use crate::report::document::ServerSetting;
-use crate::report::sweep::document::{SweepRun, VariantDescription};
+use crate::document::ServerSetting;
+use crate::document::sweep::{SweepRun, VariantDescription};
 use crate::report::tests::example::object;
 use crate::report::tests::hostile::HOSTILE;
 use crate::report::tests::{ALL, html, markdown, shows_no_number, text};

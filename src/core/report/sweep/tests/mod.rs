@@ -8,7 +8,8 @@ mod laws;
 mod pages;
 mod words;
 
-use super::{SweepDocument, render};
+use super::render;
+use crate::document::sweep::SweepDocument;
 use crate::report::Format;
 use example::{by_setting, ladder, small};
 use hostile::hostile;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::sweep::document::VariantDescription;
+use crate::document::sweep::VariantDescription;
 
 #[test]
 fn the_text_is_as_expected() {

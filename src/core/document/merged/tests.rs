@@ -1,6 +1,7 @@
 //! What adding up must keep.
 
 use super::*;
+use crate::document::Node;
 use proptest::prelude::*;
 
 fn rows() -> impl Strategy<Value = Vec<Statement>> {
@@ -26,7 +27,7 @@ fn rows() -> impl Strategy<Value = Vec<Statement>> {
 }
 
 fn total_ms(rows: &[Statement]) -> f64 {
-    // Those without a latency weigh nothing.
+    // Rows without a latency weigh nothing.
     rows.iter().map(|row| row.latency_avg_ms.unwrap_or(0.0) * row.count as f64).sum()
 }
 
@@ -41,7 +42,7 @@ proptest! {
         // Every execution has a latency.
         rows.retain(|row| row.latency_avg_ms.is_some());
         let document = Document { statements: rows.clone(), ..Document::default() };
-        let together = statements(&document);
+        let together = document.merged_statements();
         prop_assert_eq!(total(&together, |row| row.count), total(&rows, |row| row.count));
         prop_assert_eq!(total(&together, |row| row.generic_plans), total(&rows, |row| row.generic_plans));
         prop_assert!((total_ms(&together) - total_ms(&rows)).abs() <= 1e-9 * total_ms(&rows));
@@ -66,7 +67,7 @@ proptest! {
             [wait(listed.node, "A", own), wait(listed.node, "B", 1.0 - own)]
         });
         let document = Document { waits: rows.collect(), nodes: nodes.clone(), ..Document::default() };
-        let together = waits(&document);
+        let together = document.merged_waits();
         prop_assert_eq!(together.len(), 2);
         prop_assert!((together.iter().map(|wait| wait.share).sum::<f64>() - 1.0).abs() < 1e-9);
         if nodes.len() > 1 {
@@ -79,7 +80,8 @@ proptest! {
 fn the_plan_is_the_first_nodes_that_has_one() {
     let row =
         |node, plan: Option<&str>| Statement { node, plan: plan.map(str::to_owned), ..Statement::default() };
-    let of_rows = |rows: Vec<Statement>| statements(&Document { statements: rows, ..Document::default() });
+    let of_rows =
+        |rows: Vec<Statement>| Document { statements: rows, ..Document::default() }.merged_statements();
     let together = of_rows(vec![row(1, None), row(2, Some("second")), row(3, Some("third"))]);
     assert_eq!(together.iter().map(|row| row.plan.as_deref()).collect::<Vec<_>>(), [Some("second")]);
     assert_eq!(together[0].latency_avg_ms, None);

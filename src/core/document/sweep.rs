@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::report::document::Environment;
+use super::Environment;
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -57,7 +57,7 @@ pub struct Sweep {
     pub before: Vec<String>,
     pub seed: i64,
     pub query_mode: String,
-    /// Of all runs.
+    /// Script variables of all runs.
     pub variables: Map<String, Value>,
     pub settings: Map<String, Value>,
     pub tags: Map<String, Value>,
@@ -105,7 +105,7 @@ pub struct SweepRun {
     /// Why it could not run, or did not complete.
     pub error: Option<String>,
     pub tps: Option<f64>,
-    /// Of the run's intervals.
+    /// The lowest TPS of the run's intervals.
     pub tps_min: Option<f64>,
     pub tps_max: Option<f64>,
     pub latency_avg_ms: Option<f64>,

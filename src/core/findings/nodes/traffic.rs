@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
+use crate::document::{Document, Finding, Node, Severity};
+use crate::findings::finding;
 use crate::findings::text::{figure, grouped, listed, percent};
-use crate::findings::{Finding, Severity, finding};
-use crate::report::Document;
-use crate::report::document::Node;
 
 /// The share of connections, beyond those that every session opens once, that may be new.
 const NEW_CONNECTIONS: f64 = 0.05;

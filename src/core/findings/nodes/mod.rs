@@ -6,10 +6,9 @@ mod traffic;
 
 use serde_json::json;
 
+use super::finding;
 use super::text::{counted, first_few, milliseconds};
-use super::{Finding, Severity, finding};
-use crate::report::Document;
-use crate::report::document::Node;
+use crate::document::{Document, Finding, Node, Severity};
 
 pub use balance::one_sided;
 

@@ -1,4 +1,4 @@
-//! What nodes say to each other of a run's parts; travels as JSON.
+//! The parts of a run on several nodes: messages that the nodes exchange about them, as JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub struct PartState {
     pub error: Option<Value>,
     /// When its clients' time began, by its own node's clock, in microseconds as a timestamptz counts them.
     pub began_us: Option<i64>,
-    /// Of the last sample.
+    /// Whether the last sample, which the next figures are of too, was in the warm-up.
     pub in_warmup: bool,
     pub samples: u32,
     pub elapsed_secs: f64,
@@ -66,9 +66,12 @@ pub struct PartState {
     pub latency_avg_ms: f64,
     pub latency_stddev_ms: f64,
     pub lag_avg_ms: f64,
-    /// Of all so far.
+    /// Committed so far, in all samples.
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,
     pub clients: u32,
 }
+
+#[cfg(test)]
+mod tests;

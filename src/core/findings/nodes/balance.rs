@@ -5,10 +5,9 @@
 
 use serde_json::json;
 
+use crate::document::{Document, Finding, Node, Severity};
+use crate::findings::finding;
 use crate::findings::text::{counted, first_few, grouped, percent};
-use crate::findings::{Finding, Severity, finding};
-use crate::report::Document;
-use crate::report::document::Node;
 
 /// The idle share below which a node's processors are saturated, and from which on they have much to spare.
 const SATURATED_IDLE: f64 = 0.1;

@@ -1,0 +1,59 @@
+//! The server and the machine that a run ran on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the run ran on. What is not known is `None`, or missing from a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Environment {
+    /// As version() tells it, compiler included.
+    pub version: Option<String>,
+    /// Configuration parameters that are not at their defaults in a client's session, without those that only
+    /// superusers may see.
+    pub server_settings: Vec<ServerSetting>,
+    /// Whether pages have checksums.
+    pub data_checksums: Option<bool>,
+    pub processors: Option<u32>,
+    pub processor_model: Option<String>,
+    /// Processors' worth of time that the control group may use; `None` without a quota.
+    pub quota_processors: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub swap_bytes: Option<u64>,
+    pub kernel: Option<String>,
+    /// The mode in force, as `madvise`.
+    pub transparent_huge_pages: Option<String>,
+    /// Kernel parameters, as `vm.swappiness`.
+    pub kernel_parameters: BTreeMap<String, String>,
+    /// Soft limits of the server's processes, as `open files`; a number, or `unlimited`.
+    pub limits: BTreeMap<String, String>,
+    /// The file system of the data directory; [`Environment::mount_options`] are its options.
+    pub filesystem: Option<String>,
+    pub mount_options: Option<String>,
+    /// Nanoseconds that a reading of the clock takes.
+    pub clock_read_ns: Option<f64>,
+    /// Microseconds that an 8 kB write takes with its flush to disk, where the WAL is: the median of some.
+    pub fsync_us: Option<f64>,
+    /// Parameters that were on and that the engine's sessions do not honour.
+    pub unserved_defaults: Vec<String>,
+    /// Processor seconds that the coordinator took.
+    pub coordinator_cpu_secs: Option<f64>,
+    /// Transaction ids that the cluster used up between the run's begin and its end.
+    pub xids_used: Option<i64>,
+    /// age(datfrozenxid) of the oldest database at the run's end.
+    pub xid_age: Option<i64>,
+    /// Whoever, other than the caller, held back the xmin horizon from before the run's begin to its end.
+    pub horizon_holder: Option<String>,
+}
+
+/// A configuration parameter that is not at its default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSetting {
+    pub name: String,
+    /// As SHOW shows it.
+    pub setting: String,
+    /// As pg_settings.source.
+    pub source: String,
+}

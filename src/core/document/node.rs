@@ -1,0 +1,113 @@
+//! The nodes of a Citus cluster that a run had to do with.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Document;
+
+/// A node of a Citus cluster and its part in the run; see the comments of `bench.nodes`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// As Citus numbers them; 0: the only one that clients ran on.
+    pub node: i32,
+    /// Host and port, as other nodes reach it.
+    pub name: String,
+    /// Whether it is Citus' coordinator.
+    pub is_coordinator: bool,
+    /// Clients that ran on it; 0 where it only served others' statements.
+    pub clients: u32,
+    /// How its part ended, as a run's status; `None` without clients.
+    pub status: Option<String>,
+    /// sqlstate, message, detail and hint of what kept its part from completing.
+    pub error: Option<Value>,
+    /// By how many milliseconds its clients were let loose after the agreed instant, by the clock of the node that asked.
+    pub start_offset_ms: Option<f64>,
+    /// Its clock less that of the node that asked, in milliseconds, and the most that this may be wrong by.
+    pub clock_offset_ms: Option<f64>,
+    pub clock_error_ms: Option<f64>,
+    /// Seconds measured.
+    pub secs: Option<f64>,
+    pub transactions: Option<u64>,
+    pub failed: Option<u64>,
+    pub retried: Option<u64>,
+    pub tps: Option<f64>,
+    pub latency_avg_ms: Option<f64>,
+    pub latency_p95_ms: Option<f64>,
+    pub latency_p99_ms: Option<f64>,
+    pub latency_max_ms: Option<f64>,
+    pub processors: Option<u32>,
+    /// Shares of all its processors' time, as those of `bench.samples`, over the whole run.
+    pub cpu_user: Option<f64>,
+    pub cpu_system: Option<f64>,
+    pub cpu_iowait: Option<f64>,
+    pub cpu_steal: Option<f64>,
+    pub cpu_idle: Option<f64>,
+    /// Transactions that it has had other nodes prepare for a two-phase commit, one for each connection.
+    pub prepared: Option<u64>,
+    /// Connections that its sessions have opened to other nodes, and found open, for a statement; `None` where Citus
+    /// does not count them (before 13.1).
+    pub connections_opened: Option<u64>,
+    pub connections_reused: Option<u64>,
+    /// Prepared transactions of Citus' that were left on it when the run had ended.
+    pub prepared_left: Option<u64>,
+    /// Parameters of Citus' that decide what is measured, by name, as SHOW shows them.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Node {
+    /// What to call it.
+    pub fn label(&self) -> String {
+        if self.name.is_empty() { format!("node {}", self.node) } else { self.name.clone() }
+    }
+
+    /// How its part ended, where that is not as it should.
+    pub fn lost_status(&self) -> Option<&str> {
+        let status = self.status.as_deref().filter(|_| self.clients > 0);
+        status.filter(|status| matches!(*status, "incomplete" | "failed" | "crashed"))
+    }
+}
+
+impl Document {
+    /// The listed nodes that clients ran on.
+    pub fn nodes_with_clients(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.clients > 0)
+    }
+
+    /// How many nodes clients ran on; 1 where none is listed.
+    pub fn client_nodes(&self) -> usize {
+        self.nodes_with_clients().count().max(1)
+    }
+
+    /// The clients of all nodes.
+    pub fn all_clients(&self) -> u64 {
+        match self.nodes_with_clients().map(|node| u64::from(node.clients)).sum() {
+            0 => u64::from(self.run.clients),
+            listed => listed,
+        }
+    }
+
+    /// The processors of all nodes that clients ran on; `None` where those of one are not known.
+    pub fn all_processors(&self) -> Option<u64> {
+        if self.client_nodes() == 1 {
+            return self.environment.processors.map(u64::from);
+        }
+        self.nodes_with_clients().map(|node| node.processors.map(u64::from)).sum()
+    }
+
+    /// The name of a row's node; `None` of the only one, which nobody has to tell from others.
+    pub fn node_name(&self, node: i32) -> Option<String> {
+        if node == 0 {
+            return None;
+        }
+        let listed = self.nodes.iter().find(|listed| listed.node == node);
+        Some(listed.map_or_else(|| format!("node {node}"), Node::label))
+    }
+
+    /// The name of a row's node behind " on ", for use in a sentence; empty for the only node.
+    pub fn on_node(&self, node: i32) -> String {
+        self.node_name(node).map_or(String::new(), |name| format!(" on {name}"))
+    }
+}

@@ -1,0 +1,344 @@
+//! The arguments of `bench.run`, validated once.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{invalid, limits, object, required, variables};
+use crate::cluster::Nodes;
+use crate::error::{UserError, sqlstate};
+
+/// The longest duration accepted anywhere, in seconds: a year.
+const MAX_SECS: f64 = 366.0 * 86_400.0;
+
+/// The highest rate accepted, transactions per second: schedules are kept in microseconds.
+const MAX_RATE: f64 = 1e6;
+
+/// What SQL handed over, before anything was looked at. `None` is SQL's NULL.
+#[derive(Clone, Debug, Default)]
+pub struct RunArguments {
+    pub workload: Option<String>,
+    pub clients: Option<i32>,
+    pub secs: Option<f64>,
+    pub transactions: Option<i64>,
+    pub warmup: Option<f64>,
+    pub rate: Option<f64>,
+    pub latency_limit: Option<f64>,
+    pub max_tries: Option<i32>,
+    pub seed: Option<i64>,
+    pub variables: Option<Value>,
+    pub settings: Option<Value>,
+    pub sample_interval: Option<f64>,
+    pub driver: Option<String>,
+    pub query_mode: Option<String>,
+    pub results: Option<String>,
+    pub nodes: Option<String>,
+    pub tags: Option<Value>,
+}
+
+/// How long a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Extent {
+    /// Measured seconds, after the warm-up.
+    Secs(f64),
+    /// Transactions of each client.
+    Transactions(u64),
+}
+
+/// What becomes of the rows that a statement returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Results {
+    /// Detoasted and turned into text, as for a client, then dropped.
+    Serialize,
+    /// Not looked at.
+    Discard,
+}
+
+impl Results {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Serialize => "serialize",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+/// How a statement reaches the server, as pgbench -M.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueryMode {
+    /// As text with the values in it, parsed and planned each time.
+    Simple,
+    /// With parameters, parsed and planned each time.
+    Extended,
+    /// With parameters, parsed once and planned as prepared statements are.
+    Prepared,
+}
+
+impl QueryMode {
+    /// The word users write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Extended => "extended",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
+/// A workload's share of a run's transactions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The workload's name.
+    pub workload: String,
+    /// Relative to the others' weights.
+    pub weight: u32,
+}
+
+/// As many scripts as pgbench takes (`MAX_SCRIPTS`).
+const MAX_SCRIPTS: usize = 128;
+
+/// The validated options of a run, apart from what has to be looked up in the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// A workload's name or a weighted mix, as given.
+    pub workload: String,
+    /// The workloads of the mix, at least one, whose weights do not add up to zero.
+    pub mix: Vec<Share>,
+    /// Concurrent sessions, at least one.
+    pub clients: u32,
+    pub extent: Extent,
+    /// Transactions per second of all clients that are to be started: an open loop.
+    pub rate: Option<f64>,
+    /// Milliseconds above which a transaction is late.
+    pub latency_limit_ms: Option<f64>,
+    pub query_mode: QueryMode,
+    /// Seconds run but not counted.
+    pub warmup_secs: f64,
+    /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
+    pub max_tries: u32,
+    /// `None`: a random one is to be drawn and recorded.
+    pub seed: Option<i64>,
+    /// Script variables, by name.
+    pub variables: Map<String, Value>,
+    /// Configuration parameters of every client's session: name and value as text.
+    pub settings: Vec<(String, String)>,
+    pub sample_interval_secs: f64,
+    pub results: Results,
+    #[serde(default)]
+    pub nodes: Nodes,
+    /// The user's own labels, kept with the run.
+    pub tags: Value,
+}
+
+impl RunOptions {
+    /// Validates the arguments of `bench.run` and `bench.start`.
+    ///
+    /// # Errors
+    /// 22004 for a NULL where none may be, 22023 for a value out of range, 54000 for one beyond the [`limits`], 0A000
+    /// for what the contract names and this version lacks.
+    pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
+        let a = arguments;
+        let workload = required("workload", a.workload)?;
+        limits::check_text("workload", &workload)?;
+        let clients = required("clients", a.clients)?;
+        if clients < 1 {
+            return Err(invalid(format!("clients must be at least 1, not {clients}")));
+        }
+        let warmup_secs = required("warmup", a.warmup)?;
+        if !(0.0..=MAX_SECS).contains(&warmup_secs) {
+            return Err(invalid(format!(
+                "warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}"
+            )));
+        }
+        let sample_interval_secs = required("sample_interval", a.sample_interval)?;
+        if !(0.1..=3600.0).contains(&sample_interval_secs) {
+            return Err(invalid(format!(
+                "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"
+            )));
+        }
+        let extent = extent(a.secs, a.transactions)?;
+        let max_tries = required("max_tries", a.max_tries)?;
+        if max_tries < 0 {
+            return Err(
+                invalid(format!("max_tries must not be negative: {max_tries}")).hint("Use 0 for no limit.")
+            );
+        }
+        let rate = between("rate", a.rate, 1e-6, MAX_RATE, "transactions per second")?;
+        let most = MAX_SECS * 1e3;
+        let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
+        if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
+            return Err(invalid("an unlimited number of tries needs a limit of time")
+                .hint("Give secs instead of transactions, a latency_limit, or a max_tries above 0."));
+        }
+        word("driver", a.driver, &["engine", "wire"], &["engine"])?;
+        let modes = ["simple", "extended", "prepared"];
+        let query_mode = match word("query_mode", a.query_mode, &modes, &modes)? {
+            "simple" => QueryMode::Simple,
+            "extended" => QueryMode::Extended,
+            _ => QueryMode::Prepared,
+        };
+        let kinds = ["local", "workers", "all"];
+        let nodes = match word("nodes", a.nodes, &kinds, &kinds)? {
+            "workers" => Nodes::Workers,
+            "all" => Nodes::All,
+            _ => Nodes::Local,
+        };
+        let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
+        {
+            "discard" => Results::Discard,
+            _ => Results::Serialize,
+        };
+        Ok(Self {
+            mix: mix(&workload)?,
+            workload,
+            rate,
+            latency_limit_ms,
+            query_mode,
+            clients: clients.unsigned_abs(),
+            extent,
+            warmup_secs,
+            max_tries: max_tries.unsigned_abs(),
+            seed: a.seed,
+            variables: variables(required("variables", a.variables)?)?,
+            settings: settings(required("settings", a.settings)?)?,
+            sample_interval_secs,
+            results,
+            nodes,
+            tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+        })
+    }
+
+    /// The arguments that make these options.
+    pub fn arguments(&self) -> RunArguments {
+        let (secs, transactions) = match self.extent {
+            Extent::Secs(secs) => (Some(secs), None),
+            Extent::Transactions(count) => (None, Some(count.cast_signed())),
+        };
+        let settings: Map<String, Value> =
+            self.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        RunArguments {
+            workload: Some(self.workload.clone()),
+            clients: Some(self.clients.cast_signed()),
+            secs,
+            transactions,
+            warmup: Some(self.warmup_secs),
+            rate: self.rate,
+            latency_limit: self.latency_limit_ms,
+            max_tries: Some(self.max_tries.cast_signed()),
+            seed: self.seed,
+            variables: Some(Value::Object(self.variables.clone())),
+            settings: Some(Value::Object(settings)),
+            sample_interval: Some(self.sample_interval_secs),
+            driver: Some("engine".to_owned()),
+            query_mode: Some(self.query_mode.as_str().to_owned()),
+            results: Some(self.results.as_str().to_owned()),
+            nodes: Some(self.nodes.as_str().to_owned()),
+            tags: Some(self.tags.clone()),
+        }
+    }
+}
+
+/// Takes a mix apart: names separated by commas, each with its weight behind an @, or 1
+/// (`parseScriptWeight` in pgbench.c).
+fn mix(text: &str) -> Result<Vec<Share>, UserError> {
+    let mut shares = Vec::new();
+    for part in text.split(',') {
+        let (name, weight) = match part.split_once('@') {
+            None => (part, 1),
+            Some((name, weight)) => {
+                let weight = weight.trim();
+                let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
+                let parsed = weight.parse::<u32>().ok().filter(|&w| digits && w <= i32::MAX as u32);
+                let weight = parsed.ok_or_else(|| {
+                    invalid(format!("invalid weight specification: \"{part}\""))
+                        .hint("A weight is a whole number: 'pk_select@9,pk_update@1'.")
+                })?;
+                (name, weight)
+            }
+        };
+        shares.push(Share { workload: name.trim().to_owned(), weight });
+    }
+    if shares.len() > MAX_SCRIPTS {
+        return Err(invalid(format!(
+            "at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}",
+            shares.len()
+        )));
+    }
+    if shares.iter().all(|share| share.weight == 0) {
+        return Err(invalid("total script weight must not be zero"));
+    }
+    Ok(shares)
+}
+
+/// A number within bounds, if there is one.
+fn between(
+    argument: &str,
+    value: Option<f64>,
+    least: f64,
+    most: f64,
+    unit: &str,
+) -> Result<Option<f64>, UserError> {
+    match value {
+        Some(number) if !(least..=most).contains(&number) => {
+            let message = format!("{argument} must be between {least} and {most} {unit}, not {number:?}");
+            Err(invalid(message))
+        }
+        value => Ok(value),
+    }
+}
+
+fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
+    match (secs, transactions) {
+        (Some(_), Some(_)) => Err(invalid("secs and transactions exclude each other")
+            .hint("Give the one that is to end the run, and NULL for the other.")),
+        (None, Some(n)) if n < 1 => Err(invalid(format!("transactions must be at least 1, not {n}"))),
+        (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
+        (secs, None) => {
+            let secs = secs.unwrap_or(10.0);
+            if secs > 0.0 && secs <= MAX_SECS {
+                Ok(Extent::Secs(secs))
+            } else {
+                Err(invalid(format!("secs must be above 0 and at most {MAX_SECS}, not {secs}")))
+            }
+        }
+    }
+}
+
+fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
+    let given = object("settings", value)?;
+    limits::check_count("settings", given.len(), limits::MAX_SETTINGS, "parameters")?;
+    given
+        .into_iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            Value::Number(number) => Ok((name, number.to_string())),
+            Value::Bool(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(invalid(format!(
+                "the value of configuration parameter \"{name}\" must be text, a number or a boolean"
+            ))),
+        })
+        .collect()
+}
+
+fn word(
+    argument: &str,
+    value: Option<String>,
+    known: &[&'static str],
+    supported: &[&'static str],
+) -> Result<&'static str, UserError> {
+    let value = required(argument, value)?;
+    limits::check_text(argument, &value)?;
+    let listed = || known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
+    match known.iter().find(|k| **k == value) {
+        Some(word) if supported.contains(word) => Ok(word),
+        Some(word) => Err(unsupported(&format!("{argument} => '{word}'"))),
+        None => Err(invalid(format!("unrecognized value for {argument}: \"{value}\""))
+            .hint(format!("Available values: {}.", listed()))),
+    }
+}
+
+fn unsupported(what: &str) -> UserError {
+    UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
+}
