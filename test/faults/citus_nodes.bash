@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # RUN is for the scripts, work is common.bash's
 # What the tests of runs on several nodes of a Citus cluster have in common: source this file after common.bash.
 #
 #   nodes_start [LINE…]        three nodes: pk with 10,000 rows in 8 shards, and own.ids, which workload insert_id writes to

@@ -49,10 +49,9 @@ sql "SELECT bench.load('pk', 1000000)" 'CREATE TABLE other AS SELECT i FROM gene
 
 # Checkpoints: full-page images follow each. The pages have to be there already.
 checkpoints() {
-    local at
     sql CHECKPOINT
     begin "'pk_update', clients => 4, secs => 24, warmup => 6, sample_interval => 0.25" 20
-    for at in 1 2 3; do
+    for _ in 1 2 3; do
         sql CHECKPOINT
         sleep 5.5
     done

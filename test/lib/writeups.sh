@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # work is common.bash's
 # What the tests of the write-ups have in common: source this file after common.bash.
 #
 #   writeup FILE VARIABLE=VALUE…   runs a write-up at a tiny scale; OUT is what it printed
