@@ -13,7 +13,7 @@ CLIENTS=3
 SEED=4711
 
 work=$(mktemp -d)
-trap 'cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'rm -rf "$work"'
 cluster_start 'fsync = off' 'autovacuum = off' || exit 1
 # A column of each type that a variable's may be inferred from.
 sql 'CREATE EXTENSION pgbench_ext' \

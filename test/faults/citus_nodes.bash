@@ -15,8 +15,7 @@
 . test/lib/citus.sh
 
 FROZEN=()
-# Sourcing the clusters' file has set its trap again.
-trap 'thaw; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+at_exit thaw
 
 nodes_start() {
     citus_start 'fsync = off' 'autovacuum = off' 'deadlock_timeout = 200ms' "$@" || exit

@@ -143,7 +143,7 @@ no_more_hogs() {
     hogs=()
 }
 # Ended early, it must not leave them.
-trap '[ ${#hogs[@]} -eq 0 ] || kill "${hogs[@]}" 2>/dev/null; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'kill "${hogs[@]}" 2>/dev/null'
 hog "$processors"
 sql "SELECT bench.run('pk_select', clients => $processors, secs => 6, sample_interval => 0.5)" >/dev/null 2>&1
 no_more_hogs

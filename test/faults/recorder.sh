@@ -166,7 +166,7 @@ name='a full disk'
 disk=$PGHOST/disk
 mkdir "$disk" 2>/dev/null
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount"; then
-    trap 'umount -l "$disk"; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+    at_exit 'umount -l "$disk"'
     chown "$CLUSTER_USER" "$disk"
     sql "CREATE TABLESPACE small LOCATION '$disk'" 'ALTER TABLE bench.samples SET TABLESPACE small' \
         'ALTER TABLE bench.samples SET (fillfactor = 10)'
