@@ -25,7 +25,7 @@ help:
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|differential|storm and FILE=name choose'
+	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'

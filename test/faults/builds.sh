@@ -3,8 +3,8 @@
 # and each side leaves the other's work alone.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 library=$("$PG_CONFIG" --pkglibdir)/pgbench_ext.so
 if [ ! -w "$library" ] || [ ! -w "$(dirname "$library")" ]; then

@@ -2,8 +2,8 @@
 # The end of a run is written in parts: what cannot be written is named, the rest is there, and the status is true.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 

@@ -3,8 +3,8 @@
 # anything that belongs to others.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start "shared_preload_libraries = 'pg_stat_statements'" 'pg_stat_statements.save = off'
 sql 'CREATE ROLE mallory LOGIN' 'CREATE DATABASE hers OWNER mallory'

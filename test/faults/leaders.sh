@@ -2,8 +2,8 @@
 # Leaders of loads and sweeps that are ended, or whose last words cannot be written: they wait for nobody without a limit.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'wal_writer_delay = 10s' 'wal_writer_flush_after = 1GB' 'wal_buffers = 64MB' 'checkpoint_timeout = 1h' 'autovacuum = off'
 sql "CREATE FUNCTION nap(id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$ BEGIN

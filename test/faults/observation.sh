@@ -2,8 +2,8 @@
 # What made a run slow is planted, and the run has to say it; and what may come in the way of observing it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # Findings of a run: all that a topic says, or what it is said to coincide with.
 finding() { sql "SELECT finding FROM bench.findings($1) WHERE topic = '$2'"; }

@@ -2,8 +2,8 @@
 # The recorder cannot write: locks on its tables, an error on the way, a full disk.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'max_prepared_transactions = 5'
 

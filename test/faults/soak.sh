@@ -3,8 +3,8 @@
 # and as many samples as it would have left.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 #
 # Memory and samples: a run that goes on beside the tests of transaction ids, in a cluster of its own
