@@ -18,21 +18,21 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test storm bench bench-load bench-observation bench-citus fuzz check clean core-test oracle-test rust-version
+.PHONY: help setup build install demo test storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=core|regress|pgtap|faults|differential|storm and FILE=name choose'
+	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
 	@echo 'make bench-observation  what observation costs; WORKLOAD, CLIENTS, PAIRS and ROWS choose'
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
 	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
-	@echo 'make check     formatting and lints'
+	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
 	@echo 'make clean     remove what was built'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG) says which server.'
@@ -47,7 +47,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check clean core-test oracle-test rust-version:
+build check check-format check-lints check-scripts clean core-test oracle-test rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -58,9 +58,19 @@ build:
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   cat src/schema/*.sql; } > $(SQL)
 
-check:
+check: check-format check-lints check-scripts
+
+check-format:
 	cargo fmt --all --check
-	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+
+check-lints:
+	@cargo clippy --version >/dev/null 2>&1 || { echo 'skipped: there is no clippy; `rustup component add clippy`'; exit; }; \
+	  set -x; $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+
+# What .shellcheckrc lets pass, it explains.
+check-scripts:
+	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
+	  echo shellcheck; shellcheck $$(grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test)
 
 clean:
 	cargo clean

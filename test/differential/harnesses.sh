@@ -8,12 +8,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/tap.sh
 . test/lib/tap.sh
 
-MODES='simple extended prepared'
+MODES=(simple extended prepared)
 CLIENTS=3
 SEED=4711
 
 work=$(mktemp -d)
-trap 'cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'rm -rf "$work"'
 cluster_start 'fsync = off' 'autovacuum = off' || exit 1
 # A column of each type that a variable's may be inferred from.
 sql 'CREATE EXTENSION pgbench_ext' \
@@ -68,7 +68,7 @@ status() { sql "SELECT status FROM bench.runs WHERE run_id = $RUN"; }
 same() { # NAME TRANSACTIONS [MODE…]
     local name=$1 transactions=$2 mode expected got
     shift 2
-    [ $# -gt 0 ] || set -- $MODES
+    [ $# -gt 0 ] || set -- "${MODES[@]}"
     for mode in "$@"; do
         clear
         if ! theirs "$mode" "$transactions"; then
@@ -95,7 +95,7 @@ both_fail() { # NAME SQLSTATE MESSAGE SCRIPT [MODE…]
     local name=$1 sqlstate=$2 message=$3 mode expected
     SCRIPTS=("$4")
     shift 4
-    [ $# -gt 0 ] || set -- $MODES
+    [ $# -gt 0 ] || set -- "${MODES[@]}"
     for mode in "$@"; do
         clear
         theirs "$mode" 5
@@ -348,7 +348,7 @@ refused() { # NAME SQLSTATE MESSAGE SCRIPT [MODE…]
     local name=$1 sqlstate=$2 message=$3 mode
     SCRIPTS=("$4")
     shift 4
-    [ $# -gt 0 ] || set -- $MODES
+    [ $# -gt 0 ] || set -- "${MODES[@]}"
     for mode in "$@"; do
         clear
         ours "$mode" 5

@@ -3,8 +3,8 @@
 # meanwhile is seen.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 
@@ -17,7 +17,7 @@ say() { echo "$1" >&"${OTHER[1]}"; }
 said() {
     say "\\echo done"
     local line
-    while read -r -t 20 line <&"${OTHER[0]}"; do [ "$line" != done ] || return 0; done
+    while read -r -t 20 line <&"${OTHER[0]}"; do [ "$line" != "done" ] || return 0; done
 }
 n_tup_upd() { sql "SELECT $2 FROM bench.audit($1) WHERE counter = 'n_tup_upd'"; }
 measuring() { eventually 15 "SELECT status = 'running' FROM bench.runs WHERE run_id = $1"; }

@@ -3,11 +3,10 @@
 # and each side leaves the other's work alone.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
-library=$(pg_config --pkglibdir)/pgbench_ext.so
-[ -n "${PG_CONFIG:-}" ] && library=$("$PG_CONFIG" --pkglibdir)/pgbench_ext.so
+library=$("$PG_CONFIG" --pkglibdir)/pgbench_ext.so
 if [ ! -w "$library" ] || [ ! -w "$(dirname "$library")" ]; then
     skip "needs to write $library" 'another build of the library'
     done_testing
@@ -18,7 +17,7 @@ faults_start
 # The same library under another name of its own. By rename, for a running server has the file mapped.
 cp -p "$library" "$work/own.so"
 # The cluster is stopped before the server's library is back in its place: no process of it may see both.
-trap 'kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; put "$work/own.so"; rm -rf "$work"' EXIT
+at_exit 'cluster_remove_all; put "$work/own.so"'
 put() { cp -p "$1" "$library.new" && mv -f "$library.new" "$library"; }
 sed -E 's/(pgbench_ext build )[0-9a-f]{16}/\10123456789abcdef/' "$work/own.so" >"$work/other.so"
 chmod 755 "$work/other.so"

@@ -2,8 +2,8 @@
 # Ends of runs and of those who wait for them: cancel, termination, disconnect, timeout, bench.stop.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 

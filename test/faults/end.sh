@@ -2,8 +2,8 @@
 # The end of a run is written in parts: what cannot be written is named, the rest is there, and the status is true.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 
@@ -170,7 +170,7 @@ name='a full tablespace of bench.latencies'
 disk=$PGHOST/disk
 mkdir "$disk" 2>/dev/null
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount"; then
-    trap 'umount -l "$disk"; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+    at_exit 'umount -l "$disk"'
     chown "$CLUSTER_USER" "$disk"
     sql "CREATE TABLESPACE small LOCATION '$disk'" 'TRUNCATE bench.latencies' 'ALTER TABLE bench.latencies SET TABLESPACE small'
     as_pg dd if=/dev/zero of="$disk/filler" bs=8k 2>/dev/null

@@ -3,8 +3,8 @@
 # client or is retried, and does nothing to the server.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 sql 'CREATE TABLE acct (id int PRIMARY KEY, n int NOT NULL CHECK (n < 1000000))' \

@@ -2,8 +2,8 @@
 # Leaders of loads and sweeps that are ended, or whose last words cannot be written: they wait for nobody without a limit.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'wal_writer_delay = 10s' 'wal_writer_flush_after = 1GB' 'wal_buffers = 64MB' 'checkpoint_timeout = 1h' 'autovacuum = off'
 sql "CREATE FUNCTION nap(id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$ BEGIN
@@ -106,8 +106,7 @@ sql 'DROP TRIGGER full_for_a_while ON bench.sweep_log'
 name="a stranger with the leader's process id"
 last=/proc/sys/kernel/ns_last_pid
 stranger() { # PID: a session whose backend has it
-    local try
-    for try in {1..200}; do
+    for _ in {1..200}; do
         session stranger 'SELECT pg_sleep(300)' # its socket is there before its backend
         kill -0 "${PIDS[stranger]}" 2>/dev/null && eventually 5 "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stranger'"
         [ "$(pid_of stranger)" = "$1" ] && return 0
@@ -116,7 +115,7 @@ stranger() { # PID: a session whose backend has it
     done
     return 1
 }
-if [ "$(id -u)" -eq 0 ] && cat "$last" >"$work/last" 2>/dev/null && echo "$(cat "$work/last")" 2>/dev/null >"$last"; then
+if [ "$(id -u)" -eq 0 ] && cat "$last" >"$work/last" 2>/dev/null && cat "$work/last" 2>/dev/null >"$last"; then
     SWEEP=$(sweep 60)
     eventually 10 "SELECT count(*) = 1 FROM bench.progress"
     session waiter "SELECT bench.wait_sweep($SWEEP)"

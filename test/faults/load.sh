@@ -2,8 +2,8 @@
 # What may happen while bench.load is under way: it ends well, or everything is as it was before.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # Indexes are built with parallel workers, however small the table.
 faults_start 'min_parallel_table_scan_size = 0' 'max_prepared_transactions = 2'

@@ -2,8 +2,8 @@
 # Crashes during and right after bench.load, a full disk, and too few worker slots.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # Fixture `slow` takes a second for each thousand of its rows in the phase that the database's setting faults.slow names.
 make_slow() {

@@ -2,8 +2,8 @@
 # Locks that stand in a run's way: the caller's own, which no deadlock detection sees, and others'.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 sql 'CREATE TABLE t (id int PRIMARY KEY, n int)' 'INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g' \

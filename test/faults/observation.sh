@@ -2,8 +2,8 @@
 # What made a run slow is planted, and the run has to say it; and what may come in the way of observing it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # Findings of a run: all that a topic says, or what it is said to coincide with.
 finding() { sql "SELECT finding FROM bench.findings($1) WHERE topic = '$2'"; }
@@ -49,10 +49,9 @@ sql "SELECT bench.load('pk', 1000000)" 'CREATE TABLE other AS SELECT i FROM gene
 
 # Checkpoints: full-page images follow each. The pages have to be there already.
 checkpoints() {
-    local at
     sql CHECKPOINT
     begin "'pk_update', clients => 4, secs => 24, warmup => 6, sample_interval => 0.25" 20
-    for at in 1 2 3; do
+    for _ in 1 2 3; do
         sql CHECKPOINT
         sleep 5.5
     done
@@ -144,7 +143,7 @@ no_more_hogs() {
     hogs=()
 }
 # Ended early, it must not leave them.
-trap '[ ${#hogs[@]} -eq 0 ] || kill "${hogs[@]}" 2>/dev/null; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'kill "${hogs[@]}" 2>/dev/null'
 hog "$processors"
 sql "SELECT bench.run('pk_select', clients => $processors, secs => 6, sample_interval => 0.5)" >/dev/null 2>&1
 no_more_hogs

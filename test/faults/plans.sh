@@ -2,8 +2,8 @@
 # A plan is described beside the transaction that has executed it: an error on the way harms nobody.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 # Partitions that are left out at the start of an execution, by a function that fails at its nth call in all: the server

@@ -2,8 +2,8 @@
 # Where nothing can be written: read-only databases and transactions, a standby.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'max_wal_senders = 4' 'hot_standby = on'
 

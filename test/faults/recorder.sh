@@ -2,8 +2,8 @@
 # The recorder cannot write: locks on its tables, an error on the way, a full disk.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'max_prepared_transactions = 5'
 
@@ -166,7 +166,7 @@ name='a full disk'
 disk=$PGHOST/disk
 mkdir "$disk" 2>/dev/null
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount"; then
-    trap 'umount -l "$disk"; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+    at_exit 'umount -l "$disk"'
     chown "$CLUSTER_USER" "$disk"
     sql "CREATE TABLESPACE small LOCATION '$disk'" 'ALTER TABLE bench.samples SET TABLESPACE small' \
         'ALTER TABLE bench.samples SET (fillfactor = 10)'

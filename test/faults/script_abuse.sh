@@ -5,8 +5,8 @@
 # worker, lock, temporary file or temporary table is left.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'max_prepared_transactions = 10' 'max_stack_depth = 2MB' 'deadlock_timeout = 50ms'
 

@@ -2,8 +2,8 @@
 # Too few worker slots.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # One of the eight is the logical replication launcher's.
 faults_start 'max_worker_processes = 8'

@@ -3,8 +3,8 @@
 # before the leader is there, however often, is no crash of the server.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start 'log_min_messages = debug1'
 sql 'CREATE ROLE mallory LOGIN' 'GRANT EXECUTE ON FUNCTION bench.start_sweep, bench.sweep TO mallory' \

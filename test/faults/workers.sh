@@ -2,8 +2,8 @@
 # What may happen to a run's workers, tables, extension and database while it is under way.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 CLIENT="backend_type = 'pgbench_ext client'"

@@ -9,15 +9,22 @@
 #   cluster_remove          stop it and remove its files
 #   as_pg COMMAND…          run a command as the operating-system user of the clusters
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
+#   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes first
+#   cluster_template        from now on copy one new data directory, in this script and those that it calls, which is
+#                           faster than initdb. Such clusters have one system identifier: a test that needs two says
+#                           `CLUSTER_TEMPLATE='' cluster_start`
 #
 # Clusters listen only on a socket in their own temporary directory, so they get in the way
 # of nobody. Several may run at once: keep the PGHOST of each; $PGHOST/log is its log and
-# $PGHOST/data its data directory. All are stopped and removed when the script ends; a script
-# with an EXIT trap of its own calls cluster_remove_all from it.
+# $PGHOST/data its data directory. All are stopped and removed when the script ends, in
+# the one EXIT trap there is: at_exit adds to it.
 
+[ -z "${CLUSTER_USER:-}" ] || return 0 # sourced already
 CLUSTER_DIRS=()
+AT_EXIT=()
 
-PATH=$("${PG_CONFIG:-pg_config}" --bindir):$PATH
+export PG_CONFIG=${PG_CONFIG:-pg_config}
+PATH=$("$PG_CONFIG" --bindir):$PATH
 export PATH
 # Backtraces in error details are for developers.
 unset RUST_BACKTRACE PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
@@ -48,7 +55,8 @@ sql() {
     psql -XAtq -v ON_ERROR_STOP=1 "${args[@]}"
 }
 
-cluster_start() {
+# A temporary directory that the clusters' user can reach; DIR is its name.
+cluster_directory() {
     local base dir=
     for base in "${TMPDIR:-/tmp}" /tmp; do
         dir=$(mktemp -d "$base/pgbench_ext.XXXXXX") || continue
@@ -63,10 +71,28 @@ cluster_start() {
         echo "no temporary directory that user $CLUSTER_USER can reach" >&2
         return 1
     fi
-    export PGHOST=$dir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    DIR=$dir
+}
 
-    as_pg initdb -D "$PGHOST/data" -U postgres -A trust -E UTF8 --no-locale --no-sync \
-        >"$PGHOST/initdb.log" 2>&1 || { cat "$PGHOST/initdb.log" >&2; return 1; }
+cluster_initdb() { # DIRECTORY
+    as_pg initdb -D "$1/data" -U postgres -A trust -E UTF8 --no-locale --no-sync \
+        >"$1/initdb.log" 2>&1 || { cat "$1/initdb.log" >&2; return 1; }
+}
+
+cluster_template() {
+    local DIR
+    cluster_directory && cluster_initdb "$DIR" && export CLUSTER_TEMPLATE=$DIR
+}
+
+cluster_start() {
+    local DIR
+    cluster_directory || return
+    export PGHOST=$DIR PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    if [ -n "${CLUSTER_TEMPLATE:-}" ]; then
+        as_pg cp -R -p "$CLUSTER_TEMPLATE/data" "$PGHOST/data" || return
+    else
+        cluster_initdb "$PGHOST" || return
+    fi
     {
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$PGHOST'"
@@ -103,11 +129,19 @@ cluster_remove() {
 
 cluster_remove_all() {
     local dir
-    trap '' HUP INT PIPE TERM # nothing shall come between
     for dir in "${CLUSTER_DIRS[@]}"; do PGHOST=$dir cluster_remove; done
 }
 
-trap cluster_remove_all EXIT
+at_exit() { AT_EXIT=("$1" "${AT_EXIT[@]}"); }
+
+cluster_exit() {
+    local command
+    trap '' HUP INT PIPE TERM # nothing shall come between
+    for command in "${AT_EXIT[@]}"; do eval "$command" || true; done
+    cluster_remove_all
+}
+
+trap cluster_exit EXIT
 for signal in HUP INT PIPE TERM; do
     # shellcheck disable=SC2064 # the signal of now
     trap "exit $((128 + $(kill -l $signal)))" "$signal"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What the tests of the write-ups have in common: source this file after common.bash.
+# shellcheck disable=SC2154 # work is common.sh's
+# What the tests of the write-ups have in common: source this file after common.sh.
 #
 #   writeup FILE VARIABLE=VALUE…   runs a write-up at a tiny scale; OUT is what it printed
 #   table TITLE, columns TITLE N…  the table under a title; some of its columns

@@ -9,7 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 storm=
 disk=
 finish() {
-    trap '' HUP INT PIPE TERM
     if [ -n "$storm" ]; then
         kill "$storm" 2>/dev/null
         wait "$storm"
@@ -17,9 +16,8 @@ finish() {
     # Nothing is held by a server that has gone.
     [ -z "${PGHOST:-}" ] || [ ! -e "$PGHOST/data/postmaster.pid" ] || cluster_stop immediate >/dev/null 2>&1
     [ -z "$disk" ] || umount "$disk" || umount -l "$disk"
-    cluster_remove_all
 }
-trap finish EXIT
+at_exit finish
 
 # Dynamic shared memory as files, which can be counted. Sessions that wait for a client that does not read shall notice
 # that it has gone.

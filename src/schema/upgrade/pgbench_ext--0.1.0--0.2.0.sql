@@ -1,6 +1,6 @@
 \echo Use "ALTER EXTENSION pgbench_ext UPDATE TO '0.2.0'" to load this file. \quit
 
--- From 0.1.0 to 0.2.0. test/faults/upgrade.sh holds the outcome against a fresh installation.
+-- From 0.1.0 to 0.2.0. test/scenarios/upgrade.sh holds the outcome against a fresh installation.
 -- Tables that pg_dump carries keep schema, kind and columns; what is added to them is nullable or has a default.
 
 -- Puts `created` (its CREATE FUNCTION, COMMENT and REVOKE) in the place of a function whose arguments or result change,

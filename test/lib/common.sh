@@ -18,7 +18,8 @@
 
 work=$(mktemp -d)
 declare -A PIDS=()
-trap 'kill "${PIDS[@]}" 2>/dev/null || true; cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'rm -rf "$work"'
+at_exit 'kill "${PIDS[@]}" 2>/dev/null'
 
 # A cluster with the extension and a small fixture; takes lines of configuration.
 # shellcheck disable=SC2120 # or none

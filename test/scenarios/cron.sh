@@ -2,8 +2,8 @@
 # Jobs of pg_cron: bench.schedule and bench.unschedule. Takes two minutes, for that is how pg_cron counts.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 if [ ! -e "$("$PG_CONFIG" --sharedir)/extension/pg_cron.control" ]; then
     skip 'pg_cron is not installed' 'jobs of pg_cron'

@@ -2,7 +2,7 @@
 # The write-ups run at a tiny scale, show what they are to show beside the published figures, and clean up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-. test/faults/common.bash
+. test/lib/common.sh
 # shellcheck source=test/lib/writeups.sh
 . test/lib/writeups.sh
 

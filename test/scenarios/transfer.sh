@@ -3,8 +3,8 @@
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 faults_start
 there=$PGHOST
@@ -39,7 +39,7 @@ before=$(for run in 1 2 3 4; do told $run; done)
 server=$(sql 'SELECT system_identifier FROM pg_control_system()')
 samples=$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r)) FROM bench.samples r")
 
-cluster_start 'fsync = off'
+CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
 sql 'CREATE EXTENSION pgbench_ext' "SELECT nextval('bench.run_id_seq') FROM generate_series(1, 41)" >/dev/null
 import() { psql -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v document="$work/runs.json" 2>&1 <<<"\\set content \`cat $work/runs.json\`
 SELECT bench.import(:'content');"; }

@@ -4,10 +4,10 @@
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
-# shellcheck source=test/faults/citus_nodes.bash
-. test/faults/citus_nodes.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+# shellcheck source=test/lib/citus_nodes.sh
+. test/lib/citus_nodes.sh
 
 citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
 nodes_start

@@ -2,8 +2,8 @@
 # Fixtures that Citus distributes: what is loaded where, what is left behind, and which shards a statement touches.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 # shellcheck source=test/lib/citus.sh
 . test/lib/citus.sh
 

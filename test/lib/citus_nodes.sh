@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What the tests of runs on several nodes of a Citus cluster have in common: source this file after common.bash.
+# shellcheck disable=SC2034,SC2154 # RUN is for the scripts, work is common.sh's
+# What the tests of runs on several nodes of a Citus cluster have in common: source this file after common.sh.
 #
 #   nodes_start [LINE…]        three nodes: pk with 10,000 rows in 8 shards, and own.ids, which workload insert_id writes to
 #   on_nodes STATEMENT…        what every node answers to each statement, node by node, in one line
@@ -14,8 +15,7 @@
 . test/lib/citus.sh
 
 FROZEN=()
-# Sourcing the clusters' file has set its trap again.
-trap 'thaw; kill "${PIDS[@]}" 2>/dev/null; cluster_remove_all; rm -rf "$work"' EXIT
+at_exit thaw
 
 nodes_start() {
     citus_start 'fsync = off' 'autovacuum = off' 'deadlock_timeout = 200ms' "$@" || exit

@@ -3,8 +3,8 @@
 # on times here: how long the rest takes is the machine's affair.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # shellcheck disable=SC2119
 faults_start

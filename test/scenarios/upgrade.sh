@@ -3,8 +3,8 @@
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 cluster_start 'fsync = off' || exit 1
 remember_server
@@ -99,8 +99,8 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     contents=$(in_db granted "$dumped") rows=$(in_db granted "$(in_db granted "$dumped")" | sort)
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq >/dev/null 2>"$work/errors"
     # Grants on functions with other arguments are the only ones that find nothing any more; an update carries them over.
-    replaced=$(sed -n "s/^SELECT bench.replace_function('\(.*\)', [\$]create[\$]\$/\1/p" src/schema/upgrade/pgbench_ext--"$old"--*.sql)
-    is "$(grep -vFf <(sed 's/.*/ function & does not exist/' <<<"$replaced") "$work/errors")" '' "from $old: a dump of that version loads"
+    replaced=$(sed -n "s/^SELECT bench.replace_function('\(.*\)', [\$]create[\$]\$/ function \1 does not exist/p" src/schema/upgrade/pgbench_ext--"$old"--*.sql)
+    is "$(grep -vFf <(echo "$replaced") "$work/errors")" '' "from $old: a dump of that version loads"
     is "$(($(wc -l <<<"$rows") >= 17))" 1 "from $old: with rows in each table"
     is "$(in_db restored "$contents" | sort)" "$rows" "from $old: and they are the same here"
     is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" "from $old: in a database of version $version"

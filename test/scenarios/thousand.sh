@@ -2,8 +2,8 @@
 # Many clients and a coordinator without a processor: each transaction counts in the interval in which it ended.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 audit() { sql "SELECT ok FROM bench.audit($RUN) WHERE counter = '$1'"; }
 

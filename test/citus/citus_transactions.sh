@@ -5,8 +5,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/citus.sh
 . test/lib/citus.sh
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
 

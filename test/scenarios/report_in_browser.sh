@@ -17,7 +17,7 @@ fi
 . test/lib/cluster.sh
 cluster_start || exit
 work=$(mktemp -d)
-trap 'cluster_remove_all; rm -rf "$work"' EXIT
+at_exit 'rm -rf "$work"'
 look() { # OPTION… URL
     timeout 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" "$@" 2>/dev/null
 }

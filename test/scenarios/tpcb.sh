@@ -3,8 +3,8 @@
 # the deltas of the history add up to the same sum (TPC Benchmark B, clause 2.3).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-# shellcheck source=test/faults/common.bash
-. test/faults/common.bash
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
 
 # shellcheck disable=SC2119
 faults_start
