@@ -15,7 +15,7 @@ documents=(README.md docs/*.md)
 examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…
 
 # Shorter, for they are run here and not looked at. A run of a minute is stopped.
-shorter() { sed -E "s/secs => (1|2|10)\b/secs => 0.5/g; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/clients => 64/clients => 8/"; }
+shorter() { sed -E "s/secs => (1|2|10)\b/secs => 0.5/g; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/rounds => [35]/rounds => 2/"; }
 
 # A document's database, or where its files go.
 name_of() { local name=${1##*/}; name=${name%.md}; echo "${name,,}" | tr -c 'a-z0-9\n' _; } # FILE
