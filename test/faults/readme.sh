@@ -70,6 +70,7 @@ is "$status" 0 'pg_prove runs the file for pgTAP'
 is "$(grep -cE '^ok [0-9]' <<<"$output")" 4 'all of its tests pass'
 is "$(PGDATABASE=pg_prove sql 'SELECT count(*) FROM bench.runs WHERE horizon_held')" 0 'and no run had the horizon held'
 
+is "$(python3 test/lib/documents.py links "${documents[@]}" writeups/README.md)" '' 'every link leads somewhere'
 is "$(PGDATABASE=pg_prove sql "SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'bench'::regnamespace" |
     python3 test/lib/documents.py signatures "${documents[@]}")" '' 'signatures are as the functions have them'
 
