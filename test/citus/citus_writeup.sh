@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Write-up C on a cluster of three nodes at a tiny scale: every table has its rows with figures, beside the
-# published ones; nothing is left on any node. The README's examples for Citus run.
+# published ones; nothing is left on any node. The examples of docs/citus.md run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/citus.sh
@@ -111,11 +111,11 @@ is "$(sql "SELECT count(*) FROM bench.runs WHERE role = 'tester' AND status = 'c
 nothing_but_runs 'another role'
 is "$(on_each "SELECT relname FROM pg_class WHERE relnamespace = 'tester_data'::regnamespace")" '' 'nothing is left in its schema on any node'
 
-# The README's examples, shorter.
-script=$(examples 'sql citus' README.md | sed -E 's/"scale": 10+/"scale": 1/; s/clients => 32/clients => 2, secs => 1/; s/clients => 8, secs => 10/clients => 2, secs => 2/')
+# The examples of docs/citus.md, shorter.
+script=$(examples 'sql citus' docs/citus.md | sed -E 's/"scale": 10+/"scale": 1/; s/clients => 32/clients => 2, secs => 1/; s/clients => 8, secs => 10/clients => 2, secs => 2/')
 before=$(last_run)
 output=$(psql -X -v ON_ERROR_STOP=1 <<<"$script" 2>&1) && status=0 || status=$?
-is "$status" 0 "the README's examples run"
+is "$status" 0 "the examples of docs/citus.md run"
 [ "$status" -eq 0 ] || diag "$output"
 is "$(sql "SELECT nodes, count(*) FROM bench.runs WHERE run_id > $before AND status = 'completed' GROUP BY 1 ORDER BY 1")" 'all|1
 local|2' 'their runs have completed'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The README's SQL runs as it stands, from its first example to its last, in one session. What needs
-# pg_cron, and the file for pg_prove, say so in their fences and are run after that.
+# The examples of README.md and docs/ run as they stand: those of a document from the first to the last, in one session and a
+# database of their own, all documents side by side. `sql citus` is run by the tests of Citus. Links lead somewhere, and
+# signatures are those of the functions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/cluster.sh
@@ -8,42 +9,69 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 has_cron=
 [ ! -e "$("$PG_CONFIG" --sharedir)/extension/pg_cron.control" ] || has_cron=yes
-cluster_start ${has_cron:+"shared_preload_libraries = 'pg_cron'"}
+cluster_start 'fsync = off' ${has_cron:+"shared_preload_libraries = 'pg_cron'"}
 
-examples() { awk -v fence="^\`\`\`$1\$" '$0 ~ fence { on = 1; next } /^```$/ { on = 0 } on' README.md; } # FENCE
-script=$(examples sql)
-is "$(grep -c 'bench\.' <<<"$script" | awk '{ print ($1 > 10) }')" 1 'the README has SQL examples'
+documents=(README.md docs/*.md)
+examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…
 
-# Shorter, for they are run here and not looked at.
-shorter() { sed -E 's/secs => (10|60)/secs => 2/; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/clients => 64/clients => 8/'; }
-script=$(shorter <<<"$script")
-if output=$(psql -X -v ON_ERROR_STOP=1 <<<"$script" 2>&1); then
-    ok 'every example runs' true
-else
-    ok 'every example runs' false
-    diag "$output"
-fi
-unlike "$output" 'WARNING' 'no example is warned of'
-is "$(sql "SELECT count(*) FROM bench.summary WHERE status NOT IN ('completed', 'canceled')")" 0 'every run of the examples ended well'
-is "$(sql "SELECT count(*), bool_and(status = 'completed') FROM bench.sweeps")" '3|t' 'and every sweep, the stopped and resumed one too'
-is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 'no audit of the examples found a difference'
+# Shorter, for they are run here and not looked at. A run of a minute is stopped.
+shorter() { sed -E "s/secs => (1|2|10)\b/secs => 0.5/g; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/rounds => [35]/rounds => 2/"; }
+
+# A document's database, or where its files go.
+name_of() { local name=${1##*/}; name=${name%.md}; echo "${name,,}" | tr -c 'a-z0-9\n' _; } # FILE
+
+run_examples() { # FILE
+    local name folder
+    name=$(name_of "$1") folder=$PGHOST/$(name_of "$1")
+    mkdir "$folder"
+    createdb "$name" && PGDATABASE=$name sql 'CREATE EXTENSION IF NOT EXISTS pgbench_ext' && {
+        # The README's first example installs it.
+        [ "$1" != README.md ] || PGDATABASE=$name sql 'DROP EXTENSION pgbench_ext'
+        examples - "$folder" "$1" | shorter >"$folder/script"
+        cd "$folder" && PGDATABASE=$name psql -X -v ON_ERROR_STOP=1 -f script && [ ! -e failed ]
+    } >"$folder/output" 2>&1 || echo failed >"$folder/status"
+}
+
+is "$(examples - "$(mktemp -d -p "$PGHOST")" README.md | grep -c 'bench\.' | awk '{ print ($1 > 10) }')" 1 'the README has SQL examples'
+for document in "${documents[@]}"; do run_examples "$document" & done
+wait
+for document in "${documents[@]}"; do
+    folder=$PGHOST/$(name_of "$document")
+    if [ ! -e "$folder/status" ]; then ok "$document: every example runs" true; else
+        ok "$document: every example runs" false
+        diag "$(cat "$folder/output" "$folder/failed" 2>&1)"
+    fi
+    unlike "$(cat "$folder/output")" 'WARNING' "$document: no example is warned of"
+    is "$(PGDATABASE=$(name_of "$document") sql "SELECT run_id, status, error FROM bench.runs WHERE status NOT IN ('completed', 'canceled') OR horizon_held" \
+        "SELECT sweep_id, status, error FROM bench.sweeps WHERE status <> 'completed'" \
+        "SELECT run_id, a FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" '' \
+        "$document: its runs and sweeps ended well, held no horizon, and no audit found a difference"
+done
+like "$(head -c 2000 "$PGHOST"/readme/report.html)" '<html' 'the README writes a report to a file'
 
 if [ -n "$has_cron" ]; then
-    output=$(examples 'sql pg_cron' | psql -X -v ON_ERROR_STOP=1 2>&1) && status=0 || status=$?
+    sql 'CREATE EXTENSION pgbench_ext'
+    output=$(examples pg_cron "$PGHOST" "${documents[@]}" | psql -X -v ON_ERROR_STOP=1 2>&1) && status=0 || status=$?
     is "$status" 0 'the examples with pg_cron run'
     [ "$status" -eq 0 ] || diag "$output"
-    is "$(sql 'SELECT jobname FROM cron.job')" 'bench retention' 'and leave the job that they do not drop'
+    is "$(sql 'SELECT jobname FROM cron.job')" '' 'and drop the jobs that they make'
 else
     skip 'pg_cron is not installed' 'the examples with pg_cron run'
 fi
 
+createdb pg_prove
+PGDATABASE=pg_prove sql 'CREATE EXTENSION pgbench_ext'
 file=$PGHOST/performance.sql
 # With limits that no machine of any load misses.
-examples 'sql pg_prove' | shorter | sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$file"
-output=$(pg_prove --verbose "$file" 2>&1) && status=0 || status=$?
+examples pg_prove "$PGHOST" docs/pgtap.md | shorter | sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$file"
+output=$(pg_prove --dbname pg_prove --verbose "$file" 2>&1) && status=0 || status=$?
 is "$status" 0 'pg_prove runs the file for pgTAP'
 [ "$status" -eq 0 ] || diag "$output"
 is "$(grep -cE '^ok [0-9]' <<<"$output")" 4 'all of its tests pass'
-is "$(sql "SELECT count(*) FROM bench.runs WHERE horizon_held")" 0 'and no run had the horizon held'
+is "$(PGDATABASE=pg_prove sql 'SELECT count(*) FROM bench.runs WHERE horizon_held')" 0 'and no run had the horizon held'
+
+is "$(python3 test/lib/documents.py links "${documents[@]}" writeups/README.md)" '' 'every link leads somewhere'
+is "$(PGDATABASE=pg_prove sql "SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'bench'::regnamespace" |
+    python3 test/lib/documents.py signatures "${documents[@]}")" '' 'signatures are as the functions have them'
 
 done_testing
