@@ -62,7 +62,7 @@ TRUNCATE bench.run_log;
 SELECT bench.stop(:live), bench.wait(:live);
 SELECT bench.delete_run(:live), bench.delete_run(:copy);
 CREATE TEMP TABLE other (run_id bigint);
-CREATE TRIGGER other AFTER DELETE ON other REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+CREATE TRIGGER other AFTER DELETE ON other REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 DELETE FROM other;
 
 SELECT bench.drop_workload('transfer_nothing');

@@ -14,6 +14,13 @@ END $$;
 GRANT USAGE ON SCHEMA bench TO PUBLIC;
 COMMENT ON SCHEMA bench IS 'pgbench_ext: benchmarks from inside the server';
 
+-- What nobody calls by hand. PUBLIC has USAGE and, but for functions of triggers, EXECUTE: views check the privileges of whoever
+-- reads them on the functions that they call, and what runs with the caller's rights (bodies in PL/pgSQL, questions of other
+-- nodes) looks the names up as the caller.
+CREATE SCHEMA bench_internal;
+GRANT USAGE ON SCHEMA bench_internal TO PUBLIC;
+COMMENT ON SCHEMA bench_internal IS 'pgbench_ext: functions that its views, other functions and other nodes call; not for users';
+
 CREATE TABLE bench.workloads (
     name        text PRIMARY KEY,
     owner       text NOT NULL,
@@ -308,13 +315,13 @@ CREATE TABLE bench.event_log (
 COMMENT ON TABLE bench.event_log IS 'What the recorder writes of checkpoints and vacuums during each run; read bench.events';
 
 -- Not a table of results: the shape in which the recorder reads a relation.
-CREATE TYPE bench.relation_reading AS (
+CREATE TYPE bench_internal.relation_reading AS (
     oid bigint, relation text, kind text, bytes bigint, live bigint, dead bigint, inserted bigint, updated bigint, hot_updated bigint,
     deleted bigint, mod_since_analyze bigint, seq_scan bigint, seq_tup_read bigint, idx_scan bigint,
     vacuums bigint, autovacuums bigint, analyzes bigint, autoanalyzes bigint,
     last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz
 );
-COMMENT ON TYPE bench.relation_reading IS 'A table or an index as the recorder reads it before and after a run';
+COMMENT ON TYPE bench_internal.relation_reading IS 'A table or an index as the recorder reads it before and after a run';
 
 CREATE TABLE bench.relation_log (
     run_id            bigint NOT NULL,

@@ -14,10 +14,10 @@ CREATE FUNCTION bench.drop_fixture(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_fixture_wrapper';
 COMMENT ON FUNCTION bench.drop_fixture IS 'Removes a definition that bench.create_fixture has made; bench.unload drops the tables.';
 
-CREATE FUNCTION bench.builtin_fixtures()
+CREATE FUNCTION bench_internal.builtin_fixtures()
     RETURNS TABLE (name text, ddl text, rows_query text, after_ddl text, rows bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'builtin_fixtures_wrapper';
-COMMENT ON FUNCTION bench.builtin_fixtures IS 'What the built-in fixtures are made of; read bench.fixture_definitions.';
+COMMENT ON FUNCTION bench_internal.builtin_fixtures IS 'What the built-in fixtures are made of; read bench.fixture_definitions.';
 
 CREATE FUNCTION bench.unload(fixture text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unload_wrapper';
@@ -92,21 +92,21 @@ CREATE FUNCTION bench.stop(run_id bigint)
 COMMENT ON FUNCTION bench.stop IS
 'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
 
-CREATE FUNCTION bench.status_of(status text, segment bigint, run_id bigint)
+CREATE FUNCTION bench_internal.status_of(status text, segment bigint, run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_of_wrapper';
-COMMENT ON FUNCTION bench.status_of IS 'A run''s status: crashed where its coordinator is gone and could not write down the end.';
+COMMENT ON FUNCTION bench_internal.status_of IS 'A run''s status: crashed where its coordinator is gone and could not write down the end.';
 
-CREATE FUNCTION bench.run_progress(segment bigint, run_id bigint)
+CREATE FUNCTION bench_internal.run_progress(segment bigint, run_id bigint)
     RETURNS TABLE (phase text, elapsed double precision, remaining double precision, tps double precision,
                    latency_avg_ms double precision, transactions bigint, clients int)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_progress_wrapper';
-COMMENT ON FUNCTION bench.run_progress IS 'Where a run under way stands; read bench.progress.';
+COMMENT ON FUNCTION bench_internal.run_progress IS 'Where a run under way stands; read bench.progress.';
 
-CREATE FUNCTION bench.load_progress(segment bigint, load_id bigint)
+CREATE FUNCTION bench_internal.load_progress(segment bigint, load_id bigint)
     RETURNS TABLE (phase text, elapsed double precision, remaining double precision, rows bigint, rows_per_sec double precision,
                    loaders int)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_progress_wrapper';
-COMMENT ON FUNCTION bench.load_progress IS 'Where a load under way stands; read bench.progress.';
+COMMENT ON FUNCTION bench_internal.load_progress IS 'Where a load under way stands; read bench.progress.';
 
 CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
     RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';

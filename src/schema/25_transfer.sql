@@ -22,16 +22,16 @@ COMMENT ON FUNCTION bench.delete_run IS
 
 REVOKE ALL ON FUNCTION bench.import, bench.prune, bench.delete_run FROM PUBLIC;
 
-CREATE FUNCTION bench.forget_runs()
+CREATE FUNCTION bench_internal.forget_runs()
     RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
-COMMENT ON FUNCTION bench.forget_runs IS
+COMMENT ON FUNCTION bench_internal.forget_runs IS
 'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
-REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
+REVOKE ALL ON FUNCTION bench_internal.forget_runs FROM PUBLIC;
 
 -- In place of foreign keys, which would break filtered and parallel restores.
 CREATE TRIGGER forget_runs AFTER DELETE ON bench.run_log REFERENCING OLD TABLE AS deleted
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the runs that are deleted';
 CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';

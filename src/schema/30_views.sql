@@ -1,41 +1,41 @@
--- Views. What belongs to a run is for those whom bench.is_visible lets see it.
+-- Views. What belongs to a run is for those whom bench_internal.is_visible lets see it.
 
 -- Nobody's row may keep others from reading a view, so no sum, product or cast of one fails, whatever the tables hold.
 
-CREATE FUNCTION bench.as_bigint(value numeric)
+CREATE FUNCTION bench_internal.as_bigint(value numeric)
     RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
                 ELSE value END::bigint;
-COMMENT ON FUNCTION bench.as_bigint IS 'A sum as a bigint; beyond it the nearest one.';
+COMMENT ON FUNCTION bench_internal.as_bigint IS 'A sum as a bigint; beyond it the nearest one.';
 
-CREATE FUNCTION bench.as_int(value numeric)
+CREATE FUNCTION bench_internal.as_int(value numeric)
     RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN value > 2147483647 THEN 2147483647 WHEN value < -2147483648 THEN -2147483648 ELSE value END::int;
-COMMENT ON FUNCTION bench.as_int IS 'A sum as an int; beyond it the nearest one.';
+COMMENT ON FUNCTION bench_internal.as_int IS 'A sum as an int; beyond it the nearest one.';
 
-CREATE FUNCTION bench.figure(value double precision)
+CREATE FUNCTION bench_internal.figure(value double precision)
     RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN abs(value) < 1e-75 THEN 0 WHEN abs(value) <= 1e75 THEN value END;
-COMMENT ON FUNCTION bench.figure IS
+COMMENT ON FUNCTION bench_internal.figure IS
 'A number that can be squared, multiplied by a count, divided and added up without overflow or underflow; NULL for NaN, infinity and what is beyond all measure.';
 
-CREATE FUNCTION bench.json_figure(value jsonb)
+CREATE FUNCTION bench_internal.json_figure(value jsonb)
     RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
                CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
-COMMENT ON FUNCTION bench.json_figure IS 'The same as bench.figure of a member of a document; NULL for what is no number.';
+COMMENT ON FUNCTION bench_internal.json_figure IS 'The same as bench_internal.figure of a member of a document; NULL for what is no number.';
 
-CREATE FUNCTION bench.is_visible(role text)
+CREATE FUNCTION bench_internal.is_visible(role text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
-COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
+COMMENT ON FUNCTION bench_internal.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
-       bench.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
+       bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of
 FROM bench.run_log
-WHERE bench.is_visible(role);
+WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.runs.run_id IS 'The run';
 COMMENT ON COLUMN bench.runs.sweep_id IS 'The sweep it is part of';
@@ -76,7 +76,7 @@ COMMENT ON COLUMN bench.runs.part_of IS 'Of what is this node''s part of another
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
 FROM bench.error_log e JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, those that were retried included';
 COMMENT ON COLUMN bench.errors.run_id IS 'The run';
 COMMENT ON COLUMN bench.errors.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -90,11 +90,11 @@ COMMENT ON COLUMN bench.errors.first_at IS 'When the first one came';
 
 CREATE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
-       s.transactions / nullif((SELECT sum(bench.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
+       s.transactions / nullif((SELECT sum(bench_internal.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.scripts IS 'One row per run, node and script of its mix: what was measured of it';
 COMMENT ON COLUMN bench.scripts.run_id IS 'The run';
 COMMENT ON COLUMN bench.scripts.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -120,7 +120,7 @@ SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.fa
        s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
        s.rows, s.writes, s.empty_writes
 FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.statements IS 'One row per run, node, script and command, meta commands too: what was measured of it';
 COMMENT ON COLUMN bench.statements.run_id IS 'The run';
 COMMENT ON COLUMN bench.statements.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -146,7 +146,7 @@ COMMENT ON COLUMN bench.statements.empty_writes IS 'Of these, executions that af
 CREATE VIEW bench.waits WITH (security_barrier) AS
 SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
 FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
 COMMENT ON COLUMN bench.waits.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -157,7 +157,7 @@ COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares 
 CREATE VIEW bench.events WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.event, e.kind, e.relation, e.detail, e.started, e.ended
 FROM bench.event_log e JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, while a run went on';
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
 COMMENT ON COLUMN bench.events.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -174,7 +174,7 @@ SELECT l.run_id, l.node, l.relation, l.kind, l.bytes_before, l.bytes_after, l.li
        l.vacuums, l.autovacuums, l.analyzes, l.autoanalyzes,
        l.last_vacuum, l.last_autovacuum, l.last_analyze, l.last_autoanalyze
 FROM bench.relation_log l JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.relations IS 'The run''s tables and their indexes before and after it, by the server''s statistics; counts are of all phases of the run and of whoever else used them';
 COMMENT ON COLUMN bench.relations.run_id IS 'The run';
 COMMENT ON COLUMN bench.relations.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -211,28 +211,28 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
 CREATE VIEW bench.total_%1$s WITH (security_barrier) AS
-SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
-       bench.as_int(sum(x.clients)) AS clients, bench.as_bigint(sum(x.transactions)) AS transactions, sum(bench.figure(x.tps)) AS tps,
-       bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
-       sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_stddev_ms))
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       bench_internal.as_int(sum(x.clients)) AS clients, bench_internal.as_bigint(sum(x.transactions)) AS transactions, sum(bench_internal.figure(x.tps)) AS tps,
+       bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
+       sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_stddev_ms))
             WHEN sum(x.transactions) > 0 THEN
-                sqrt(greatest(0, sum((bench.figure(x.latency_stddev_ms) ^ 2 + bench.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
-                                 - (sum(bench.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p50_ms)) END AS latency_p50_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p95_ms)) END AS latency_p95_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p99_ms)) END AS latency_p99_ms,
-       max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
-       sum(bench.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       bench.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench.as_bigint(sum(x.wal_records)) AS wal_records, bench.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
-       bench.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench.as_int(sum(x.checkpoints)) AS checkpoints,
-       bench.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
-       bench.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench.as_bigint(sum(x.blks_hit)) AS blks_hit, bench.as_bigint(sum(x.blks_read)) AS blks_read,
-       bench.as_bigint(sum(x.temp_files)) AS temp_files, bench.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
-       avg(bench.figure(x.cpu_user)) AS cpu_user, avg(bench.figure(x.cpu_system)) AS cpu_system, avg(bench.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench.figure(x.cpu_steal)) AS cpu_steal,
-       avg(bench.figure(x.cpu_idle)) AS cpu_idle, bench.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
-       bench.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
-       bench.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench.figure(x.throttled_secs)) AS throttled_secs
+                sqrt(greatest(0, sum((bench_internal.figure(x.latency_stddev_ms) ^ 2 + bench_internal.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p50_ms)) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p95_ms)) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p99_ms)) END AS latency_p99_ms,
+       max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
+       sum(bench_internal.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       bench_internal.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench_internal.as_bigint(sum(x.wal_records)) AS wal_records, bench_internal.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
+       bench_internal.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench_internal.as_int(sum(x.checkpoints)) AS checkpoints,
+       bench_internal.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench_internal.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
+       bench_internal.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench_internal.as_bigint(sum(x.blks_hit)) AS blks_hit, bench_internal.as_bigint(sum(x.blks_read)) AS blks_read,
+       bench_internal.as_bigint(sum(x.temp_files)) AS temp_files, bench_internal.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
+       avg(bench_internal.figure(x.cpu_user)) AS cpu_user, avg(bench_internal.figure(x.cpu_system)) AS cpu_system, avg(bench_internal.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench_internal.figure(x.cpu_steal)) AS cpu_steal,
+       avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
+       bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
+       bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
@@ -255,10 +255,10 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
 FROM bench.run_log r
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed,
-           bench.as_bigint(sum(x.retried)) AS retried,
+    SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
+           bench_internal.as_bigint(sum(x.retried)) AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench.figure(y.secs)), 0) AS tps
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -266,7 +266,7 @@ LEFT JOIN LATERAL (
            -- of the whole: the mean of the squares less the square of the mean
            CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
-           max(x.latency_max_ms) AS latency_max_ms, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
+           max(x.latency_max_ms) AS latency_max_ms, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     -- in order, for sums of floating-point numbers depend on it
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
@@ -274,12 +274,12 @@ LEFT JOIN LATERAL (
 COMMENT ON VIEW bench.summary_of_all IS 'What bench.summary shows, of everybody''s runs';
 
 CREATE VIEW bench.summary WITH (security_barrier) AS
-SELECT run_id, workload, clients, driver, results, bench.status_of(status, segment, run_id) AS status, started_at,
+SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
        skipped, late, lag_avg_ms, lag_max_ms, backlog
 FROM bench.summary_of_all
-WHERE bench.is_visible(role);
+WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.summary IS 'One row per run: what was measured';
 COMMENT ON COLUMN bench.summary.run_id IS 'The run';
 COMMENT ON COLUMN bench.summary.workload IS 'The workload''s name';
@@ -313,13 +313,13 @@ COMMENT ON COLUMN bench.summary.backlog IS 'Transactions due before the end that
 CREATE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
        coalesce(n.clients, r.clients) AS clients,
-       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench.status_of(r.status, r.segment, r.run_id)) END AS status,
+       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench_internal.status_of(r.status, r.segment, r.run_id)) END AS status,
        coalesce(n.error, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.error END) AS error,
        n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
        s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
        s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
        coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
-       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench.as_int(bench.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
+       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench_internal.as_int(bench_internal.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
@@ -332,16 +332,16 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(bench.figure(x.secs)) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried,
-           sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
-           sum(bench.figure(x.cpu_user) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
-           sum(bench.figure(x.cpu_system) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
-           sum(bench.figure(x.cpu_iowait) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
-           sum(bench.figure(x.cpu_steal) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
-           sum(bench.figure(x.cpu_idle) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
+    SELECT sum(bench_internal.figure(x.secs)) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried,
+           sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
+           sum(bench_internal.figure(x.cpu_user) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
+           sum(bench_internal.figure(x.cpu_system) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
+           sum(bench_internal.figure(x.cpu_iowait) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
+           sum(bench_internal.figure(x.cpu_steal) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
+           sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
     FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
 ) s ON true
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.nodes IS 'One row per run and node, nodes of the Citus cluster that only served others'' statements included';
 COMMENT ON COLUMN bench.nodes.run_id IS 'The run';
 COMMENT ON COLUMN bench.nodes.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
@@ -377,12 +377,12 @@ COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus'' that decide wha
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
        NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec
-FROM bench.run_log r, LATERAL bench.run_progress(r.segment, r.run_id) p
-WHERE r.status IN ('starting', 'running') AND bench.is_visible(r.role)
+FROM bench.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
+WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.role)
 UNION ALL
 SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec
-FROM bench.load_log l, LATERAL bench.load_progress(l.segment, l.load_id) p
-WHERE bench.is_visible(l.role);
+FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
+WHERE bench_internal.is_visible(l.role);
 COMMENT ON VIEW bench.progress IS 'Runs and loads under way';
 COMMENT ON COLUMN bench.progress.run_id IS 'The run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Of a run: starting, ramp, warm-up, measurement, drain; of a load: starting, loading rows, building indexes, vacuuming';
@@ -399,7 +399,7 @@ COMMENT ON COLUMN bench.progress.rows_per_sec IS 'Rows loaded per second so far'
 CREATE VIEW bench.fixture_definitions AS
 SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,
        ddl, rows_query, after_ddl, rows, true AS builtin
-FROM bench.builtin_fixtures()
+FROM bench_internal.builtin_fixtures()
 UNION ALL
 SELECT name, owner, ddl, rows_query, after_ddl, rows, false
 FROM bench.custom_fixtures;
@@ -413,7 +413,7 @@ COMMENT ON COLUMN bench.fixture_definitions.rows IS 'How many ids, unless bench.
 COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench_internal.as_bigint(a.harness::numeric - a.server) AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
@@ -436,13 +436,13 @@ LEFT JOIN (
              OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
         -- The clients of one that crashed were at work until a while after its last sign of life.
-        AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
-             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench.figure(x.sample_interval), 0)::numeric + 60
+        AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
+             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench_internal.figure(x.sample_interval), 0)::numeric + 60
                 + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
                                               (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
     GROUP BY b.run_id
 ) o ON o.run_id = a.run_id
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.audits IS 'What bench.audit(run_id) shows, of all runs';
 COMMENT ON COLUMN bench.audits.run_id IS 'The run';
 COMMENT ON COLUMN bench.audits.node IS 'Citus'' number for the node; 0: the only one that clients ran on, or all of them together';

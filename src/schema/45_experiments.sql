@@ -38,9 +38,9 @@ CREATE FUNCTION bench.start_sweep(
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep as bench.sweep does and returns its id at once; the sweep goes on without the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 
-CREATE FUNCTION bench.prewarm(relation oid)
+CREATE FUNCTION bench_internal.prewarm(relation oid)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
-COMMENT ON FUNCTION bench.prewarm IS
+COMMENT ON FUNCTION bench_internal.prewarm IS
 'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
 
 CREATE FUNCTION bench.wait_sweep(sweep_id bigint, timeout double precision DEFAULT NULL)
@@ -58,14 +58,14 @@ CREATE FUNCTION bench.resume_sweep(sweep_id bigint)
 COMMENT ON FUNCTION bench.resume_sweep IS
 'Makes the runs of a sweep that are missing or did not complete, in their order, after a stop, a crash or a restart of the server; returns at once, as bench.start_sweep. For the sweep''s own role.';
 
-CREATE FUNCTION bench.sweep_status_of(status text, segment bigint, sweep_id bigint)
+CREATE FUNCTION bench_internal.sweep_status_of(status text, segment bigint, sweep_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_status_of_wrapper';
-COMMENT ON FUNCTION bench.sweep_status_of IS 'A sweep''s status: crashed where its leader is gone and could not write down the end.';
+COMMENT ON FUNCTION bench_internal.sweep_status_of IS 'A sweep''s status: crashed where its leader is gone and could not write down the end.';
 
-CREATE FUNCTION bench.sweep_progress(segment bigint, sweep_id bigint)
+CREATE FUNCTION bench_internal.sweep_progress(segment bigint, sweep_id bigint)
     RETURNS TABLE (done int, total int)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_progress_wrapper';
-COMMENT ON FUNCTION bench.sweep_progress IS 'Where a sweep under way stands, in runs; read bench.sweeps.';
+COMMENT ON FUNCTION bench_internal.sweep_progress IS 'Where a sweep under way stands, in runs; read bench.sweeps.';
 
 CREATE FUNCTION bench.sweep_report(sweep_id bigint, format text DEFAULT 'text')
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_report_wrapper';
@@ -107,13 +107,13 @@ REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
-       ARRAY(SELECT bench.as_int(bench.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
-       bench.json_figure(s.options -> 'secs') AS secs, bench.as_int(bench.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
-       bench.json_figure(s.options -> 'warmup_secs') AS warmup, bench.json_figure(s.options -> 'rate') AS rate,
+       ARRAY(SELECT bench_internal.as_int(bench_internal.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
+       bench_internal.json_figure(s.options -> 'secs') AS secs, bench_internal.as_int(bench_internal.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
+       bench_internal.json_figure(s.options -> 'warmup_secs') AS warmup, bench_internal.json_figure(s.options -> 'rate') AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
-       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
-       bench.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
+       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench_internal.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
+       bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
        -- What is left takes as long a run as what is done since it began, or was taken up.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
@@ -124,8 +124,8 @@ CROSS JOIN LATERAL (
            count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since
     FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
 ) n
-LEFT JOIN LATERAL bench.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
-WHERE bench.is_visible(s.role);
+LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
+WHERE bench_internal.is_visible(s.role);
 COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.sweeps.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweeps.workload IS 'The workload''s name, or the mix as given';
@@ -156,15 +156,15 @@ COMMENT ON COLUMN bench.sweeps.extension_version IS 'The extension''s version at
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
-       CASE WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
+       CASE WHEN r.run_id IS NOT NULL THEN bench_internal.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
-       u.latency_p99_ms, (SELECT avg(bench.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+       u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
-WHERE bench.is_visible(s.role);
+WHERE bench_internal.is_visible(s.role);
 COMMENT ON VIEW bench.sweep_runs IS 'The runs of each sweep: one row for each rung, variant and round';
 COMMENT ON COLUMN bench.sweep_runs.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweep_runs.place IS 'Its place in the order of the runs, from 1';
@@ -188,8 +188,8 @@ COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Share of all processors'' time t
 
 CREATE VIEW bench.sweep_results AS
 SELECT sweep_id, clients, variant, count(*)::int AS rounds, avg(tps) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
-       stddev_samp(tps) AS tps_stddev, avg(bench.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench.figure(latency_p50_ms)) AS latency_p50_ms,
-       avg(bench.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench.figure(latency_p99_ms)) AS latency_p99_ms, bench.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
+       stddev_samp(tps) AS tps_stddev, avg(bench_internal.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench_internal.figure(latency_p50_ms)) AS latency_p50_ms,
+       avg(bench_internal.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench_internal.figure(latency_p99_ms)) AS latency_p99_ms, bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids
 FROM bench.sweep_runs
 WHERE status = 'completed'

@@ -140,7 +140,7 @@ SELECT bench.run('del_slow', transactions => 1) AS alices, bench.run('del_slow',
 SELECT throws_ok(format('SELECT bench.delete_run(%s)', :alices), '42501', 'permission denied for function delete_run', 'for those who are granted it'),
        throws_ok(format('DELETE FROM bench.runs WHERE run_id = %s', :alices), '42501', NULL, 'nor by the view');
 CREATE TEMP TABLE del_own AS SELECT :stays::bigint AS run_id;
-SELECT throws_ok('CREATE TRIGGER t AFTER DELETE ON del_own REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs()',
+SELECT throws_ok('CREATE TRIGGER t AFTER DELETE ON del_own REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs()',
                  '42501', NULL, 'nobody puts the trigger on a table of their own');
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION bench.delete_run TO del_alice, del_bob, del_boss;
@@ -161,7 +161,7 @@ RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.holding(:granted), '{}', 'deletes all of it');
 REVOKE SELECT, DELETE ON bench.run_log FROM del_clerk;
 CREATE TEMP TABLE elsewhere AS SELECT :stays::bigint AS run_id, 'completed'::text AS status, 0::bigint AS segment, NULL::bigint AS sweep_id;
-CREATE TRIGGER t AFTER DELETE ON elsewhere REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
+CREATE TRIGGER t AFTER DELETE ON elsewhere REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 SELECT throws_ok('DELETE FROM elsewhere', '39P01', NULL, 'on another table the trigger does nothing'), ok(cardinality(pg_temp.holding(:stays)) > 10, 'no run goes');
 
 --
