@@ -115,16 +115,16 @@ SELECT bench.run('nothing', driver => 'wire');
 SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');
 -- What nodes ask each other
-SELECT bench.node_state(NULL);
-SELECT bench.node_state('{NULL}');
-SELECT bench.node_state('{}');
-SELECT bench.start_part(NULL);
-SELECT bench.start_part('{}');
-SELECT bench.part_state(NULL, false);
-SELECT bench.part_state(0, false);
-SELECT bench.begin_part(0, 0);
-SELECT bench.drop_part(NULL);
-SELECT bench.drop_part(0);
+SELECT bench_internal.node_state(NULL);
+SELECT bench_internal.node_state('{NULL}');
+SELECT bench_internal.node_state('{}');
+SELECT bench_internal.start_part(NULL);
+SELECT bench_internal.start_part('{}');
+SELECT bench_internal.part_state(NULL, false);
+SELECT bench_internal.part_state(0, false);
+SELECT bench_internal.begin_part(0, 0);
+SELECT bench_internal.drop_part(NULL);
+SELECT bench_internal.drop_part(0);
 -- words that will never be known
 SELECT bench.run('nothing', driver => 'libpq');
 SELECT bench.run('nothing', query_mode => 'Prepared');
@@ -334,10 +334,10 @@ RESET ROLE;
 \set VERBOSITY default
 
 -- Handles of no run
-SELECT h, bench.status_of('running', h, 1) AS status,
-       (SELECT count(*) FROM bench.run_progress(h, 1)) AS progress
+SELECT h, bench_internal.status_of('running', h, 1) AS status,
+       (SELECT count(*) FROM bench_internal.run_progress(h, 1)) AS progress
 FROM unnest('{0, 1, -1, 4294967296, NULL}'::bigint[]) AS h;
-SELECT bench.status_of(NULL, NULL, NULL), bench.status_of('completed', NULL, NULL);
+SELECT bench_internal.status_of(NULL, NULL, NULL), bench_internal.status_of('completed', NULL, NULL);
 
 -- Larger than any honest argument
 CREATE TEMP TABLE large AS SELECT jsonb_build_object('a', repeat('x', 20000000)) AS compressed;
@@ -356,7 +356,7 @@ SELECT * FROM bench.ab('nothing', '{}', (SELECT compressed FROM large));
 SELECT * FROM bench.change_points('nothing', tags => (SELECT compressed FROM large));
 SELECT * FROM bench.compare(ARRAY(SELECT n::bigint FROM generate_series(1, 10001) AS n), '{1}');
 SELECT bench.export(array_fill(1::bigint, ARRAY[5000000]));
-SELECT bench.start_part(jsonb_build_object('a', repeat('x', 20971520)));
+SELECT bench_internal.start_part(jsonb_build_object('a', repeat('x', 20971520)));
 SELECT bench.run(repeat(',', 1048577));
 SELECT bench.run('nothing', driver => repeat('x', 1048577));
 SELECT bench.sweep('nothing', '{1}', before => repeat(',', 1048577));

@@ -57,10 +57,10 @@ SELECT * FROM bench.change_points('nothing', NULL);
 SELECT * FROM bench.change_points('nothing', tags => NULL);
 SELECT * FROM bench.change_points('nothing', margin => NULL);
 SELECT
-    bench.sweep_status_of(NULL, NULL, NULL),
-    bench.sweep_status_of('completed', NULL, NULL),
-    bench.sweep_status_of('running', 0, -1);
-SELECT count(*) FROM bench.sweep_progress(NULL, NULL) AS a FULL JOIN bench.sweep_progress(0, -1) AS b ON true;
+    bench_internal.sweep_status_of(NULL, NULL, NULL),
+    bench_internal.sweep_status_of('completed', NULL, NULL),
+    bench_internal.sweep_status_of('running', 0, -1);
+SELECT count(*) FROM bench_internal.sweep_progress(NULL, NULL) AS a FULL JOIN bench_internal.sweep_progress(0, -1) AS b ON true;
 
 -- Unknown names and words
 SELECT bench.sweep('nonesuch', '{1}');
@@ -145,9 +145,9 @@ SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"session_replication_ro
 RESET ROLE;
 
 -- The state before each run
-SELECT bench.prewarm(NULL);
+SELECT bench_internal.prewarm(NULL);
 SET ROLE regress_sweeper;
-SELECT bench.prewarm(oid) FROM pg_class WHERE relname = 'pk' AND relnamespace = 'bench_data'::regnamespace;
+SELECT bench_internal.prewarm(oid) FROM pg_class WHERE relname = 'pk' AND relnamespace = 'bench_data'::regnamespace;
 SELECT bench.sweep('nothing', '{1}', before => 'checkpoint');
 RESET ROLE;
 SELECT bench.sweep('pk_update', '{1}', before => 'truncate');

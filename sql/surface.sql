@@ -2,19 +2,19 @@
 -- What CREATE EXTENSION puts into a database: the contract's functions, tables and views
 --
 
--- Functions with their arguments, in the contract's order and with its defaults
-SELECT p.proname AS function,
+-- Functions with their arguments, in the contract's order and with its defaults: those of users, and internal ones
+SELECT p.pronamespace::regnamespace AS schema, p.proname AS function,
        CASE p.prokind WHEN 'f' THEN '' ELSE p.prokind::text END AS kind,
        pg_get_function_result(p.oid) AS result
-FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
-ORDER BY p.proname COLLATE "C";
+FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C";
 
-SELECT p.proname AS function, a.place AS "#", a.name AS argument,
+SELECT p.pronamespace::regnamespace AS schema, p.proname AS function, a.place AS "#", a.name AS argument,
        format_type(a.type, NULL) AS type, pg_get_function_arg_default(p.oid, a.place::int) AS "default"
 FROM pg_proc p,
      LATERAL unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) WITH ORDINALITY AS a (type, name, place)
-WHERE p.pronamespace = 'bench'::regnamespace
-ORDER BY p.proname COLLATE "C", a.place;
+WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C", a.place;
 
 -- bench.start and what jobs call take exactly what bench.run takes; bench.schedule after two texts of its own
 SELECT
@@ -26,7 +26,7 @@ FROM (VALUES ('start', ''), ('start_scheduled', ''), ('schedule', 'name text, sc
 -- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:
 SELECT p.oid::regprocedure AS function, p.provolatile, p.proparallel, p.proisstrict, p.prosecdef, p.proconfig
 FROM pg_proc p
-WHERE p.pronamespace = 'bench'::regnamespace
+WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
   AND (p.provolatile <> 'v' OR p.proparallel <> 'u' OR p.proisstrict OR p.prosecdef OR p.proconfig IS NOT NULL)
 ORDER BY 1;
 
@@ -126,15 +126,15 @@ WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
 ORDER BY 1, 2;
 
 -- What PUBLIC may do: call what only looks, read, and nothing else
-SELECT p.proname AS function, has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
-FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
-ORDER BY public_may, p.proname COLLATE "C";
+SELECT p.pronamespace::regnamespace AS schema, p.proname AS function, has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
+FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+ORDER BY p.pronamespace::regnamespace::text COLLATE "C", public_may, p.proname COLLATE "C";
 SELECT c.relname AS relation, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
 FROM pg_class c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
 WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
 GROUP BY c.relname ORDER BY c.relname COLLATE "C";
-SELECT a.privilege_type AS public_may_with_schema
-FROM pg_namespace n, aclexplode(n.nspacl) a WHERE n.nspname = 'bench' AND a.grantee = 0;
+SELECT n.nspname AS schema, a.privilege_type AS public_may
+FROM pg_namespace n, aclexplode(n.nspacl) a WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0 ORDER BY n.nspname COLLATE "C";
 SELECT attrelid::regclass AS relation, attname AS "column", attacl
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace = 'bench'::regnamespace AND attacl IS NOT NULL;

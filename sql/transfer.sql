@@ -74,7 +74,7 @@ CREATE TEMP TABLE other (run_id bigint);
 CREATE TRIGGER other AFTER DELETE ON other
     REFERENCING OLD TABLE AS deleted
     FOR EACH STATEMENT
-    EXECUTE FUNCTION bench.forget_runs();
+    EXECUTE FUNCTION bench_internal.forget_runs();
 DELETE FROM other;
 
 SELECT bench.drop_workload('transfer_nothing');

@@ -1,4 +1,4 @@
-//! bench.is_visible, by which views and policies go.
+//! bench_internal.is_visible, by which views and policies go.
 
 use pgrx::prelude::*;
 

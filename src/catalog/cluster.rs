@@ -205,8 +205,8 @@ pub fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), Use
 fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
-         SELECT $1, 0, counter, bench.as_bigint(pg_catalog.sum(harness)), \
-             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN bench.as_bigint(pg_catalog.sum(server)) END, \
+         SELECT $1, 0, counter, bench_internal.as_bigint(pg_catalog.sum(harness)), \
+             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN bench_internal.as_bigint(pg_catalog.sum(server)) END, \
              pg_catalog.bool_and(judged), pg_catalog.min(reason) \
          FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
         &[run_id.into()],
@@ -233,11 +233,11 @@ fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Resul
              latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
              environment = coalesce(t.environment, '{}') \
-         FROM (SELECT pg_catalog.sum(n.transactions * bench.figure(n.latency_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
-                   pg_catalog.sum(n.transactions * (bench.figure(n.latency_stddev_ms) ^ 2 + bench.figure(n.latency_avg_ms) ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
+         FROM (SELECT pg_catalog.sum(n.transactions * bench_internal.figure(n.latency_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
+                   pg_catalog.sum(n.transactions * (bench_internal.figure(n.latency_stddev_ms) ^ 2 + bench_internal.figure(n.latency_avg_ms) ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
                    pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
-                   bench.as_bigint(pg_catalog.sum(n.backlog)) AS backlog, \
-                   pg_catalog.sum(n.transactions * bench.figure(n.lag_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
+                   bench_internal.as_bigint(pg_catalog.sum(n.backlog)) AS backlog, \
+                   pg_catalog.sum(n.transactions * bench_internal.figure(n.lag_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
                    (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
                FROM bench.node_log n WHERE n.run_id = $1) t \
          WHERE r.run_id = $1",

@@ -64,7 +64,7 @@ pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
         "SELECT pg_catalog.format('%s:%s: %s', p.nodename, p.nodeport, p.result) \
          FROM pg_catalog.pg_class c, pg_catalog.run_command_on_placements(c.oid::pg_catalog.regclass, $2) AS p \
          WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" AND NOT p.success LIMIT 1",
-        &[table.into(), "SELECT bench.prewarm('%s'::pg_catalog.regclass)".into()],
+        &[table.into(), "SELECT bench_internal.prewarm('%s'::pg_catalog.regclass)".into()],
     )?;
     match failed {
         None => Ok(()),

@@ -200,7 +200,7 @@ pub(super) fn check_all() -> Result<(), UserError> {
          FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
          JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) c.relowner \
-         WHERE n.nspname OPERATOR(pg_catalog.=) 'bench'::pg_catalog.name \
+         WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{bench,bench_internal}'::pg_catalog.name[]) \
            AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,c}'::pg_catalog.\"char\"[]) AND NOT r.rolsuper \
          ORDER BY c.relname LIMIT 1",
         &[],
@@ -249,26 +249,27 @@ unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(),
 /// The owner of a schema can have its name mean another one.
 ///
 /// # Errors
-/// 42501 where the extension's schema belongs to a role that is no superuser.
+/// 42501 where a schema of the extension belongs to a role that is no superuser.
 pub(super) fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: a syscache look-up; the tuple is released after its last use.
-    let owner = unsafe {
+    let (name, owner) = unsafe {
         let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as i32;
         let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(schema));
         if tuple.is_null() {
-            return Err(internal("cache lookup failed for schema bench"));
+            return Err(internal("cache lookup failed for a schema of the extension"));
         }
         let row: *const pg_sys::FormData_pg_namespace = pg_sys::GETSTRUCT(tuple).cast();
+        let name = CStr::from_ptr((*row).nspname.data.as_ptr()).to_string_lossy().into_owned();
         let owner = (*row).nspowner;
         pg_sys::ReleaseSysCache(tuple);
-        owner
+        (name, owner)
     };
     if is_trusted(owner) {
         return Ok(());
     }
-    Err(refusal(format!("schema bench belongs to role \"{}\", which is not a superuser", role_name(owner)))
+    Err(refusal(format!("schema {name} belongs to role \"{}\", which is not a superuser", role_name(owner)))
         .detail("Its owner could put another schema in its place, and the recorder is a superuser.")
-        .hint("ALTER SCHEMA bench OWNER TO a superuser."))
+        .hint(format!("ALTER SCHEMA {name} OWNER TO a superuser.")))
 }
 
 fn owner_of_function(function: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {

@@ -103,6 +103,11 @@ fn hold_extension() -> Result<pg_sys::Oid, UserError> {
         return Err(internal("the extension was replaced meanwhile"));
     }
     version::check()?;
+    // SAFETY: a system catalog look-up inside a transaction.
+    let internal = unsafe { pg_sys::get_namespace_oid(c"bench_internal".as_ptr(), true) };
+    if internal != pg_sys::InvalidOid {
+        guard::check_schema(internal)?;
+    }
     Ok(table)
 }
 
@@ -557,7 +562,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT low_ms, high_ms, bench.as_bigint(pg_catalog.sum(count)) FROM bench.latencies \
+            "SELECT low_ms, high_ms, bench_internal.as_bigint(pg_catalog.sum(count)) FROM bench.latencies \
              WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
             &[run_id.into()],
             |row| {

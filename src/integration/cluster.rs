@@ -94,29 +94,40 @@ pub fn may_not_run() -> UserError {
     )
 }
 
-/// Whether bench.node_state is the extension's own.
-const HAS_EXTENSION: &str = "\
-    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 FROM pg_catalog.pg_depend d \
-    JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
-    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-      AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
-      AND e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
-      AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench.node_state(pg_catalog.text[])')::pg_catalog.oid";
+/// The version of a node's extension; nothing where it has none, or where bench_internal.node_state is not its own.
+const VERSION_THERE: &str = "\
+    SELECT coalesce(pg_catalog.min(e.extversion), '') FROM pg_catalog.pg_extension e \
+    WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
+      AND (e.extversion OPERATOR(pg_catalog.<>) '{version}' OR EXISTS ( \
+        SELECT FROM pg_catalog.pg_depend d \
+        WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+          AND d.refobjid OPERATOR(pg_catalog.=) e.oid \
+          AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
+          AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+          AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench_internal.node_state(pg_catalog.text[])')::pg_catalog.oid))";
 
-/// That a node has this extension, before any of its functions is called there.
+/// That a node has this extension in this version, before any of its functions is called there.
 ///
 /// # Errors
 /// 55000 where it does not, 08006 where it does not answer.
 pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
-    if citus::ask(node, HAS_EXTENSION)? == "t" {
-        return Ok(());
+    match citus::ask(node, &VERSION_THERE.replace("{version}", EXTENSION_VERSION))?.as_str() {
+        EXTENSION_VERSION => Ok(()),
+        "" => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("node {} does not have extension \"pgbench_ext\"", node.name()),
+        )
+        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator.")),
+        there => Err(other_version(node, there)),
     }
-    Err(UserError::new(
+}
+
+fn other_version(node: &NodeSpec, there: &str) -> UserError {
+    UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("node {} does not have extension \"pgbench_ext\"", node.name()),
+        format!("node {} has pgbench_ext {there}, and this one {EXTENSION_VERSION}", node.name()),
     )
-    .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator."))
+    .hint("Install the same version on all nodes.")
 }
 
 /// What a node has to give, when it is one that can have clients.
@@ -128,18 +139,10 @@ fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
     }
     // Not asked of what somebody else may have put in the extension's place.
     check_extension(node)?;
-    let answer = citus::ask(node, "SELECT bench.node_state('{}')")?;
+    let answer = citus::ask(node, "SELECT bench_internal.node_state('{}')")?;
     let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;
     if node.clients > 0 && state.extension_version != EXTENSION_VERSION {
-        return Err(UserError::new(
-            sqlstate::NOT_IN_PREREQUISITE_STATE,
-            format!(
-                "node {} has pgbench_ext {}, and this one {EXTENSION_VERSION}",
-                node.name(),
-                state.extension_version
-            ),
-        )
-        .hint("Install the same version on all nodes."));
+        return Err(other_version(node, &state.extension_version));
     }
     if node.clients > 0 && !state.may_run {
         let error = may_not_run();

@@ -14,6 +14,13 @@ END $$;
 GRANT USAGE ON SCHEMA bench TO PUBLIC;
 COMMENT ON SCHEMA bench IS 'pgbench_ext: benchmarks from inside the server';
 
+-- What nobody calls by hand. PUBLIC has USAGE and, but for functions of triggers, EXECUTE: views check the privileges of whoever
+-- reads them on the functions that they call, and what runs with the caller's rights (bodies in PL/pgSQL, questions of other
+-- nodes) looks the names up as the caller.
+CREATE SCHEMA bench_internal;
+GRANT USAGE ON SCHEMA bench_internal TO PUBLIC;
+COMMENT ON SCHEMA bench_internal IS 'pgbench_ext: internal functions, called by its views, its other functions and other nodes; not for users';
+
 CREATE TABLE bench.workloads (
     name        text PRIMARY KEY,
     owner       text NOT NULL,
@@ -22,13 +29,13 @@ CREATE TABLE bench.workloads (
     description text,
     builtin     boolean NOT NULL DEFAULT false
 );
-COMMENT ON TABLE bench.workloads IS 'Workloads: scripts that clients run, a transaction at a time. Written by bench.create_workload and bench.drop_workload.';
-COMMENT ON COLUMN bench.workloads.name IS 'What bench.run is given';
-COMMENT ON COLUMN bench.workloads.owner IS 'Name of the role that may replace and drop it, with its members and superusers';
-COMMENT ON COLUMN bench.workloads.fixture IS 'The fixture whose tables it works on; NULL: none of the extension''s';
-COMMENT ON COLUMN bench.workloads.script IS 'The script, in pgbench''s language';
+COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
+COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
+COMMENT ON COLUMN bench.workloads.owner IS 'Role that owns it: this role, its members and superusers may replace and drop it';
+COMMENT ON COLUMN bench.workloads.fixture IS 'Fixture whose tables the script uses; NULL: none of the extension''s';
+COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
-COMMENT ON COLUMN bench.workloads.builtin IS 'Whether it comes with the extension: then it cannot be replaced or dropped';
+COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 
 CREATE TABLE bench.fixtures (
     name         text NOT NULL,
@@ -49,23 +56,23 @@ CREATE TABLE bench.fixtures (
     rows_query   text,
     PRIMARY KEY (schema, name)
 );
-COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: tables that workloads work on. Written by bench.load and bench.unload.';
+COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: the tables that workloads use. Use bench.load and bench.unload to change them.';
 COMMENT ON COLUMN bench.fixtures.name IS 'Name of the fixture';
-COMMENT ON COLUMN bench.fixtures.owner IS 'Name of the role that loaded it';
-COMMENT ON COLUMN bench.fixtures.schema IS 'Schema of its tables; clients have it first in their search_path';
-COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a number stands for one that was dropped since';
-COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded: ids are 1 to this; the script variable of this name';
+COMMENT ON COLUMN bench.fixtures.owner IS 'Role that loaded it';
+COMMENT ON COLUMN bench.fixtures.schema IS 'Schema of its tables, which is first in the clients'' search_path';
+COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a table dropped since shows as a number';
+COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded, with ids from 1 to this number; scripts read it as variable rows';
 COMMENT ON COLUMN bench.fixtures.options IS 'Options as given to bench.load';
-COMMENT ON COLUMN bench.fixtures.loaded_at IS 'When the load had ended';
-COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent on writing the rows, and on distributing them over the shards of a Citus cluster, without what came after that';
-COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second, without what came after them';
-COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, maps and TOAST included; of all shards where they are distributed';
+COMMENT ON COLUMN bench.fixtures.loaded_at IS 'When the load ended';
+COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent writing the rows, and distributing them to the shards of a Citus cluster; indexes and VACUUM are not included';
+COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second of load_secs';
+COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, including their maps and TOAST; for distributed tables, of all shards';
 COMMENT ON COLUMN bench.fixtures.index_bytes IS 'Bytes of the indexes after the load';
-COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, its root and its leaves among them: one more than level of pageinspect''s bt_metap; NULL where it is distributed';
-COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation of that key''s values with their place in the table, as in pg_stats: several jobs write side by side';
-COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent on indexes';
+COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, including root and leaves: one more than level in pageinspect''s bt_metap; NULL for a distributed table';
+COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation, as in pg_stats, between that key''s values and the order of the rows in the table: below 1 where several jobs wrote in parallel';
+COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent building indexes';
 COMMENT ON COLUMN bench.fixtures.vacuum_secs IS 'Seconds spent on VACUUM and ANALYZE';
-COMMENT ON COLUMN bench.fixtures.rows_query IS 'The SELECT that defines the rows of the ids $1 to $2';
+COMMENT ON COLUMN bench.fixtures.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
 
 CREATE TABLE bench.custom_fixtures (
     name       text PRIMARY KEY,
@@ -75,10 +82,10 @@ CREATE TABLE bench.custom_fixtures (
     after_ddl  text,
     rows       bigint NOT NULL
 );
-COMMENT ON TABLE bench.custom_fixtures IS 'Fixtures that users have defined; read bench.fixture_definitions. Written by bench.create_fixture and bench.drop_fixture.';
+COMMENT ON TABLE bench.custom_fixtures IS 'Internal: fixtures that users defined with bench.create_fixture. Read bench.fixture_definitions instead.';
 
 CREATE SEQUENCE bench.load_id_seq;
-COMMENT ON SEQUENCE bench.load_id_seq IS 'Ids of loads';
+COMMENT ON SEQUENCE bench.load_id_seq IS 'Internal: ids of loads';
 
 CREATE TABLE bench.load_log (
     load_id    bigint PRIMARY KEY,
@@ -89,7 +96,7 @@ CREATE TABLE bench.load_log (
     UNIQUE (schema, fixture)
 );
 ALTER SEQUENCE bench.load_id_seq OWNED BY bench.load_log.load_id;
-COMMENT ON TABLE bench.load_log IS 'Loads under way, each with a schema bench_loading_ and its id that its tables are made in; read bench.progress. What a crash has left here, and of such schemas, is removed by the next load.';
+COMMENT ON TABLE bench.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
 
 -- No foreign keys between the tables of results: only the recorder writes them, and a parallel
 -- restore of an extension's tables does not know their order.
@@ -154,8 +161,8 @@ CREATE INDEX run_log_counted ON bench.run_log USING gist (
 CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
     (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL;
 ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
-COMMENT ON SEQUENCE bench.run_id_seq IS 'Ids of runs';
-COMMENT ON TABLE bench.run_log IS 'What the recorder writes of each run; read bench.runs and bench.summary';
+COMMENT ON SEQUENCE bench.run_id_seq IS 'Internal: ids of runs';
+COMMENT ON TABLE bench.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
 
 CREATE TABLE bench.samples (
     run_id            bigint NOT NULL,
@@ -202,9 +209,9 @@ CREATE TABLE bench.samples (
     waits             jsonb,
     PRIMARY KEY (run_id, node, elapsed)
 );
-COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, of the runs that bench.runs shows. A transaction belongs to the interval in which it ended, by its own client''s clock.';
+COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
 CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL);
-COMMENT ON TABLE bench.warmup_samples IS 'The same as bench.samples, of the warm-up: elapsed counts from its begin';
+COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up';
 
 CREATE TABLE bench.latencies (
     run_id  bigint NOT NULL,
@@ -215,10 +222,10 @@ CREATE TABLE bench.latencies (
     count   bigint NOT NULL,
     PRIMARY KEY (run_id, node, script, low_ms)
 );
-COMMENT ON TABLE bench.latencies IS 'Histogram of the latencies of a run''s measured transactions: one row per run, node, script and bucket that is not empty. A bucket is at most 1 % wide.';
+COMMENT ON TABLE bench.latencies IS 'Latency histogram of each run''s measured transactions: one row per run, node, script and nonempty bucket. A bucket is at most 1 % wide.';
 COMMENT ON COLUMN bench.latencies.run_id IS 'The run';
-COMMENT ON COLUMN bench.latencies.node IS 'Citus'' number for the node; 0: the only one that clients ran on';
-COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, from 0';
+COMMENT ON COLUMN bench.latencies.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, starting at 0';
 COMMENT ON COLUMN bench.latencies.low_ms IS 'Lower bound of the bucket in milliseconds, inclusive';
 COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milliseconds, exclusive';
 COMMENT ON COLUMN bench.latencies.count IS 'Transactions in the bucket';
@@ -235,7 +242,7 @@ CREATE TABLE bench.error_log (
     first_at timestamptz,
     PRIMARY KEY (run_id, node, sqlstate)
 );
-COMMENT ON TABLE bench.error_log IS 'What the recorder writes of each run''s errors; read bench.errors';
+COMMENT ON TABLE bench.error_log IS 'Internal: errors of each run. Read bench.errors instead.';
 
 CREATE TABLE bench.script_log (
     run_id            bigint NOT NULL,
@@ -257,7 +264,7 @@ CREATE TABLE bench.script_log (
     latency_max_ms    double precision,
     PRIMARY KEY (run_id, node, script)
 );
-COMMENT ON TABLE bench.script_log IS 'What the recorder writes of each run''s scripts; read bench.scripts';
+COMMENT ON TABLE bench.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
 
 CREATE TABLE bench.statement_log (
     run_id         bigint NOT NULL,
@@ -282,7 +289,7 @@ CREATE TABLE bench.statement_log (
     empty_writes   bigint,
     PRIMARY KEY (run_id, node, script, command)
 );
-COMMENT ON TABLE bench.statement_log IS 'What the recorder writes of each run''s commands; read bench.statements';
+COMMENT ON TABLE bench.statement_log IS 'Internal: commands of each run''s scripts. Read bench.statements instead.';
 
 CREATE TABLE bench.wait_log (
     run_id          bigint NOT NULL,
@@ -292,7 +299,7 @@ CREATE TABLE bench.wait_log (
     share           double precision NOT NULL,
     PRIMARY KEY (run_id, node, wait_event_type, wait_event)
 );
-COMMENT ON TABLE bench.wait_log IS 'What the recorder writes of each run''s waits; read bench.waits';
+COMMENT ON TABLE bench.wait_log IS 'Internal: wait events of each run. Read bench.waits instead.';
 
 CREATE TABLE bench.event_log (
     run_id   bigint NOT NULL,
@@ -305,16 +312,16 @@ CREATE TABLE bench.event_log (
     ended    double precision,
     PRIMARY KEY (run_id, node, event)
 );
-COMMENT ON TABLE bench.event_log IS 'What the recorder writes of checkpoints and vacuums during each run; read bench.events';
+COMMENT ON TABLE bench.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
 
 -- Not a table of results: the shape in which the recorder reads a relation.
-CREATE TYPE bench.relation_reading AS (
+CREATE TYPE bench_internal.relation_reading AS (
     oid bigint, relation text, kind text, bytes bigint, live bigint, dead bigint, inserted bigint, updated bigint, hot_updated bigint,
     deleted bigint, mod_since_analyze bigint, seq_scan bigint, seq_tup_read bigint, idx_scan bigint,
     vacuums bigint, autovacuums bigint, analyzes bigint, autoanalyzes bigint,
     last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz
 );
-COMMENT ON TYPE bench.relation_reading IS 'A table or an index as the recorder reads it before and after a run';
+COMMENT ON TYPE bench_internal.relation_reading IS 'State of a table or index, read before and after a run';
 
 CREATE TABLE bench.relation_log (
     run_id            bigint NOT NULL,
@@ -345,7 +352,7 @@ CREATE TABLE bench.relation_log (
     last_autoanalyze  timestamptz,
     PRIMARY KEY (run_id, node, relation)
 );
-COMMENT ON TABLE bench.relation_log IS 'What the recorder writes of each run''s tables and indexes; read bench.relations';
+COMMENT ON TABLE bench.relation_log IS 'Internal: tables and indexes of each run. Read bench.relations instead.';
 
 CREATE TABLE bench.audit_log (
     run_id  bigint NOT NULL,
@@ -357,7 +364,7 @@ CREATE TABLE bench.audit_log (
     reason  text NOT NULL,
     PRIMARY KEY (run_id, node, counter)
 );
-COMMENT ON TABLE bench.audit_log IS 'What the recorder writes of each run''s audit; read bench.audit(run_id)';
+COMMENT ON TABLE bench.audit_log IS 'Internal: counters of each run''s audit. Read bench.audit(run_id) or bench.audits instead.';
 
 CREATE TABLE bench.node_log (
     run_id            bigint NOT NULL,
@@ -398,10 +405,10 @@ CREATE TABLE bench.node_log (
     settings          jsonb,
     PRIMARY KEY (run_id, node)
 );
-COMMENT ON TABLE bench.node_log IS 'What the recorder writes of the nodes of the Citus cluster that a run was on; read bench.nodes';
+COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';
 
 CREATE SEQUENCE bench.sweep_id_seq;
-COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Ids of sweeps';
+COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Internal: ids of sweeps';
 
 CREATE TABLE bench.sweep_log (
     sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench.sweep_id_seq'),
@@ -418,8 +425,8 @@ CREATE TABLE bench.sweep_log (
     system_settings   jsonb
 );
 ALTER SEQUENCE bench.sweep_id_seq OWNED BY bench.sweep_log.sweep_id;
-COMMENT ON TABLE bench.sweep_log IS 'What is kept of each sweep; read bench.sweeps';
-COMMENT ON COLUMN bench.sweep_log.system_settings IS 'What postgresql.auto.conf had for the parameters that the sweep is about to set there, null for none; NULL when it has them again';
+COMMENT ON TABLE bench.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
+COMMENT ON COLUMN bench.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
 
 CREATE TABLE bench.sweep_run_log (
     sweep_id bigint NOT NULL,
@@ -431,7 +438,7 @@ CREATE TABLE bench.sweep_run_log (
     error    text,
     PRIMARY KEY (sweep_id, place)
 );
-COMMENT ON TABLE bench.sweep_run_log IS 'The runs that each sweep is to make, in their order; read bench.sweep_runs';
+COMMENT ON TABLE bench.sweep_run_log IS 'Internal: planned runs of each sweep, in order. Read bench.sweep_runs instead.';
 
 DO $$
 DECLARE
@@ -439,47 +446,47 @@ DECLARE
 BEGIN
     FOREACH relation IN ARRAY '{bench.samples,bench.warmup_samples}'::regclass[] LOOP
         EXECUTE format('COMMENT ON COLUMN %s.run_id IS %L', relation, 'The run');
-        EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, 'Citus'' number for the node; 0: the only one that clients ran on');
+        EXECUTE format('COMMENT ON COLUMN %s.node IS %L', relation, 'Node id in Citus (pg_dist_node); 0 for a run on one node');
         EXECUTE format('COMMENT ON COLUMN %s.elapsed IS %L', relation, 'End of the interval, in seconds since the phase began');
-        EXECUTE format('COMMENT ON COLUMN %s.secs IS %L', relation, 'True length of the interval in seconds');
+        EXECUTE format('COMMENT ON COLUMN %s.secs IS %L', relation, 'Actual length of the interval in seconds');
         EXECUTE format('COMMENT ON COLUMN %s.at IS %L', relation, 'End of the interval');
-        EXECUTE format('COMMENT ON COLUMN %s.clients IS %L', relation, 'Clients at work in the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.clients IS %L', relation, 'Active clients');
         EXECUTE format('COMMENT ON COLUMN %s.transactions IS %L', relation, 'Transactions committed in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');
-        EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Transactions given up after an error, or after max_tries serialization failures and deadlocks');
+        EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Failed transactions: those that ended in an error, or in max_tries serialization failures and deadlocks');
         EXECUTE format('COMMENT ON COLUMN %s.retried IS %L', relation, 'Transactions that took more than one try');
-        EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'Transactions not started, under a rate, because they would have been above the latency_limit');
-        EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Committed transactions above the latency_limit');
-        EXECUTE format('COMMENT ON COLUMN %s.latency_avg_ms IS %L', relation, 'Mean latency of committed transactions in milliseconds, retries included; under a rate since they were due');
+        EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'With a rate: transactions skipped because they could no longer meet latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Committed transactions that took longer than latency_limit');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_avg_ms IS %L', relation, 'Mean latency of committed transactions in milliseconds, including retries; with a rate, counted from the scheduled start');
         EXECUTE format('COMMENT ON COLUMN %s.latency_stddev_ms IS %L', relation, 'Standard deviation of the latency in milliseconds');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p50_ms IS %L', relation, 'Median latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p95_ms IS %L', relation, '95th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
-        EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Greatest latency in milliseconds');
-        EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'Mean delay of the start behind the schedule under a rate, in milliseconds; it is part of the latency');
-        EXECUTE format('COMMENT ON COLUMN %s.wal_bytes IS %L', relation, 'Bytes of WAL that the whole server generated, as pg_stat_wal: sessions report theirs once a second at most. This column and those after it are NULL where the interval was not observed');
-        EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records, as wal_bytes');
-        EXECUTE format('COMMENT ON COLUMN %s.wal_fpi IS %L', relation, 'Full-page images in the WAL, as wal_bytes');
-        EXECUTE format('COMMENT ON COLUMN %s.wal_buffers_full IS %L', relation, 'Times that WAL was written because its buffers were full');
-        EXECUTE format('COMMENT ON COLUMN %s.checkpoints IS %L', relation, 'Checkpoints that began in the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Maximum latency in milliseconds');
+        EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_bytes IS %L', relation, 'Bytes of WAL that the whole server generated, from pg_stat_wal, to which sessions report at most once a second. This column and the following ones are NULL if the interval was not observed');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records of the whole server');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_fpi IS %L', relation, 'Full-page images in the WAL of the whole server');
+        EXECUTE format('COMMENT ON COLUMN %s.wal_buffers_full IS %L', relation, 'Times WAL was written to disk because the WAL buffers were full');
+        EXECUTE format('COMMENT ON COLUMN %s.checkpoints IS %L', relation, 'Checkpoints that started in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_checkpoint IS %L', relation, 'Buffers written by the checkpointer');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_clean IS %L', relation, 'Buffers written by the background writer');
-        EXECUTE format('COMMENT ON COLUMN %s.buffers_backend IS %L', relation, 'Buffers that sessions had to write themselves');
-        EXECUTE format('COMMENT ON COLUMN %s.blks_hit IS %L', relation, 'Buffers of this database found in shared buffers');
-        EXECUTE format('COMMENT ON COLUMN %s.blks_read IS %L', relation, 'Buffers of this database that were not');
-        EXECUTE format('COMMENT ON COLUMN %s.temp_files IS %L', relation, 'Temporary files of this database');
-        EXECUTE format('COMMENT ON COLUMN %s.temp_bytes IS %L', relation, 'Bytes written to them');
-        EXECUTE format('COMMENT ON COLUMN %s.cpu_user IS %L', relation, 'Share of all processors'' time in user mode; NULL, like the others, where the platform does not tell');
-        EXECUTE format('COMMENT ON COLUMN %s.cpu_system IS %L', relation, 'Share in the kernel, interrupts included');
-        EXECUTE format('COMMENT ON COLUMN %s.cpu_iowait IS %L', relation, 'Share idle while something waited for a disk');
-        EXECUTE format('COMMENT ON COLUMN %s.cpu_steal IS %L', relation, 'Share that the hypervisor gave to others');
-        EXECUTE format('COMMENT ON COLUMN %s.cpu_idle IS %L', relation, 'Share idle');
-        EXECUTE format('COMMENT ON COLUMN %s.memory_available_bytes IS %L', relation, 'Bytes of memory to be had without swapping, at the interval''s end');
-        EXECUTE format('COMMENT ON COLUMN %s.memory_dirty_bytes IS %L', relation, 'Bytes written to files and not yet to disk, at the interval''s end');
-        EXECUTE format('COMMENT ON COLUMN %s.disk_read_bytes IS %L', relation, 'Bytes that the machine read from disks');
-        EXECUTE format('COMMENT ON COLUMN %s.disk_written_bytes IS %L', relation, 'Bytes that the machine wrote to disks');
-        EXECUTE format('COMMENT ON COLUMN %s.throttled_secs IS %L', relation, 'Seconds for which the control group''s quota kept the server off the processors');
-        EXECUTE format('COMMENT ON COLUMN %s.waits IS %L', relation, 'Share of the clients'' time by wait event, as type:event; CPU: running on a processor, Runnable: waiting for one. They add up to 1');
+        EXECUTE format('COMMENT ON COLUMN %s.buffers_backend IS %L', relation, 'Buffers written by sessions themselves');
+        EXECUTE format('COMMENT ON COLUMN %s.blks_hit IS %L', relation, 'Blocks of this database found in shared buffers');
+        EXECUTE format('COMMENT ON COLUMN %s.blks_read IS %L', relation, 'Blocks of this database read from outside shared buffers');
+        EXECUTE format('COMMENT ON COLUMN %s.temp_files IS %L', relation, 'Temporary files created in this database');
+        EXECUTE format('COMMENT ON COLUMN %s.temp_bytes IS %L', relation, 'Bytes written to temporary files in this database');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_user IS %L', relation, 'Share of all processors'' time in user mode; the cpu_, memory_ and disk_ columns are NULL if the platform does not provide them');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_system IS %L', relation, 'Share of all processors'' time in the kernel, including interrupts');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_iowait IS %L', relation, 'Share of all processors'' time idle while I/O was pending');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_steal IS %L', relation, 'Share of all processors'' time that the hypervisor gave to other machines');
+        EXECUTE format('COMMENT ON COLUMN %s.cpu_idle IS %L', relation, 'Share of all processors'' time idle');
+        EXECUTE format('COMMENT ON COLUMN %s.memory_available_bytes IS %L', relation, 'Bytes of memory available without swapping, at the end of the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.memory_dirty_bytes IS %L', relation, 'Bytes written to files but not yet to disk, at the end of the interval');
+        EXECUTE format('COMMENT ON COLUMN %s.disk_read_bytes IS %L', relation, 'Bytes the machine read from disks');
+        EXECUTE format('COMMENT ON COLUMN %s.disk_written_bytes IS %L', relation, 'Bytes the machine wrote to disks');
+        EXECUTE format('COMMENT ON COLUMN %s.throttled_secs IS %L', relation, 'Seconds during which the CPU quota of the server''s control group throttled it');
+        EXECUTE format('COMMENT ON COLUMN %s.waits IS %L', relation, 'Share of the clients'' time per wait event, as type:event. CPU: running on a processor; Runnable: waiting for a processor. The shares add up to 1');
     END LOOP;
 END $$;
 

@@ -3,21 +3,21 @@
 CREATE FUNCTION bench.load(fixture text, rows bigint DEFAULT NULL, jobs int DEFAULT NULL, options jsonb DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_sql_wrapper';
 COMMENT ON FUNCTION bench.load IS
-'Loads a fixture''s tables with background workers, in place of what it had, and returns the number of rows written. rows NULL: the fixture''s small default; jobs NULL: as many as processors and free worker slots allow. Options: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after the load, or before it); of pk: info (md5, short or now) and crt_time (timestamp or timestamptz); of wide_multi: tables, one for each client; of tpcb, whose tables are those of pgbench -i: scale (100000 rows each, the accounts), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys; of what Citus can distribute: distribute (of pk, events and shards: true, by id, which is the default of shards; of tpcb: account, with accounts and history by account, tellers and branches by their own ids, or branch, with all by branch and co-located) and shard_count. The workers commit by themselves: a ROLLBACK of the caller does not undo the load. A load that fails leaves the previous fixture as it was. The rows are frozen from the start, as after COPY with FREEZE: transactions that are older than the load see them as well.';
+'Loads a fixture with parallel background workers, replacing its previous tables, and returns the number of rows written. rows NULL: the fixture''s small default. jobs NULL: as many as processors and free worker slots allow. Options of all fixtures: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after or before: build the primary key after or before the rows). pk: info (md5, short or now), crt_time (timestamp or timestamptz). wide_multi: tables (one per client). tpcb, with the tables of pgbench -i: scale (100000 accounts each), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. With Citus: shard_count and distribute (pk, events, shards: true, by id, the default of shards; tpcb: account, accounts and history by account, tellers and branches by their own ids, or branch, all tables by branch and co-located). The workers commit on their own: rolling back the calling transaction does not undo the load. If a load fails, the previous tables stay. Rows are frozen, as by COPY FREEZE: transactions older than the load see them, too.';
 
 CREATE FUNCTION bench.create_fixture(name text, ddl text, rows_query text, after_ddl text DEFAULT NULL, rows bigint DEFAULT 1000000)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_fixture_wrapper';
 COMMENT ON FUNCTION bench.create_fixture IS
-'Defines a fixture, in place of the owner''s own older one. ddl makes its tables, one of them called as the fixture, without a schema; rows_query is a SELECT of that table''s rows with the ids $1 to $2; after_ddl comes after the rows, for indexes; rows is how many ids bench.load takes when it is not told. The statements run as the role that loads, not as the one that has defined them. Built-in fixtures cannot be replaced.';
+'Defines a fixture, or replaces your own of this name. ddl creates its tables with unqualified names, one of them named like the fixture. rows_query is a SELECT that returns that table''s rows with the ids $1 to $2. after_ddl runs after the rows are loaded: create indexes there. rows is the default number of ids for bench.load. The statements run with the privileges of the role that loads the fixture, not of the role that defined it. Built-in fixtures cannot be replaced.';
 
 CREATE FUNCTION bench.drop_fixture(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_fixture_wrapper';
-COMMENT ON FUNCTION bench.drop_fixture IS 'Removes a definition that bench.create_fixture has made; bench.unload drops the tables.';
+COMMENT ON FUNCTION bench.drop_fixture IS 'Removes a fixture definition made by bench.create_fixture. Use bench.unload to drop the tables.';
 
-CREATE FUNCTION bench.builtin_fixtures()
+CREATE FUNCTION bench_internal.builtin_fixtures()
     RETURNS TABLE (name text, ddl text, rows_query text, after_ddl text, rows bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'builtin_fixtures_wrapper';
-COMMENT ON FUNCTION bench.builtin_fixtures IS 'What the built-in fixtures are made of; read bench.fixture_definitions.';
+COMMENT ON FUNCTION bench_internal.builtin_fixtures IS 'Definitions of the built-in fixtures, for bench.fixture_definitions.';
 
 CREATE FUNCTION bench.unload(fixture text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unload_wrapper';
@@ -26,17 +26,17 @@ COMMENT ON FUNCTION bench.unload IS 'Drops a loaded fixture''s tables.';
 CREATE FUNCTION bench.create_workload(name text, script text, fixture text DEFAULT NULL, description text DEFAULT NULL)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_workload_wrapper';
 COMMENT ON FUNCTION bench.create_workload IS
-'Stores a script under a name, in place of the owner''s own older one. Scripts are in pgbench''s language: SQL statements, :variables and meta commands. Built-in workloads cannot be replaced.';
+'Stores a script under a name, or replaces your own of this name. Scripts use pgbench''s language: SQL statements, :variables and meta commands. Built-in workloads cannot be replaced.';
 
 CREATE FUNCTION bench.drop_workload(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
-COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload; built-in ones stay.';
+COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload. Built-in workloads cannot be removed.';
 
 CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}')
     RETURNS TABLE (transaction int, command int, line int, output text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preview_wrapper';
 COMMENT ON FUNCTION bench.preview IS
-'Shows what a client would do with a script, without a server: each statement with its values, and what debug() prints. transaction and command count from 1. client and seed choose the random numbers, as pgbench --random-seed with a thread for each client; what \gset and \aset would set stays as it is written.';
+'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 
 CREATE FUNCTION bench.run(
     workload        text,
@@ -58,7 +58,7 @@ CREATE FUNCTION bench.run(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_wrapper';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload with that many concurrent sessions of the calling role, waits for it, and returns the run''s id. secs: measured seconds after warmup seconds (10 if neither secs nor transactions is given); transactions: per client, instead of secs; max_tries: tries per transaction at a serialization failure or deadlock, 0 for no limit; seed NULL: a random one, recorded; rate: transactions per second to be started over all clients, whether or not those before have ended, with latencies counted from when they were due; latency_limit: milliseconds above which a transaction is late, or skipped under a rate if it cannot make it any more; query_mode: simple, extended or prepared, as pgbench -M; variables: script variables, as pgbench -D; settings: configuration parameters of every client; sample_interval: seconds; results: serialize turns rows into text as for a client, discard does not look at them. Canceling the call stops the run; what was measured stays.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. Canceling the call stops the run; results up to then are kept.';
 
 CREATE FUNCTION bench.start(
     workload        text,
@@ -80,49 +80,49 @@ CREATE FUNCTION bench.start(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_wrapper';
 COMMENT ON FUNCTION bench.start IS
-'Starts a run as bench.run does and returns its id at once; the run goes on without the session. See bench.wait, bench.stop and bench.progress.';
+'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 
 CREATE FUNCTION bench.wait(run_id bigint, timeout double precision DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_wrapper';
 COMMENT ON FUNCTION bench.wait IS
-'Waits until a run has ended, timeout seconds at most (NULL: however long), and returns its status. Ending the wait changes nothing about the run.';
+'Waits until a run has ended, or for timeout seconds (NULL: no limit), and returns the run''s status. Canceling the wait does not stop the run.';
 
 CREATE FUNCTION bench.stop(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_wrapper';
 COMMENT ON FUNCTION bench.stop IS
-'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
+'Stops a run within a second and keeps its results. Returns false if the run was not active. Requires the privileges of the run''s role or of pg_signal_backend.';
 
-CREATE FUNCTION bench.status_of(status text, segment bigint, run_id bigint)
+CREATE FUNCTION bench_internal.status_of(status text, segment bigint, run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_of_wrapper';
-COMMENT ON FUNCTION bench.status_of IS 'A run''s status: crashed where its coordinator is gone and could not write down the end.';
+COMMENT ON FUNCTION bench_internal.status_of IS 'Status of a run: crashed if its coordinator is gone without having recorded the end.';
 
-CREATE FUNCTION bench.run_progress(segment bigint, run_id bigint)
+CREATE FUNCTION bench_internal.run_progress(segment bigint, run_id bigint)
     RETURNS TABLE (phase text, elapsed double precision, remaining double precision, tps double precision,
                    latency_avg_ms double precision, transactions bigint, clients int)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_progress_wrapper';
-COMMENT ON FUNCTION bench.run_progress IS 'Where a run under way stands; read bench.progress.';
+COMMENT ON FUNCTION bench_internal.run_progress IS 'Progress of an active run, for bench.progress.';
 
-CREATE FUNCTION bench.load_progress(segment bigint, load_id bigint)
+CREATE FUNCTION bench_internal.load_progress(segment bigint, load_id bigint)
     RETURNS TABLE (phase text, elapsed double precision, remaining double precision, rows bigint, rows_per_sec double precision,
                    loaders int)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_progress_wrapper';
-COMMENT ON FUNCTION bench.load_progress IS 'Where a load under way stands; read bench.progress.';
+COMMENT ON FUNCTION bench_internal.load_progress IS 'Progress of an active load, for bench.progress.';
 
 CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
     RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';
 COMMENT ON FUNCTION bench.percentile IS
-'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. The rank p * (n - 1) from 0 is interpolated between its neighbours, the latencies of a bucket lying evenly in it; HdrHistogram tells the upper end of the bucket that has rank ceil(p * n) from 1, which is higher by up to a bucket. NULL when the run has no histogram.';
+'Returns a percentile of a run''s latencies in milliseconds, within 1 %. p is a fraction, as in percentile_cont: 0.99 for the 99th percentile. The value at rank p * (n - 1), counted from 0, is interpolated between its neighbors, assuming that latencies are spread evenly within a bucket. HdrHistogram returns the upper end of the bucket at rank ceil(p * n), counted from 1, which is higher by at most one bucket. NULL if the run has no histogram.';
 
 CREATE FUNCTION bench.findings(run_id bigint)
     RETURNS TABLE (severity text, topic text, finding text, figures jsonb, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'findings_wrapper';
 COMMENT ON FUNCTION bench.findings IS
-'What there is to say of a run, the gravest first: dips and what coincides with them, a warm-up that was not over, drift, processors and quotas, vacuums, plans. severity is critical (the figures are not what they seem), warning (something kept them from being better or steadier) or notice; advice is what to try. No rows for a clean run.';
+'Returns findings about a run, the most severe first: dips in throughput and their causes, a warm-up that was too short, drift, processors and quotas, vacuums, plans. severity: critical (the figures are misleading), warning (something made them worse or less steady) or notice. advice: what to try. A clean run has no findings.';
 
 CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'report_wrapper';
 COMMENT ON FUNCTION bench.report IS
-'A report of a run: text (100 columns), markdown, json (schema_version says which schema; fields are added, not changed) or html (one file with plots that needs no network and no script): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 
 REVOKE ALL ON FUNCTION
     bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start

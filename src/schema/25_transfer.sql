@@ -3,35 +3,35 @@
 CREATE FUNCTION bench.export(run_ids bigint[])
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_wrapper';
 COMMENT ON FUNCTION bench.export IS
-'Everything that is kept of runs that are over, samples and histograms included, as one document for bench.import; format_version says in which form. For those who may see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
+'Returns all data of ended runs, including samples and histograms, as one document for bench.import; format_version is the version of its format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
 
 CREATE FUNCTION bench.import(document jsonb)
     RETURNS bigint[] VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_wrapper';
 COMMENT ON FUNCTION bench.import IS
-'Takes over the runs of a document that bench.export has made, here or on another server, and returns their ids here in the document''s order. They belong to the calling role, and their column origin in bench.runs says where they come from. All of the document or nothing; a run that the role has imported already is refused.';
+'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error.';
 
 CREATE FUNCTION bench.prune(older_than interval)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prune_wrapper';
 COMMENT ON FUNCTION bench.prune IS
-'Deletes runs with all that was measured of them, and returns how many: those that ended longer ago than older_than, and imported ones that came longer ago; of the roles that the calling role has the privileges of. Never one that is under way.';
+'Deletes runs that ended, or were imported, longer ago than older_than, with all their results, and returns their number. Deletes only runs of roles whose privileges the caller has. Active runs are kept.';
 
 CREATE FUNCTION bench.delete_run(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
 COMMENT ON FUNCTION bench.delete_run IS
-'Deletes a run with all that was measured of it; false when somebody else has just done so. For roles with the privileges of the run''s role. A run under way, or of a sweep under way, is refused: see bench.stop and bench.stop_sweep. A sweep goes with the last of its runs.';
+'Deletes a run with all its results. Returns false if another session has just deleted it. Requires the privileges of the run''s role. Active runs, and runs of active sweeps, cannot be deleted: stop them first with bench.stop or bench.stop_sweep. Deleting the last run of a sweep deletes the sweep.';
 
 REVOKE ALL ON FUNCTION bench.import, bench.prune, bench.delete_run FROM PUBLIC;
 
-CREATE FUNCTION bench.forget_runs()
+CREATE FUNCTION bench_internal.forget_runs()
     RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
-COMMENT ON FUNCTION bench.forget_runs IS
-'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
-REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
+COMMENT ON FUNCTION bench_internal.forget_runs IS
+'Trigger function of bench.run_log: deletes a run''s results with its row, with the privileges of the extension''s owner. Active runs cannot be deleted.';
+REVOKE ALL ON FUNCTION bench_internal.forget_runs FROM PUBLIC;
 
 -- In place of foreign keys, which would break filtered and parallel restores.
 CREATE TRIGGER forget_runs AFTER DELETE ON bench.run_log REFERENCING OLD TABLE AS deleted
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
-COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the runs that are deleted';
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
+COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes the results of deleted runs';
 CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
-COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
+COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of all runs';

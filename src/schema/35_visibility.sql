@@ -8,6 +8,6 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples,latencies}'::text[] LOOP
         EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
-        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Rows of the runs that bench.runs shows');
+        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Shows the rows of runs that bench.runs shows');
     END LOOP;
 END $$;

@@ -1,26 +1,26 @@
 -- What nodes of a Citus cluster ask each other, each in the name of the role that called bench.run.
 
-CREATE FUNCTION bench.node_state(tables text[]) RETURNS jsonb
+CREATE FUNCTION bench_internal.node_state(tables text[]) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'node_state_wrapper';
-COMMENT ON FUNCTION bench.node_state IS
-'The state of this node, as a run on a Citus cluster reads it of each before and after: its clock (microseconds), processors (ticks of their time), the counters of these tables'' shards here, two-phase commits, connections, limits and parameters.';
+COMMENT ON FUNCTION bench_internal.node_state IS
+'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
 
-CREATE FUNCTION bench.start_part(request jsonb) RETURNS jsonb
+CREATE FUNCTION bench_internal.start_part(request jsonb) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_part_wrapper';
-COMMENT ON FUNCTION bench.start_part IS
-'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
+COMMENT ON FUNCTION bench_internal.start_part IS
+'Starts this node''s part of another node''s run; its clients wait for bench_internal.begin_part. Returns the run''s id on this node, or the error. The other node calls it as a role that may also call bench.run or bench.start on this node.';
 
-CREATE FUNCTION bench.part_state(run_id bigint, stop boolean) RETURNS jsonb
+CREATE FUNCTION bench_internal.part_state(run_id bigint, stop boolean) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'part_state_wrapper';
-COMMENT ON FUNCTION bench.part_state IS
-'How far a part is; stop ends it. A part that nobody asks after for 20 seconds ends itself. Called by the node that the run belongs to.';
+COMMENT ON FUNCTION bench_internal.part_state IS
+'Returns the progress of a part, and stops it if stop is true. A part ends itself after 20 seconds without this call from the run''s node.';
 
-CREATE FUNCTION bench.begin_part(run_id bigint, begins_us bigint) RETURNS boolean
+CREATE FUNCTION bench_internal.begin_part(run_id bigint, begins_us bigint) RETURNS boolean
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'begin_part_wrapper';
-COMMENT ON FUNCTION bench.begin_part IS
-'Says when the clients of a part are to begin, by this node''s clock, in microseconds since 2000-01-01 00:00 UTC; false when it is too late for that. Called by the node that the run belongs to.';
+COMMENT ON FUNCTION bench_internal.begin_part IS
+'Sets the time at which the clients of a part start, in microseconds since 2000-01-01 00:00 UTC by this node''s clock. Returns false if it is too late for that. Called by the run''s node.';
 
-CREATE FUNCTION bench.drop_part(run_id bigint) RETURNS boolean
+CREATE FUNCTION bench_internal.drop_part(run_id bigint) RETURNS boolean
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_part_wrapper';
-COMMENT ON FUNCTION bench.drop_part IS
-'Forgets a part of a run that has ended, when the node that the run belongs to has taken over what it measured.';
+COMMENT ON FUNCTION bench_internal.drop_part IS
+'Deletes an ended part of a run, once the run''s node has fetched its results.';

@@ -22,12 +22,12 @@ CREATE FUNCTION bench.schedule(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_wrapper';
 COMMENT ON FUNCTION bench.schedule IS
-'Makes a job of pg_cron that starts a run, as the calling role, and returns the job''s id. name: of the job, at most 63 bytes; a job of this role that is called so is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT, or the time zone of cron.timezone. The rest is as for bench.run, and is checked now. The job does not wait for its run; while that is under way it starts no other. The runs have the job''s name as their tag "job". Where pg_cron is in another database, the hint of the error is the call to be made there.';
+'Creates a pg_cron job that starts a run as the calling role, and returns the job''s id. name: name of the job, at most 63 bytes; your job of the same name is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT or the time zone of cron.timezone. The other arguments are those of bench.run and are checked immediately. The job does not wait for its run, and starts no other while one is active. The runs have the tag "job" with the job''s name. If pg_cron is in another database, the error''s hint shows the call to make there.';
 
 CREATE FUNCTION bench.unschedule(name text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unschedule_wrapper';
 COMMENT ON FUNCTION bench.unschedule IS
-'Drops the calling role''s job of this name, and ends its run if one is under way, as bench.stop does. False when there was neither.';
+'Removes your job of this name, and stops its active run as bench.stop does. Returns false if there was neither.';
 
 CREATE FUNCTION bench.start_scheduled(
     workload        text,
@@ -49,6 +49,6 @@ CREATE FUNCTION bench.start_scheduled(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_wrapper';
 COMMENT ON FUNCTION bench.start_scheduled IS
-'What a job of bench.schedule calls: bench.start, unless a run of the calling role with the same tag "job" is under way; then a WARNING says so and its id is returned.';
+'Called by jobs of bench.schedule: starts a run as bench.start does, unless a run of the calling role with the same tag "job" is active; it then raises a WARNING and returns the id of that run.';
 
 REVOKE ALL ON FUNCTION bench.schedule, bench.unschedule, bench.start_scheduled FROM PUBLIC;

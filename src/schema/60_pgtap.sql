@@ -1,11 +1,11 @@
 -- Assertions for pgTAP, which is looked for when they are called. They read runs that have ended, and run nothing.
 
-CREATE FUNCTION bench.check_extension(name text)
+CREATE FUNCTION bench_internal.check_extension(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
-COMMENT ON FUNCTION bench.check_extension IS
-'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
+COMMENT ON FUNCTION bench_internal.check_extension IS
+'Raises 42501 if a role could replace functions of an extension: it owns the extension, its schema or an object in that schema, or may create objects there. Superusers are trusted, and so is the calling role unless SET ROLE has changed it.';
 
-CREATE FUNCTION bench.tap(passed boolean, description text, remark text)
+CREATE FUNCTION bench_internal.tap(passed boolean, description text, remark text)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
@@ -16,17 +16,17 @@ BEGIN
         RAISE object_not_in_prerequisite_state
             USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
     END IF;
-    PERFORM bench.check_extension('pgtap');
+    PERFORM bench_internal.check_extension('pgtap');
     -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
     PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
     EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
     EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
     RETURN concat_ws(E'\n', verdict, remarks);
 END $$;
-COMMENT ON FUNCTION bench.tap IS
-'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
+COMMENT ON FUNCTION bench_internal.tap IS
+'Returns the TAP lines of pgTAP''s ok(), and of diag() for a remark, from the schema of extension pgtap; raises 42501 if a role that the caller cannot trust could have replaced them. For the assertions.';
 
-CREATE FUNCTION bench.status_to_assert(run_id bigint)
+CREATE FUNCTION bench_internal.status_to_assert(run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     status text;
@@ -38,13 +38,13 @@ BEGIN
     END IF;
     RETURN status;
 END $$;
-COMMENT ON FUNCTION bench.status_to_assert IS
-'A run''s status; 22004 for NULL, 42704 for a run that does not exist, 42501 for one that the caller may not see. For the assertions.';
+COMMENT ON FUNCTION bench_internal.status_to_assert IS
+'Returns the status of a run; raises 22004 for NULL, 42704 if the run does not exist, 42501 if the caller may not see it. For the assertions.';
 
-CREATE FUNCTION bench.figure_ok(run_id bigint, figure text, have double precision, op text, want double precision, unit text, description text)
+CREATE FUNCTION bench_internal.figure_ok(run_id bigint, figure text, have double precision, op text, want double precision, unit text, description text)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    status text := bench.status_to_assert(run_id);
+    status text := bench_internal.status_to_assert(run_id);
     run record;
     holds boolean;
     remark text;
@@ -76,34 +76,34 @@ BEGIN
             format('         run: %s, %s with %s clients, is %s', run_id, run.workload, run.clients, status),
             CASE WHEN run.secs > 0 THEN format('     samples: tps min %s, max %s over %s s', run.tps_min, run.tps_max, run.secs) END);
     END IF;
-    RETURN bench.tap(holds, coalesce(description, format('run %s: %s %s %s', run_id, figure, op, want) || unit), remark);
+    RETURN bench_internal.tap(holds, coalesce(description, format('run %s: %s %s %s', run_id, figure, op, want) || unit), remark);
 END $$;
-COMMENT ON FUNCTION bench.figure_ok IS 'Whether a figure of a completed run compares so, as TAP. For bench.tps_ok and bench.latency_ok.';
+COMMENT ON FUNCTION bench_internal.figure_ok IS 'Returns TAP for the comparison of a completed run''s figure with a value. For bench.tps_ok and bench.latency_ok.';
 
 CREATE FUNCTION bench.tps_ok(run_id bigint, op text, value double precision, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     tps double precision := (SELECT s.tps FROM bench.summary s WHERE s.run_id = tps_ok.run_id);
 BEGIN
-    RETURN bench.figure_ok(run_id, 'tps', tps, op, value, '', description);
+    RETURN bench_internal.figure_ok(run_id, 'tps', tps, op, value, '', description);
 END $$;
 COMMENT ON FUNCTION bench.tps_ok IS
-'pgTAP assertion: the run has completed with tps (of the whole) >, >=, <, <=, = or <> value, in transactions per second.';
+'pgTAP assertion: the run completed, and its tps is >, >=, <, <=, = or <> value, in transactions per second.';
 
 CREATE FUNCTION bench.latency_ok(run_id bigint, p double precision, op text, value_ms double precision, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     latency_ms double precision := bench.percentile(run_id, p);
 BEGIN
-    RETURN bench.figure_ok(run_id, format('p%s latency', trim_scale(p::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
+    RETURN bench_internal.figure_ok(run_id, format('p%s latency', trim_scale(p::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
 END $$;
 COMMENT ON FUNCTION bench.latency_ok IS
-'pgTAP assertion: the run has completed with a percentile of its latencies >, >=, <, <=, = or <> value_ms, in milliseconds; p is a fraction, as in bench.percentile.';
+'pgTAP assertion: the run completed, and percentile p of its latencies is >, >=, <, <=, = or <> value_ms, in milliseconds. p is a fraction, as in bench.percentile.';
 
 CREATE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    status text := bench.status_to_assert(run_id);
+    status text := bench_internal.status_to_assert(run_id);
     judged bigint;
     of_tables bigint;
     reasons text;
@@ -118,11 +118,11 @@ BEGIN
         CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
         CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
         wrong), '');
-    RETURN bench.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
+    RETURN bench_internal.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
                      coalesce(wrong, CASE WHEN of_tables = 0 THEN format('no counter of a table was judged: %s', reasons) END));
 END $$;
 COMMENT ON FUNCTION bench.audit_ok IS
-'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails; one in which no counter of a table could be judged passes with a diagnostic that says why.';
+'pgTAP assertion: the run completed, and every counter that bench.audit judges equals the server''s. Fails if no counter was judged. If no counter of a table was judged, it passes with a diagnostic that says why.';
 
 CREATE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], tolerance double precision DEFAULT 0.05, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -141,10 +141,10 @@ BEGIN
     description := coalesce(description, format('runs %s: no regression beyond %s %% from runs %s', array_to_string(candidate, ', ', 'null'),
                                                 trim_scale(tolerance::numeric * 100), array_to_string(baseline, ', ', 'null')));
     SELECT string_agg(format('run %s is %s', r.run_id, r.status), E'\n' ORDER BY r.run_id) INTO remark
-    FROM (SELECT u.run_id, bench.status_to_assert(u.run_id) AS status FROM unnest(baseline || candidate) AS u (run_id)) AS r
+    FROM (SELECT u.run_id, bench_internal.status_to_assert(u.run_id) AS status FROM unnest(baseline || candidate) AS u (run_id)) AS r
     WHERE r.status <> 'completed';
     IF remark IS NOT NULL THEN
-        RETURN bench.tap(false, description, remark);
+        RETURN bench_internal.tap(false, description, remark);
     END IF;
     SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
     -- A side at which nothing was done has no interval, and needs none.
@@ -161,7 +161,7 @@ BEGIN
             '  advice: ' || tps.advice,
             'differences: ' || tps.differences::text);
     END IF;
-    RETURN bench.tap(passed, description, remark);
+    RETURN bench_internal.tap(passed, description, remark);
 END $$;
 COMMENT ON FUNCTION bench.no_regression_ok IS
-'pgTAP assertion: fails only where the candidate runs are slower beyond the tolerance (a share: 0.05 is 5 %) with confidence, that is where the whole 95 % interval of the ratio of their TPS, as bench.compare has it, is below 1 - tolerance. What passes without being shown the same or faster says so in the diagnostics.';
+'pgTAP assertion: fails only if the candidate runs are slower than the baseline runs by more than tolerance (a fraction: 0.05 is 5 %) with confidence: the whole 95 % interval of the TPS ratio from bench.compare is below 1 - tolerance. If it passes without the runs being the same or faster, a diagnostic says so.';

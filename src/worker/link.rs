@@ -159,7 +159,7 @@ impl Link<'_> {
             }
         }
         if let Some(part) = self.part {
-            let _ = self.ask_within(ANSWER_MS, &format!("bench.drop_part({part})"));
+            let _ = self.ask_within(ANSWER_MS, &format!("bench_internal.drop_part({part})"));
         }
     }
 
@@ -184,7 +184,7 @@ impl Link<'_> {
         };
         let there_us = begins_us + clock.offset_us as i64;
         let part = self.part.unwrap_or_default();
-        if self.ask(&format!("bench.begin_part({part}, {there_us})"))? {
+        if self.ask(&format!("bench_internal.begin_part({part}, {there_us})"))? {
             return Ok(true);
         }
         Err(UserError::new(

@@ -25,7 +25,7 @@ psql -XAtq <<<"SELECT format('GRANT EXECUTE ON FUNCTION %s TO alice, bob', oid::
     WHERE pronamespace = 'bench'::regnamespace AND proname IN ('run', 'start') \\gexec"
 
 with() { echo "jsonb_set($REQUEST, '{$1}', \$json\$$2\$json\$)"; } # PATH VALUE
-part() { try "SELECT bench.start_part($1)"; } # REQUEST
+part() { try "SELECT bench_internal.start_part($1)"; } # REQUEST
 answers() { # ROLE STATEMENT REGEX DESC
     PGUSER=$1 try "$2"
     like "$OUT" "$3" "$4"
@@ -44,38 +44,38 @@ part "$(with spec,scripts,0,source '"INSERT INTO seen SELECT current_user, sessi
 PART=$(grep -oE '[0-9]+' <<<"$OUT")
 like "$OUT" '^\{"run_id": [0-9]+\}$' 'a part is started'
 is "$(PGUSER=postgres sql "SELECT role, part_of ->> 'name', status FROM bench.runs WHERE run_id = $PART")" 'alice|there:5432|running' 'in the name of the role that asked'
-for call in "part_state($PART, false)" "part_state($PART, true)" "begin_part($PART, 1)" "drop_part($PART)" "stop($PART)"; do
-    answers bob "SELECT bench.$call" "42501: run $PART belongs to role \"alice\"" "another role's bench.${call%%(*}"
+for call in "bench_internal.part_state($PART, false)" "bench_internal.part_state($PART, true)" "bench_internal.begin_part($PART, 1)" "bench_internal.drop_part($PART)" "bench.stop($PART)"; do
+    answers bob "SELECT $call" "42501: run $PART belongs to role \"alice\"" "another role's ${call%%(*}"
 done
-answers mallory "SELECT bench.part_state($PART, true)" '42501' 'that of a role that may not run'
-answers alice "SELECT bench.drop_part($PART)" "55006: run $PART is under way" 'one under way is not dropped'
-answers alice "SELECT bench.begin_part($PART, -9223372036854775808)" '^f$' 'an instant long past'
+answers mallory "SELECT bench_internal.part_state($PART, true)" '42501' 'that of a role that may not run'
+answers alice "SELECT bench_internal.drop_part($PART)" "55006: run $PART is under way" 'one under way is not dropped'
+answers alice "SELECT bench_internal.begin_part($PART, -9223372036854775808)" '^f$' 'an instant long past'
 for instant in 9223372036854775807 9000000000000000000; do
-    answers alice "SELECT bench.begin_part($PART, $instant)" '^f$|22023|22008' 'an instant that never comes'
+    answers alice "SELECT bench_internal.begin_part($PART, $instant)" '^f$|22023|22008' 'an instant that never comes'
 done
-answers alice "SELECT bench.part_state($PART, false)" '"is_ready": true.*"in_warmup": false' 'it still waits for the word'
+answers alice "SELECT bench_internal.part_state($PART, false)" '"is_ready": true.*"in_warmup": false' 'it still waits for the word'
 is "$(PGUSER=postgres sql 'SELECT count(*) FROM seen')" 0 'and has not begun'
-answers alice "SELECT bench.begin_part($PART, (extract(epoch FROM clock_timestamp() + '0.2 s') * 1e6)::bigint - 946684800000000)" '^t$' 'an instant soon'
+answers alice "SELECT bench_internal.begin_part($PART, (extract(epoch FROM clock_timestamp() + '0.2 s') * 1e6)::bigint - 946684800000000)" '^t$' 'an instant soon'
 PGUSER=postgres status_is "$PART" completed 'a part'
 is "$(PGUSER=postgres sql "SELECT string_agg(DISTINCT who || ' ' || session, ','), count(*) > 0 FROM seen")" 'alice alice|t' 'its script has run as the role that asked'
-answers bob "SELECT bench.drop_part($PART)" '42501' "another role's, when it is over"
-answers alice "SELECT bench.part_state($PART, false)" '"status": "completed"' 'its status'
-answers alice "SELECT bench.drop_part($PART)" '^t$' 'it is dropped by its own'
-answers alice "SELECT bench.drop_part($PART)" "42704: run $PART does not exist" 'once'
+answers bob "SELECT bench_internal.drop_part($PART)" '42501' "another role's, when it is over"
+answers alice "SELECT bench_internal.part_state($PART, false)" '"status": "completed"' 'its status'
+answers alice "SELECT bench_internal.drop_part($PART)" '^t$' 'it is dropped by its own'
+answers alice "SELECT bench_internal.drop_part($PART)" "42704: run $PART does not exist" 'once'
 
 # Runs that are no parts, and none at all.
 RUN=$(PGUSER=postgres sql "SELECT bench.start('pk_select', transactions => 1)")
 PGUSER=postgres status_is "$RUN" completed 'a run'
 for call in "part_state($RUN, true)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
-    answers postgres "SELECT bench.$call" "42809: run $RUN is not a part" "bench.${call%%(*} of a run that is no part"
-    answers alice "SELECT bench.$call" "42501: run $RUN belongs to role \"postgres\"" "bench.${call%%(*} of another role's"
+    answers postgres "SELECT bench_internal.$call" "42809: run $RUN is not a part" "bench_internal.${call%%(*} of a run that is no part"
+    answers alice "SELECT bench_internal.$call" "42501: run $RUN belongs to role \"postgres\"" "bench_internal.${call%%(*} of another role's"
 done
 is "$(PGUSER=postgres sql "SELECT count(*) FROM bench.runs WHERE run_id = $RUN")" 1 'which is still there'
 for call in 'part_state(-1, false)' 'begin_part(9223372036854775807, 1)' 'drop_part(0)'; do
-    answers alice "SELECT bench.$call" '42704: run -?[0-9]+ does not exist' "bench.$call"
+    answers alice "SELECT bench_internal.$call" '42704: run -?[0-9]+ does not exist' "bench_internal.$call"
 done
 for call in 'part_state(NULL, false)' 'begin_part(NULL, 1)' 'drop_part(NULL)' 'node_state(NULL)' 'start_part(NULL)'; do
-    answers alice "SELECT bench.$call" '22004.*must not be null|must not be null.*22004' "bench.$call"
+    answers alice "SELECT bench_internal.$call" '22004.*must not be null|must not be null.*22004' "bench_internal.$call"
 done
 
 # Requests that make no sense. No worker is left of them, and no run.
@@ -88,8 +88,8 @@ fails() { # REQUEST REGEX DESC
     local run
     part "$1"
     run=$(grep -oE '^\{"run_id": [0-9]+\}$' <<<"$OUT" | tr -dc 0-9)
-    eventually 5 "SELECT bench.part_state($run, false) ->> 'status' IS NOT NULL"
-    try "SELECT bench.part_state($run, false)" "SELECT bench.drop_part($run)"
+    eventually 5 "SELECT bench_internal.part_state($run, false) ->> 'status' IS NOT NULL"
+    try "SELECT bench_internal.part_state($run, false)" "SELECT bench_internal.drop_part($run)"
     like "$OUT" "$2" "$3"
 }
 INVALID='"message": "invalid request for a part of a run: .*"sqlstate": "22023"'
@@ -151,7 +151,7 @@ PGUSER=alice part "$REQUEST"
 idle=$(grep -oE '[0-9]+' <<<"$OUT")
 PGUSER=alice part "$(with spec,options,extent '{"Secs": 60}')"
 busy=$(grep -oE '[0-9]+' <<<"$OUT")
-PGUSER=alice sql "SELECT bench.begin_part($busy, (extract(epoch FROM clock_timestamp() + '0.2 s') * 1e6)::bigint - 946684800000000)" >/dev/null
+PGUSER=alice sql "SELECT bench_internal.begin_part($busy, (extract(epoch FROM clock_timestamp() + '0.2 s') * 1e6)::bigint - 946684800000000)" >/dev/null
 clock
 is "$(sql "SELECT bench.wait($busy, 30)")" incomplete 'a part that nobody asks after ends, incomplete'
 is "$(sql "SELECT bench.wait($idle, 30)")" failed 'one that never began has failed'

@@ -102,13 +102,13 @@ cluster_restart
 remember_server
 all_blocks="SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)
     + pg_indexes_size(reltoastrelid)) / 8192 FROM pg_class WHERE oid = 'warm.big'::regclass"
-is "$(sql "SELECT bench.prewarm('warm.big'::regclass)")" "$(sql "$all_blocks")" 'bench.prewarm reads table, TOAST table and their indexes'
+is "$(sql "SELECT bench_internal.prewarm('warm.big'::regclass)")" "$(sql "$all_blocks")" 'bench_internal.prewarm reads table, TOAST table and their indexes'
 is "$(sql "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON c.relfilenode = b.relfilenode AND b.relforknumber = 0
            WHERE c.oid IN ('warm.big'::regclass, 'warm.big_pkey'::regclass, (SELECT reltoastrelid FROM pg_class WHERE oid = 'warm.big'::regclass))")" \
     "$(sql "SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)) / 8192
             FROM pg_class WHERE oid = 'warm.big'::regclass")" 'into shared buffers'
-is "$(sql "SELECT bench.prewarm('warm.parts'::regclass), bench.prewarm(1)")" '0|0' 'a partitioned table, and one that is gone, have no blocks'
-as_mallory try "SELECT bench.prewarm(oid) FROM pg_class WHERE relname = 'big'"
+is "$(sql "SELECT bench_internal.prewarm('warm.parts'::regclass), bench_internal.prewarm(1)")" '0|0' 'a partitioned table, and one that is gone, have no blocks'
+as_mallory try "SELECT bench_internal.prewarm(oid) FROM pg_class WHERE relname = 'big'"
 like "$OUT" 'ERROR:  42501: permission denied for table big.*HINT:.*SELECT' 'it takes SELECT on the table'
 sql 'DROP SCHEMA warm CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'warm'" 'DROP SCHEMA fake CASCADE' >/dev/null 2>&1
 
@@ -195,11 +195,23 @@ as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench.run_log 
 try "SELECT bench.run('ours', secs => 0.2)"
 like "$OUT" '42501: trigger "RI_.*mallory.*HINT:.*foreign key' 'a foreign key of hers: 42501, and what to do'
 sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench.run_log FROM mallory'
-sql 'ALTER SCHEMA bench OWNER TO mallory'
-try "SELECT bench.run('ours', secs => 0.2)"
-like "$OUT" '42501: schema bench belongs to role "mallory".*HINT:  ALTER SCHEMA bench OWNER TO' 'schema bench is hers: 42501, and what to do'
-sql 'ALTER SCHEMA bench OWNER TO CURRENT_USER'
-for kind in 'TYPE bench.relation_reading' 'VIEW bench.runs'; do
+for schema in bench bench_internal; do
+    sql "ALTER SCHEMA $schema OWNER TO mallory"
+    try "SELECT bench.run('ours', secs => 0.2)"
+    like "$OUT" "42501: schema $schema belongs to role \"mallory\".*HINT:  ALTER SCHEMA $schema OWNER TO" "schema $schema is hers: 42501, and what to do"
+    sql "ALTER SCHEMA $schema OWNER TO CURRENT_USER"
+done
+# Another schema in the place of one that is hers
+sql 'ALTER SCHEMA bench_internal OWNER TO mallory'
+as_mallory sql 'ALTER SCHEMA bench_internal RENAME TO gone' 'CREATE SCHEMA bench_internal' \
+    'CREATE FUNCTION bench_internal.as_bigint(numeric) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint FROM trap.spring() $$' \
+    'CREATE FUNCTION bench_internal.status_of(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT $1 FROM trap.spring() $$'
+try "SELECT bench.run('ours', secs => 0.2)" "SELECT bench.export('{1}')" "SELECT bench.percentile(1, 0.5)"
+like "$OUT" '(42501: schema bench_internal belongs to role "mallory".*){3}' 'another schema in the place of bench_internal: 42501'
+she_is_no_superuser 'another schema in the place of bench_internal'
+as_mallory sql 'DROP SCHEMA bench_internal CASCADE' 'ALTER SCHEMA gone RENAME TO bench_internal' >/dev/null 2>&1
+sql 'ALTER SCHEMA bench_internal OWNER TO CURRENT_USER'
+for kind in 'TYPE bench_internal.relation_reading' 'VIEW bench.runs'; do
     sql "ALTER $kind OWNER TO mallory"
     try "SELECT bench.run('ours', secs => 0.2)"
     like "$OUT" "ERROR:  42501: [a-z]* ${kind#* } belongs to role \"mallory\".*HINT:.*ALTER $kind OWNER TO" "$kind is hers: 42501, and what to do"

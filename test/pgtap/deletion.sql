@@ -176,7 +176,7 @@ SELECT throws_ok($$
     CREATE TRIGGER t AFTER DELETE ON del_own
         REFERENCING OLD TABLE AS deleted
         FOR EACH STATEMENT
-        EXECUTE FUNCTION bench.forget_runs()
+        EXECUTE FUNCTION bench_internal.forget_runs()
 $$, '42501', NULL, 'nobody puts the trigger on a table of their own');
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION bench.delete_run TO del_alice, del_bob, del_boss;
@@ -204,7 +204,7 @@ SELECT :stays::bigint AS run_id, 'completed'::text AS status, 0::bigint AS segme
 CREATE TRIGGER t AFTER DELETE ON elsewhere
     REFERENCING OLD TABLE AS deleted
     FOR EACH STATEMENT
-    EXECUTE FUNCTION bench.forget_runs();
+    EXECUTE FUNCTION bench_internal.forget_runs();
 SELECT
     throws_ok('DELETE FROM elsewhere', '39P01', NULL, 'on another table the trigger does nothing'),
     ok(cardinality(pg_temp.holding(:stays)) > 10, 'no run goes');

@@ -150,8 +150,8 @@ CREATE TEMP TABLE asked (function text, who text, call text);
 INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('wait', 'readers', format('SELECT bench.wait(%s)', :run)),
     ('wait', 'readers', format('SELECT bench.wait(%s, 0)', :going)),
-    ('status_of', 'readers', format('SELECT bench.status_of(''running'', 0, %s)', :run)),
-    ('status_of', 'readers', format('SELECT bench.status_of(''starting'', 1, %s)', :going)),
+    ('status_of', 'readers', format('SELECT bench_internal.status_of(''running'', 0, %s)', :run)),
+    ('status_of', 'readers', format('SELECT bench_internal.status_of(''starting'', 1, %s)', :going)),
     ('percentile', 'readers', format('SELECT bench.percentile(%s, 0.5)', :run)),
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
     ('report', 'readers', format('SELECT length(bench.report(%s))', :run)),
@@ -159,26 +159,26 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{}'', ''{%1$s}'')', :run)),
     ('audit', 'no rows', format('SELECT count(*) FROM bench.audit(%s)', :run)),
-    ('run_progress', 'no rows', format('SELECT count(*) FROM bench.run_progress(%s, %s)', :going_segment, :going)),
+    ('run_progress', 'no rows', format('SELECT count(*) FROM bench_internal.run_progress(%s, %s)', :going_segment, :going)),
     ('change_points', NULL, NULL),
     ('wait_sweep', 'readers', format('SELECT bench.wait_sweep(%s)', :sweep)),
-    ('sweep_status_of', 'readers', format('SELECT bench.sweep_status_of(''running'', 0, %s)', :sweep)),
+    ('sweep_status_of', 'readers', format('SELECT bench_internal.sweep_status_of(''running'', 0, %s)', :sweep)),
     ('sweep_report', 'readers', format('SELECT length(bench.sweep_report(%s))', :sweep)),
     ('scalability', 'readers', format('SELECT count(*) FROM bench.scalability(%s)', :sweep)),
     ('sweep_progress', NULL, NULL), ('load_progress', NULL, NULL), -- below
     ('stop', 'masters', format('SELECT bench.stop(%s)', :run)),
     ('stop_sweep', 'masters', format('SELECT bench.stop_sweep(%s)', :sweep)),
     ('resume_sweep', 'role', format('SELECT bench.resume_sweep(%s)', :sweep)),
-    ('part_state', 'role', format('SELECT bench.part_state(%s, false)', :run)),
-    ('part_state', 'role', format('SELECT bench.part_state(%s, true)', :going)),
-    ('begin_part', 'role', format('SELECT bench.begin_part(%s, 1)', :run)),
-    ('drop_part', 'role', format('SELECT bench.drop_part(%s)', :run)),
+    ('part_state', 'role', format('SELECT bench_internal.part_state(%s, false)', :run)),
+    ('part_state', 'role', format('SELECT bench_internal.part_state(%s, true)', :going)),
+    ('begin_part', 'role', format('SELECT bench_internal.begin_part(%s, 1)', :run)),
+    ('drop_part', 'role', format('SELECT bench_internal.drop_part(%s)', :run)),
     ('tps_ok', 'readers', format('SELECT bench.tps_ok(%s, ''>'', 0)', :run)),
     ('latency_ok', 'readers', format('SELECT bench.latency_ok(%s, 0.5, ''<'', 1e9)', :run)),
     ('audit_ok', 'readers', format('SELECT bench.audit_ok(%s)', :run)),
     ('no_regression_ok', 'readers', format('SELECT bench.no_regression_ok(''{%1$s}'', ''{%1$s}'')', :run)),
-    ('figure_ok', 'readers', format('SELECT bench.figure_ok(%s, ''tps'', 1, ''>'', 0, '''', NULL)', :run)),
-    ('status_to_assert', 'readers', format('SELECT bench.status_to_assert(%s)', :run)),
+    ('figure_ok', 'readers', format('SELECT bench_internal.figure_ok(%s, ''tps'', 1, ''>'', 0, '''', NULL)', :run)),
+    ('status_to_assert', 'readers', format('SELECT bench_internal.status_to_assert(%s)', :run)),
     -- These are asked of nobody's runs but the caller's, or of none.
     ('is_visible', NULL, NULL),
     ('tap', NULL, NULL),
@@ -212,7 +212,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
 ) AS v (function, who, call);
 SELECT is(array_agg(DISTINCT p.proname ORDER BY p.proname), NULL, 'no function that is not in the list of this test')
 FROM pg_proc p
-WHERE p.pronamespace = 'bench'::regnamespace
+WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
     AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
     AND p.proname NOT IN (SELECT function FROM asked);
 -- Where somebody may, there is an answer or an error about the matter itself. What assertions answer counts as a test
@@ -242,10 +242,10 @@ WHERE who = 'no rows' AND sees;
 -- What does not exist is said to be so, to everybody.
 SELECT is(pg_temp.told('vis_stranger', call), '42704', call)
 FROM unnest('{SELECT bench.wait(-1),SELECT bench.wait_sweep(-1),"SELECT bench.percentile(-1, 0.5)",'
-    'SELECT bench.stop(-1),SELECT bench.drop_part(-1)}'::text[]) AS call;
+    'SELECT bench.stop(-1),SELECT bench_internal.drop_part(-1)}'::text[]) AS call;
 -- A stranger who knows the status and the segment that a row has learns no more.
-SELECT is(pg_temp.told('vis_stranger', format('SELECT bench.status_of(''completed'', %s, %s)', :run_segment, :run)),
-    'completed', 'bench.status_of repeats what it was told');
+SELECT is(pg_temp.told('vis_stranger', format('SELECT bench_internal.status_of(''completed'', %s, %s)', :run_segment, :run)),
+    'completed', 'bench_internal.status_of repeats what it was told');
 -- A history is of the runs that one sees: the same calls, no point of change.
 SELECT is(pg_temp.told('vis_stranger', 'SELECT count(*) FROM bench.change_points(''pk_update'')'), '0',
     'bench.change_points of strangers'' runs');
@@ -260,7 +260,7 @@ WHERE role NOT IN ('vis_owner', 'vis_member', current_user);
 SELECT is(count(*), 5::bigint, 'and all are there')
 FROM bench.runs
 WHERE run_id IN (:run, :failed, :imported, :going, :left_behind);
-SELECT is(bench.status_of('running', :going_segment, :going), 'running', 'the one under way still is');
+SELECT is(bench_internal.status_of('running', :going_segment, :going), 'running', 'the one under way still is');
 SELECT bench.stop(:going) \g /dev/null
 
 --
@@ -272,7 +272,7 @@ SELECT bench.start_sweep('pk_select', '{1}', 0.1,
 RESET SESSION AUTHORIZATION;
 DO $$ BEGIN
     FOR i IN 1 .. 600 LOOP
-        EXIT WHEN EXISTS (SELECT FROM bench.load_log l, LATERAL bench.load_progress(l.segment, l.load_id));
+        EXIT WHEN EXISTS (SELECT FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id));
         PERFORM pg_sleep(0.02);
     END LOOP;
 END $$;
@@ -281,10 +281,10 @@ SELECT segment AS sweep_segment FROM bench.sweep_log WHERE sweep_id = :loading \
 SELECT
     is(pg_temp.told(role, 'SELECT count(*) FROM bench.progress WHERE fixture = ''pk'''), sees::int::text,
         format('the load in bench.progress: %s', role)),
-    is(pg_temp.told(role, format('SELECT count(*) FROM bench.load_progress(%s, %s)', :load_segment, :load_id)),
-        sees::int::text, format('bench.load_progress: %s', role)),
-    is(pg_temp.told(role, format('SELECT count(*) FROM bench.sweep_progress(%s, %s)', :sweep_segment, :loading)),
-        sees::int::text, format('bench.sweep_progress: %s', role)),
+    is(pg_temp.told(role, format('SELECT count(*) FROM bench_internal.load_progress(%s, %s)', :load_segment, :load_id)),
+        sees::int::text, format('bench_internal.load_progress: %s', role)),
+    is(pg_temp.told(role, format('SELECT count(*) FROM bench_internal.sweep_progress(%s, %s)', :sweep_segment, :loading)),
+        sees::int::text, format('bench_internal.sweep_progress: %s', role)),
     is(pg_temp.told(role, format('SELECT bench.wait_sweep(%s, 0)', :loading)),
         CASE WHEN sees THEN 'running' ELSE '42501' END, format('bench.wait_sweep: %s', role))
 FROM reader;
@@ -312,9 +312,9 @@ SELECT $json$
 }
 $json$ AS request \gset
 CREATE TEMP TABLE starting AS
-SELECT format('SELECT coalesce(bench.start_part(%L) #>> ''{error,sqlstate}'', ''started'')', :'request') AS part;
+SELECT format('SELECT coalesce(bench_internal.start_part(%L) #>> ''{error,sqlstate}'', ''started'')', :'request') AS part;
 CREATE TEMP TABLE before AS SELECT count(*) AS runs FROM bench.run_log;
-SELECT is(pg_temp.told(role, part), '42501', format('bench.start_part as %s, who may not run', role))
+SELECT is(pg_temp.told(role, part), '42501', format('bench_internal.start_part as %s, who may not run', role))
 FROM reader, starting
 WHERE NOT sees OR role = 'vis_stats';
 SELECT is(count(*), (SELECT runs FROM before), 'and nothing is started') FROM bench.run_log;
@@ -333,15 +333,15 @@ SELECT
 FROM bench.run_log
 WHERE run_id = :part;
 SELECT
-    is(pg_temp.told(role, format('SELECT bench.part_state(%s, true)', :part)), '42501',
+    is(pg_temp.told(role, format('SELECT bench_internal.part_state(%s, true)', :part)), '42501',
         format('%s neither asks after it nor stops it', role)),
-    is(pg_temp.told(role, format('SELECT bench.begin_part(%s, 0)', :part)), '42501', format('nor begins it: %s', role)),
-    is(pg_temp.told(role, format('SELECT bench.drop_part(%s)', :part)), '42501', format('nor drops it: %s', role))
+    is(pg_temp.told(role, format('SELECT bench_internal.begin_part(%s, 0)', :part)), '42501', format('nor begins it: %s', role)),
+    is(pg_temp.told(role, format('SELECT bench_internal.drop_part(%s)', :part)), '42501', format('nor drops it: %s', role))
 FROM reader
 WHERE role <> 'vis_stranger';
 SELECT bench.stop(:part) \g /dev/null
 SELECT is(bench.wait(:part), 'canceled', 'it is stopped as any run');
-SELECT is(pg_temp.told('vis_stranger', format('SELECT bench.drop_part(%s)', :part)), 'true', 'its role drops it');
+SELECT is(pg_temp.told('vis_stranger', format('SELECT bench_internal.drop_part(%s)', :part)), 'true', 'its role drops it');
 
 \o /dev/null
 SELECT bench.unload('pk');

@@ -57,7 +57,7 @@ fn document_query() -> Result<String, UserError> {
                  'extension_version', (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext')), \
              '{RUN_LOG}', (SELECT pg_catalog.json_agg( \
                      pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid}}'::pg_catalog.text[] \
-                     || pg_catalog.jsonb_build_object('status', bench.status_of(r.status, r.segment, r.run_id)) \
+                     || pg_catalog.jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id)) \
                      ORDER BY pg_catalog.array_position($1, r.run_id)) \
                  FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
              {lists})::pg_catalog.jsonb"

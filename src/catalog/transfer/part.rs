@@ -30,8 +30,8 @@ pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError
                      x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
                      x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried \
                  FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
-                     (SELECT pg_catalog.sum(secs) AS secs, bench.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
-                             bench.as_bigint(pg_catalog.sum(failed)) AS failed, bench.as_bigint(pg_catalog.sum(retried)) AS retried \
+                     (SELECT pg_catalog.sum(secs) AS secs, bench_internal.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
+                             bench_internal.as_bigint(pg_catalog.sum(failed)) AS failed, bench_internal.as_bigint(pg_catalog.sum(retried)) AS retried \
                       FROM bench.samples WHERE run_id = $2 AND node = $3) s"
             ),
             &[document.into(), run_id.into(), node.into()],

@@ -39,9 +39,9 @@ pub fn prune(older_than: Interval) -> Result<i64, UserError> {
         let old = format!(
             "SELECT pg_catalog.array_agg(r.run_id) FROM bench.run_log r \
              WHERE r.role = ANY ($1) AND {KEPT_SINCE} < $2 \
-               AND bench.status_of(r.status, r.segment, r.run_id) NOT IN ('starting', 'running') \
+               AND bench_internal.status_of(r.status, r.segment, r.run_id) NOT IN ('starting', 'running') \
                AND NOT EXISTS (SELECT FROM bench.sweep_log s WHERE s.sweep_id = r.sweep_id \
-                                   AND bench.sweep_status_of(s.status, s.segment, s.sweep_id) = 'running')"
+                                   AND bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) = 'running')"
         );
         fetch::<Vec<i64>>(&old, &[own_roles.into(), before.into()])
     })?;

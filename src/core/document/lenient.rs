@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Value};
 
-/// Figures beyond this are beyond all measure; as `bench.figure` has it.
+/// Figures beyond this are beyond all measure; as `bench_internal.figure` has it.
 const LARGEST: f64 = 1e75;
 
 /// A value out of its JSON.

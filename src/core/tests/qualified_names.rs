@@ -1,6 +1,7 @@
-//! A superuser's code runs nothing outside of pg_catalog and bench: the recorder is one, and so may be whoever calls. A name
-//! with another schema, or with none, can be made to mean something else by whoever owns a schema. So every function, relation
-//! and type that the SQL of the server's side names is looked at, as text; what is let pass is listed with its reason.
+//! A superuser's code runs nothing outside of pg_catalog, bench and bench_internal: the recorder is one, and so may be whoever
+//! calls. A name with another schema, or with none, can be made to mean something else by whoever owns a schema. So every
+//! function, relation and type that the SQL of the server's side names is looked at, as text; what is let pass is listed with
+//! its reason.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -213,7 +214,7 @@ fn tokens(sql: &str) -> Vec<String> {
 }
 
 fn is_qualified(name: &str) -> bool {
-    ["pg_catalog.", "bench."]
+    ["pg_catalog.", "bench.", "bench_internal."]
         .iter()
         .any(|schema| name.strip_prefix(schema).is_some_and(|name| !name.is_empty() && !name.contains('.')))
 }
@@ -249,7 +250,7 @@ fn common(tokens: &[String]) -> BTreeSet<String> {
     names
 }
 
-/// What a piece of SQL names that is neither in pg_catalog nor in bench.
+/// What a piece of SQL names that is neither in pg_catalog nor in the extension's schemas.
 fn strangers(sql: &str) -> Vec<String> {
     let tokens = tokens(sql);
     let common = common(&tokens);
@@ -336,6 +337,7 @@ fn others_are_found() {
         ("SELECT $1::text", "text"),
         ("SELECT 'x'::public.t", "public.t"),
         ("SELECT bench.f.g()", "bench.f.g"),
+        ("SELECT bench_other.f()", "bench_other.f"),
     ] {
         assert_eq!(strangers(sql)[..1], [expected.to_owned()], "{sql}");
     }
@@ -365,7 +367,7 @@ fn the_install_sql_names_only_its_own() {
         for piece in sql.split("CREATE FUNCTION ").skip(1) {
             let function = piece.split("\nCOMMENT").next().unwrap_or(piece);
             let name = function.split('(').next().unwrap_or_default();
-            assert!(name.starts_with("bench."), "{name}");
+            assert!(name.starts_with("bench.") || name.starts_with("bench_internal."), "{name}");
             if function.contains("LANGUAGE c ") {
                 continue;
             }
@@ -375,9 +377,9 @@ fn the_install_sql_names_only_its_own() {
             let is_parsed = !function.contains("$$");
             let has_path = function.contains("SET search_path = pg_catalog, pg_temp");
             assert!(is_parsed || has_path, "{name} has no search_path of its own");
-            // Runs pgTAP's, after bench.check_extension.
-            let is_checked =
-                name == "bench.tap" && function.contains("PERFORM bench.check_extension('pgtap');");
+            // Runs pgTAP's, after bench_internal.check_extension.
+            let is_checked = name == "bench_internal.tap"
+                && function.contains("PERFORM bench_internal.check_extension('pgtap');");
             assert!(is_checked || !function.contains("EXECUTE "), "{name} runs what is not seen here");
             for call in tokens(function).windows(2).filter(|two| two[1] == "(" && two[0].contains('.')) {
                 assert!(is_qualified(&call[0]), "{name} calls {}", call[0]);

@@ -47,7 +47,7 @@ fn split_arguments(list: &str) -> Vec<&str> {
 /// Functions of the install SQL that are written in Rust, by the name of their symbol.
 fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
     let mut found = BTreeMap::new();
-    for piece in sql.split("CREATE FUNCTION bench.").skip(1) {
+    for piece in sql.split("CREATE FUNCTION ").skip(1) {
         let statement = piece.split("\nCOMMENT").next().unwrap_or(piece);
         let (_, rest) = statement.split_once('(').expect("arguments");
         let (arguments, rest) = until_closing(rest);

@@ -3,10 +3,33 @@
 -- From 0.1.0 to 0.2.0. test/scenarios/upgrade.sh holds the outcome against a fresh installation.
 -- Tables that pg_dump carries keep schema, kind and columns; what is added to them is nullable or has a default.
 
+-- Functions that only views, other functions and other nodes call have a schema of their own. Grants go with them.
+
+CREATE SCHEMA bench_internal;
+GRANT USAGE ON SCHEMA bench_internal TO PUBLIC;
+COMMENT ON SCHEMA bench_internal IS 'pgbench_ext: internal functions, called by its views, its other functions and other nodes; not for users';
+
+ALTER TYPE bench.relation_reading SET SCHEMA bench_internal;
+ALTER FUNCTION bench.builtin_fixtures SET SCHEMA bench_internal;
+ALTER FUNCTION bench.status_of SET SCHEMA bench_internal;
+ALTER FUNCTION bench.run_progress SET SCHEMA bench_internal;
+ALTER FUNCTION bench.load_progress SET SCHEMA bench_internal;
+ALTER FUNCTION bench.is_visible SET SCHEMA bench_internal;
+ALTER FUNCTION bench.sweep_status_of SET SCHEMA bench_internal;
+ALTER FUNCTION bench.sweep_progress SET SCHEMA bench_internal;
+ALTER FUNCTION bench.node_state SET SCHEMA bench_internal;
+ALTER FUNCTION bench.start_part SET SCHEMA bench_internal;
+ALTER FUNCTION bench.part_state SET SCHEMA bench_internal;
+ALTER FUNCTION bench.begin_part SET SCHEMA bench_internal;
+ALTER FUNCTION bench.drop_part SET SCHEMA bench_internal;
+ALTER FUNCTION bench.tap SET SCHEMA bench_internal;
+ALTER FUNCTION bench.status_to_assert SET SCHEMA bench_internal;
+ALTER FUNCTION bench.figure_ok SET SCHEMA bench_internal;
+
 -- Puts `created` (its CREATE FUNCTION, COMMENT and REVOKE) in the place of a function whose arguments or result change,
 -- and gives the roles that users had granted the old one the new one. Such grants are not the extension's own: pg_dump has
 -- to see them as the users', so pg_init_privs keeps what it had without them.
-CREATE FUNCTION bench.replace_function(replaced regprocedure, created text, signature text) RETURNS void
+CREATE FUNCTION bench_internal.replace_function(replaced regprocedure, created text, signature text) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     granted record;
@@ -52,55 +75,55 @@ ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint
 CREATE FUNCTION bench.delete_run(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
 COMMENT ON FUNCTION bench.delete_run IS
-'Deletes a run with all that was measured of it; false when somebody else has just done so. For roles with the privileges of the run''s role. A run under way, or of a sweep under way, is refused: see bench.stop and bench.stop_sweep. A sweep goes with the last of its runs.';
+'Deletes a run with all its results. Returns false if another session has just deleted it. Requires the privileges of the run''s role. Active runs, and runs of active sweeps, cannot be deleted: stop them first with bench.stop or bench.stop_sweep. Deleting the last run of a sweep deletes the sweep.';
 REVOKE ALL ON FUNCTION bench.delete_run FROM PUBLIC;
 
-CREATE FUNCTION bench.forget_runs()
+CREATE FUNCTION bench_internal.forget_runs()
     RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
-COMMENT ON FUNCTION bench.forget_runs IS
-'Trigger of bench.run_log: what is kept of a run goes with its row, as the extension''s owner. Refuses runs under way.';
-REVOKE ALL ON FUNCTION bench.forget_runs FROM PUBLIC;
+COMMENT ON FUNCTION bench_internal.forget_runs IS
+'Trigger function of bench.run_log: deletes a run''s results with its row, with the privileges of the extension''s owner. Active runs cannot be deleted.';
+REVOKE ALL ON FUNCTION bench_internal.forget_runs FROM PUBLIC;
 
-CREATE FUNCTION bench.as_bigint(value numeric)
+CREATE FUNCTION bench_internal.as_bigint(value numeric)
     RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
                 ELSE value END::bigint;
-COMMENT ON FUNCTION bench.as_bigint IS 'A sum as a bigint; beyond it the nearest one.';
+COMMENT ON FUNCTION bench_internal.as_bigint IS 'Converts a sum to bigint, limited to its range.';
 
-CREATE FUNCTION bench.as_int(value numeric)
+CREATE FUNCTION bench_internal.as_int(value numeric)
     RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN value > 2147483647 THEN 2147483647 WHEN value < -2147483648 THEN -2147483648 ELSE value END::int;
-COMMENT ON FUNCTION bench.as_int IS 'A sum as an int; beyond it the nearest one.';
+COMMENT ON FUNCTION bench_internal.as_int IS 'Converts a sum to int, limited to its range.';
 
-CREATE FUNCTION bench.figure(value double precision)
+CREATE FUNCTION bench_internal.figure(value double precision)
     RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN abs(value) < 1e-75 THEN 0 WHEN abs(value) <= 1e75 THEN value END;
-COMMENT ON FUNCTION bench.figure IS
-'A number that can be squared, multiplied by a count, divided and added up without overflow or underflow; NULL for NaN, infinity and what is beyond all measure.';
+COMMENT ON FUNCTION bench_internal.figure IS
+'Limits a number to magnitudes that can be squared, multiplied by a count, divided and added without overflow or underflow; NULL for NaN, infinity and larger magnitudes.';
 
-CREATE FUNCTION bench.json_figure(value jsonb)
+CREATE FUNCTION bench_internal.json_figure(value jsonb)
     RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
                CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
-COMMENT ON FUNCTION bench.json_figure IS 'The same as bench.figure of a member of a document; NULL for what is no number.';
+COMMENT ON FUNCTION bench_internal.json_figure IS 'Applies bench_internal.figure to a JSON value; NULL if it is not a number.';
 
-CREATE FUNCTION bench.prewarm(relation oid)
+CREATE FUNCTION bench_internal.prewarm(relation oid)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prewarm_table_wrapper';
-COMMENT ON FUNCTION bench.prewarm IS
-'Reads a table, its TOAST table and the indexes of both into shared buffers, and returns the number of blocks; 0 for a partitioned table, which has none of its own. For roles with SELECT on the table. Sweeps with before => ''prewarm'' do this before each run.';
+COMMENT ON FUNCTION bench_internal.prewarm IS
+'Reads a table, its TOAST table and the indexes of both into shared buffers and returns the number of blocks read; 0 for a partitioned table, which has no blocks. Requires SELECT on the table. For sweeps with before => ''prewarm''.';
 
-CREATE FUNCTION bench.check_extension(name text)
+CREATE FUNCTION bench_internal.check_extension(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
-COMMENT ON FUNCTION bench.check_extension IS
-'Fails with 42501 where a role could have an extension''s functions do something else: it owns the extension, its schema or something in that, or may create there. Superusers may, and the calling role, unless it has come from another by SET ROLE.';
+COMMENT ON FUNCTION bench_internal.check_extension IS
+'Raises 42501 if a role could replace functions of an extension: it owns the extension, its schema or an object in that schema, or may create objects there. Superusers are trusted, and so is the calling role unless SET ROLE has changed it.';
 
 -- Functions with another body.
 
-CREATE OR REPLACE FUNCTION bench.is_visible(role text)
+CREATE OR REPLACE FUNCTION bench_internal.is_visible(role text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
-COMMENT ON FUNCTION bench.is_visible IS 'Whether the current role may see what belongs to a run, sweep or load of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Runs of a dropped role are for the latter two.';
+COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Only the latter two see runs of a dropped role.';
 
-CREATE OR REPLACE FUNCTION bench.tap(passed boolean, description text, remark text)
+CREATE OR REPLACE FUNCTION bench_internal.tap(passed boolean, description text, remark text)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home name := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pgtap');
@@ -111,20 +134,20 @@ BEGIN
         RAISE object_not_in_prerequisite_state
             USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
     END IF;
-    PERFORM bench.check_extension('pgtap');
+    PERFORM bench_internal.check_extension('pgtap');
     -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
     PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
     EXECUTE format('SELECT %I.ok($1, $2)', home) INTO verdict USING passed, description;
     EXECUTE format('SELECT %I.diag($1)', home) INTO remarks USING remark;
     RETURN concat_ws(E'\n', verdict, remarks);
 END $$;
-COMMENT ON FUNCTION bench.tap IS
-'The TAP lines of pgTAP''s ok(), and of diag() for a remark that is not NULL, from whatever schema pgTAP is in; 42501 where a role that the caller cannot trust could have replaced them. For the assertions.';
+COMMENT ON FUNCTION bench_internal.tap IS
+'Returns the TAP lines of pgTAP''s ok(), and of diag() for a remark, from the schema of extension pgtap; raises 42501 if a role that the caller cannot trust could have replaced them. For the assertions.';
 
 CREATE OR REPLACE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    status text := bench.status_to_assert(run_id);
+    status text := bench_internal.status_to_assert(run_id);
     judged bigint;
     of_tables bigint;
     reasons text;
@@ -139,42 +162,136 @@ BEGIN
         CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
         CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
         wrong), '');
-    RETURN bench.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
+    RETURN bench_internal.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
                      coalesce(wrong, CASE WHEN of_tables = 0 THEN format('no counter of a table was judged: %s', reasons) END));
 END $$;
 COMMENT ON FUNCTION bench.audit_ok IS
-'pgTAP assertion: the run has completed, and every counter that bench.audit judges is equal to the server''s. A run without any fails; one in which no counter of a table could be judged passes with a diagnostic that says why.';
+'pgTAP assertion: the run completed, and every counter that bench.audit judges equals the server''s. Fails if no counter was judged. If no counter of a table was judged, it passes with a diagnostic that says why.';
+
+CREATE OR REPLACE FUNCTION bench_internal.figure_ok(run_id bigint, figure text, have double precision, op text, want double precision, unit text, description text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    status text := bench_internal.status_to_assert(run_id);
+    run record;
+    holds boolean;
+    remark text;
+BEGIN
+    IF want = 'NaN' THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'value must be a number, not NaN';
+    END IF;
+    IF op IS NULL OR want IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = format('%s must not be null', CASE WHEN op IS NULL THEN 'op' ELSE 'value' END);
+    END IF;
+    CASE op
+        WHEN '>' THEN holds := have > want;
+        WHEN '>=' THEN holds := have >= want;
+        WHEN '<' THEN holds := have < want;
+        WHEN '<=' THEN holds := have <= want;
+        WHEN '=' THEN holds := have = want;
+        WHEN '<>' THEN holds := have <> want;
+        ELSE
+            RAISE invalid_parameter_value
+                USING MESSAGE = format('unrecognized value for op: "%s"', op),
+                      HINT = 'Available values: ''>'', ''>='', ''<'', ''<='', ''='', ''<>''.';
+    END CASE;
+    holds := status = 'completed' AND coalesce(holds, false);
+    IF NOT holds THEN
+        SELECT * INTO run FROM bench.summary s WHERE s.run_id = figure_ok.run_id;
+        remark := concat_ws(E'\n',
+            format('        have: %s', coalesce(have::text, 'nothing measured')),
+            format('        want: %s %s', op, want),
+            format('         run: %s, %s with %s clients, is %s', run_id, run.workload, run.clients, status),
+            CASE WHEN run.secs > 0 THEN format('     samples: tps min %s, max %s over %s s', run.tps_min, run.tps_max, run.secs) END);
+    END IF;
+    RETURN bench_internal.tap(holds, coalesce(description, format('run %s: %s %s %s', run_id, figure, op, want) || unit), remark);
+END $$;
+
+CREATE OR REPLACE FUNCTION bench.tps_ok(run_id bigint, op text, value double precision, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tps double precision := (SELECT s.tps FROM bench.summary s WHERE s.run_id = tps_ok.run_id);
+BEGIN
+    RETURN bench_internal.figure_ok(run_id, 'tps', tps, op, value, '', description);
+END $$;
+
+CREATE OR REPLACE FUNCTION bench.latency_ok(run_id bigint, p double precision, op text, value_ms double precision, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    latency_ms double precision := bench.percentile(run_id, p);
+BEGIN
+    RETURN bench_internal.figure_ok(run_id, format('p%s latency', trim_scale(p::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
+END $$;
+
+CREATE OR REPLACE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], tolerance double precision DEFAULT 0.05, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tps record;
+    remark text;
+    passed boolean;
+BEGIN
+    IF tolerance IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'tolerance must not be null';
+    ELSIF NOT (tolerance >= 0 AND tolerance < 1) THEN
+        RAISE invalid_parameter_value
+            USING MESSAGE = format('tolerance must be at least 0 and below 1, not %s', tolerance),
+                  HINT = 'It is a share: 0.05 lets 5 % pass.';
+    END IF;
+    description := coalesce(description, format('runs %s: no regression beyond %s %% from runs %s', array_to_string(candidate, ', ', 'null'),
+                                                trim_scale(tolerance::numeric * 100), array_to_string(baseline, ', ', 'null')));
+    SELECT string_agg(format('run %s is %s', r.run_id, r.status), E'\n' ORDER BY r.run_id) INTO remark
+    FROM (SELECT u.run_id, bench_internal.status_to_assert(u.run_id) AS status FROM unnest(baseline || candidate) AS u (run_id)) AS r
+    WHERE r.status <> 'completed';
+    IF remark IS NOT NULL THEN
+        RETURN bench_internal.tap(false, description, remark);
+    END IF;
+    SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
+    -- A side at which nothing was done has no interval, and needs none.
+    passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - tolerance, true);
+    IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
+        remark := concat_ws(E'\n',
+            format('     tps: %s, baseline %s', round(tps.candidate::numeric, 1), round(tps.baseline::numeric, 1)),
+            format('   ratio: %s', round(tps.ratio::numeric, 4))
+                || CASE WHEN num_nulls(tps.ratio_low, tps.ratio_high) = 0
+                        THEN format(', 95 %% interval %s to %s', round(tps.ratio_low::numeric, 4), round(tps.ratio_high::numeric, 4))
+                        ELSE ', no interval' END
+                || format('; a regression is below %s', 1 - tolerance),
+            format(' verdict: %s', tps.verdict),
+            '  advice: ' || tps.advice,
+            'differences: ' || tps.differences::text);
+    END IF;
+    RETURN bench_internal.tap(passed, description, remark);
+END $$;
 
 -- Functions with other arguments.
 
-SELECT bench.replace_function('bench.change_points(text, text, jsonb)', $create$
+SELECT bench_internal.replace_function('bench.change_points(text, text, jsonb)', $create$
 CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Where runs of a workload changed their level: E-divisive change points of each series of bench.history whose tags include these, of its last 1000 runs. margin is the least change worth telling, as a fraction; a level has at least three runs that show it. run_id is the first run of the new level; before and after are the mean levels, change is the ratio of their geometric means less 1, with its 95 % interval (NULL where a run had none), p the significance. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms.';
+'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
 $create$, 'bench.change_points(text, text, jsonb, double precision)');
 
 -- Views: columns are added at the end, so that grants and what depends on them stay.
 
 CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
-       s.transactions / nullif((SELECT sum(bench.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
+       s.transactions / nullif((SELECT sum(bench_internal.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 
 CREATE OR REPLACE VIEW bench.statements WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
        s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
        s.rows, s.writes, s.empty_writes
 FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands and runs before 0.2.0';
-COMMENT ON COLUMN bench.statements.writes IS 'Executions that were to insert, update, delete or merge rows, in all phases; NULL where there was none';
-COMMENT ON COLUMN bench.statements.empty_writes IS 'Of these, executions that affected no row';
+COMMENT ON COLUMN bench.statements.writes IS 'Executions of INSERT, UPDATE, DELETE or MERGE, in all phases; NULL if there was none';
+COMMENT ON COLUMN bench.statements.empty_writes IS 'Number of writes that affected no row';
 
 DO $$
 DECLARE
@@ -183,35 +300,35 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
 CREATE OR REPLACE VIEW bench.total_%1$s WITH (security_barrier) AS
-SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
-       bench.as_int(sum(x.clients)) AS clients, bench.as_bigint(sum(x.transactions)) AS transactions, sum(bench.figure(x.tps)) AS tps,
-       bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
-       sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_stddev_ms))
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       bench_internal.as_int(sum(x.clients)) AS clients, bench_internal.as_bigint(sum(x.transactions)) AS transactions, sum(bench_internal.figure(x.tps)) AS tps,
+       bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
+       sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_stddev_ms))
             WHEN sum(x.transactions) > 0 THEN
-                sqrt(greatest(0, sum((bench.figure(x.latency_stddev_ms) ^ 2 + bench.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
-                                 - (sum(bench.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p50_ms)) END AS latency_p50_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p95_ms)) END AS latency_p95_ms,
-       CASE WHEN count(*) = 1 THEN max(bench.figure(x.latency_p99_ms)) END AS latency_p99_ms,
-       max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
-       sum(bench.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       bench.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench.as_bigint(sum(x.wal_records)) AS wal_records, bench.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
-       bench.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench.as_int(sum(x.checkpoints)) AS checkpoints,
-       bench.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
-       bench.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench.as_bigint(sum(x.blks_hit)) AS blks_hit, bench.as_bigint(sum(x.blks_read)) AS blks_read,
-       bench.as_bigint(sum(x.temp_files)) AS temp_files, bench.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
-       avg(bench.figure(x.cpu_user)) AS cpu_user, avg(bench.figure(x.cpu_system)) AS cpu_system, avg(bench.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench.figure(x.cpu_steal)) AS cpu_steal,
-       avg(bench.figure(x.cpu_idle)) AS cpu_idle, bench.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
-       bench.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
-       bench.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench.figure(x.throttled_secs)) AS throttled_secs
+                sqrt(greatest(0, sum((bench_internal.figure(x.latency_stddev_ms) ^ 2 + bench_internal.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p50_ms)) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p95_ms)) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p99_ms)) END AS latency_p99_ms,
+       max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
+       sum(bench_internal.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       bench_internal.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench_internal.as_bigint(sum(x.wal_records)) AS wal_records, bench_internal.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
+       bench_internal.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench_internal.as_int(sum(x.checkpoints)) AS checkpoints,
+       bench_internal.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench_internal.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
+       bench_internal.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench_internal.as_bigint(sum(x.blks_hit)) AS blks_hit, bench_internal.as_bigint(sum(x.blks_read)) AS blks_read,
+       bench_internal.as_bigint(sum(x.temp_files)) AS temp_files, bench_internal.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
+       avg(bench_internal.figure(x.cpu_user)) AS cpu_user, avg(bench_internal.figure(x.cpu_system)) AS cpu_system, avg(bench_internal.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench_internal.figure(x.cpu_steal)) AS cpu_steal,
+       avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
+       bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
+       bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
 $view$, name);
         EXECUTE format('COMMENT ON VIEW bench.total_%1$s IS %2$L', name,
             'bench.' || name || ' of all nodes together: one row per run and interval. Counts are added up, shares of processors are means of the nodes, and percentiles are NULL where there are several: those of the parts do not tell those of the whole.');
-        EXECUTE format('COMMENT ON COLUMN bench.total_%s.nodes IS %L', name, 'Nodes with this interval');
+        EXECUTE format('COMMENT ON COLUMN bench.total_%s.nodes IS %L', name, 'Number of nodes with a sample of this interval');
         EXECUTE (SELECT string_agg(format('COMMENT ON COLUMN bench.total_%1$s.%2$I IS %3$L', name, a.attname, col_description(a.attrelid, a.attnum)), '; ')
                  FROM pg_attribute a
                  WHERE a.attrelid = ('bench.' || name)::regclass AND a.attnum > 0
@@ -227,10 +344,10 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
 FROM bench.run_log r
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed,
-           bench.as_bigint(sum(x.retried)) AS retried,
+    SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
+           bench_internal.as_bigint(sum(x.retried)) AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench.figure(y.secs)), 0) AS tps
+           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -238,7 +355,7 @@ LEFT JOIN LATERAL (
            -- of the whole: the mean of the squares less the square of the mean
            CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
-           max(x.latency_max_ms) AS latency_max_ms, bench.as_bigint(sum(x.skipped)) AS skipped, bench.as_bigint(sum(x.late)) AS late,
+           max(x.latency_max_ms) AS latency_max_ms, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     -- in order, for sums of floating-point numbers depend on it
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
@@ -247,13 +364,13 @@ LEFT JOIN LATERAL (
 CREATE OR REPLACE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
        coalesce(n.clients, r.clients) AS clients,
-       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench.status_of(r.status, r.segment, r.run_id)) END AS status,
+       CASE WHEN coalesce(n.clients, 1) > 0 THEN coalesce(n.status, bench_internal.status_of(r.status, r.segment, r.run_id)) END AS status,
        coalesce(n.error, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.error END) AS error,
        n.start_offset_ms, n.clock_offset_ms, n.clock_error_ms,
        s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
        s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
        coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
-       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench.as_int(bench.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
+       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench_internal.as_int(bench_internal.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
@@ -266,19 +383,19 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(bench.figure(x.secs)) AS secs, bench.as_bigint(sum(x.transactions)) AS transactions, bench.as_bigint(sum(x.failed)) AS failed, bench.as_bigint(sum(x.retried)) AS retried,
-           sum(bench.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench.figure(x.latency_max_ms)) AS latency_max_ms,
-           sum(bench.figure(x.cpu_user) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
-           sum(bench.figure(x.cpu_system) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
-           sum(bench.figure(x.cpu_iowait) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
-           sum(bench.figure(x.cpu_steal) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
-           sum(bench.figure(x.cpu_idle) * bench.figure(x.secs)) / nullif(sum(bench.figure(x.secs)) FILTER (WHERE bench.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
+    SELECT sum(bench_internal.figure(x.secs)) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried,
+           sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
+           sum(bench_internal.figure(x.cpu_user) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
+           sum(bench_internal.figure(x.cpu_system) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
+           sum(bench_internal.figure(x.cpu_iowait) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
+           sum(bench_internal.figure(x.cpu_steal) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
+           sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
     FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
 ) s ON true
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 
 CREATE OR REPLACE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench.as_bigint(a.harness::numeric - a.server) AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench_internal.as_bigint(a.harness::numeric - a.server) AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
@@ -301,23 +418,23 @@ LEFT JOIN (
              OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
         -- The clients of one that crashed were at work until a while after its last sign of life.
-        AND (x.finished_at IS NOT NULL OR bench.status_of(x.status, x.segment, x.run_id) <> 'crashed'
-             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench.figure(x.sample_interval), 0)::numeric + 60
+        AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
+             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench_internal.figure(x.sample_interval), 0)::numeric + 60
                 + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
                                               (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
     GROUP BY b.run_id
 ) o ON o.run_id = a.run_id
-WHERE bench.is_visible(r.role);
+WHERE bench_internal.is_visible(r.role);
 
 CREATE OR REPLACE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
-       ARRAY(SELECT bench.as_int(bench.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
-       bench.json_figure(s.options -> 'secs') AS secs, bench.as_int(bench.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
-       bench.json_figure(s.options -> 'warmup_secs') AS warmup, bench.json_figure(s.options -> 'rate') AS rate,
+       ARRAY(SELECT bench_internal.as_int(bench_internal.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
+       bench_internal.json_figure(s.options -> 'secs') AS secs, bench_internal.as_int(bench_internal.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
+       bench_internal.json_figure(s.options -> 'warmup_secs') AS warmup, bench_internal.json_figure(s.options -> 'rate') AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
-       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
-       bench.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
+       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench_internal.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
+       bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
        -- What is left takes as long a run as what is done since it began, or was taken up.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
@@ -328,26 +445,26 @@ CROSS JOIN LATERAL (
            count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since
     FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
 ) n
-LEFT JOIN LATERAL bench.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
-WHERE bench.is_visible(s.role);
-COMMENT ON VIEW bench.sweeps IS 'Sweeps, as they were asked for, how far they are and how they ended. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
+LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
+WHERE bench_internal.is_visible(s.role);
+COMMENT ON VIEW bench.sweeps IS 'One row per sweep: its arguments, status and progress. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 
 CREATE OR REPLACE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
-       CASE WHEN r.run_id IS NOT NULL THEN bench.status_of(r.status, r.segment, r.run_id) END AS status,
+       CASE WHEN r.run_id IS NOT NULL THEN bench_internal.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
-       u.latency_p99_ms, (SELECT avg(bench.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+       u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
-WHERE bench.is_visible(s.role);
+WHERE bench_internal.is_visible(s.role);
 
 CREATE OR REPLACE VIEW bench.sweep_results AS
 SELECT sweep_id, clients, variant, count(*)::int AS rounds, avg(tps) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
-       stddev_samp(tps) AS tps_stddev, avg(bench.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench.figure(latency_p50_ms)) AS latency_p50_ms,
-       avg(bench.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench.figure(latency_p99_ms)) AS latency_p99_ms, bench.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
+       stddev_samp(tps) AS tps_stddev, avg(bench_internal.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench_internal.figure(latency_p50_ms)) AS latency_p50_ms,
+       avg(bench_internal.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench_internal.figure(latency_p99_ms)) AS latency_p99_ms, bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids
 FROM bench.sweep_runs
 WHERE status = 'completed'
@@ -362,39 +479,428 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples,latencies}'::text[] LOOP
         EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
-        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Rows of the runs that bench.runs shows');
+        EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Shows the rows of runs that bench.runs shows');
     END LOOP;
 END $$;
 
 -- What is kept of a run goes with its row: in place of foreign keys, which would break filtered and parallel restores.
 
 CREATE TRIGGER forget_runs AFTER DELETE ON bench.run_log REFERENCING OLD TABLE AS deleted
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
-COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes what is kept of the runs that are deleted';
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
+COMMENT ON TRIGGER forget_runs ON bench.run_log IS 'Deletes the results of deleted runs';
 CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
-    FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
-COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes what is kept of all runs';
+    FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
+COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of all runs';
 
 -- Comments.
 
-COMMENT ON VIEW bench.runs IS 'Runs, as they were asked for and how they ended. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
-COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, of the runs that bench.runs shows. A transaction belongs to the interval in which it ended, by its own client''s clock.';
+COMMENT ON FUNCTION bench.load IS
+'Loads a fixture with parallel background workers, replacing its previous tables, and returns the number of rows written. rows NULL: the fixture''s small default. jobs NULL: as many as processors and free worker slots allow. Options of all fixtures: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after or before: build the primary key after or before the rows). pk: info (md5, short or now), crt_time (timestamp or timestamptz). wide_multi: tables (one per client). tpcb, with the tables of pgbench -i: scale (100000 accounts each), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. With Citus: shard_count and distribute (pk, events, shards: true, by id, the default of shards; tpcb: account, accounts and history by account, tellers and branches by their own ids, or branch, all tables by branch and co-located). The workers commit on their own: rolling back the calling transaction does not undo the load. If a load fails, the previous tables stay. Rows are frozen, as by COPY FREEZE: transactions older than the load see them, too.';
+COMMENT ON FUNCTION bench.create_fixture IS
+'Defines a fixture, or replaces your own of this name. ddl creates its tables with unqualified names, one of them named like the fixture. rows_query is a SELECT that returns that table''s rows with the ids $1 to $2. after_ddl runs after the rows are loaded: create indexes there. rows is the default number of ids for bench.load. The statements run with the privileges of the role that loads the fixture, not of the role that defined it. Built-in fixtures cannot be replaced.';
+COMMENT ON FUNCTION bench.drop_fixture IS
+'Removes a fixture definition made by bench.create_fixture. Use bench.unload to drop the tables.';
+COMMENT ON FUNCTION bench_internal.builtin_fixtures IS
+'Definitions of the built-in fixtures, for bench.fixture_definitions.';
+COMMENT ON FUNCTION bench.create_workload IS
+'Stores a script under a name, or replaces your own of this name. Scripts use pgbench''s language: SQL statements, :variables and meta commands. Built-in workloads cannot be replaced.';
+COMMENT ON FUNCTION bench.drop_workload IS
+'Removes a workload. Built-in workloads cannot be removed.';
+COMMENT ON FUNCTION bench.preview IS
+'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
+COMMENT ON FUNCTION bench.run IS
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. Canceling the call stops the run; results up to then are kept.';
+COMMENT ON FUNCTION bench.start IS
+'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
+COMMENT ON FUNCTION bench.wait IS
+'Waits until a run has ended, or for timeout seconds (NULL: no limit), and returns the run''s status. Canceling the wait does not stop the run.';
 COMMENT ON FUNCTION bench.stop IS
-'Ends a run within a second; what was measured stays. False when it was not under way. For roles with the privileges of the run''s role or of pg_signal_backend.';
-COMMENT ON FUNCTION bench.stop_sweep IS
-'Ends a sweep, and the run under way; everything so far stays, and bench.resume_sweep can make the rest. False when it was not under way. For roles with the privileges of the sweep''s role or of pg_signal_backend.';
-COMMENT ON FUNCTION bench.start_part IS
-'Starts this node''s part of a run that another node was asked for; its clients wait for bench.begin_part. Returns the run''s id here, or the error. Called by the other node, in the name of a role that may call bench.run or bench.start on this one too.';
-COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients were lost, or not everything could be written: see error), canceled, failed (nothing was measured), crashed (the coordinator is gone)';
-COMMENT ON VIEW bench.waits IS 'What the clients of a run waited for while it was measured, sampled 100 times a second, of few clients up to 400 times, of more than 64 less often; of each interval, see the column waits of bench.samples';
+'Stops a run within a second and keeps its results. Returns false if the run was not active. Requires the privileges of the run''s role or of pg_signal_backend.';
+COMMENT ON FUNCTION bench_internal.status_of IS
+'Status of a run: crashed if its coordinator is gone without having recorded the end.';
+COMMENT ON FUNCTION bench_internal.run_progress IS
+'Progress of an active run, for bench.progress.';
+COMMENT ON FUNCTION bench_internal.load_progress IS
+'Progress of an active load, for bench.progress.';
 COMMENT ON FUNCTION bench.percentile IS
-'A percentile of a run''s latencies in milliseconds, within 1 %; p is a fraction, as in percentile_cont: 0.99 for the 99th. The rank p * (n - 1) from 0 is interpolated between its neighbours, the latencies of a bucket lying evenly in it; HdrHistogram tells the upper end of the bucket that has rank ceil(p * n) from 1, which is higher by up to a bucket. NULL when the run has no histogram.';
-COMMENT ON FUNCTION bench.compare IS
-'Compares completed runs with completed runs: candidate / baseline with its interval, of the runs'' TPS (95 %) and latencies (98.75 % each, and so 95 % for the four together). verdict: same (the whole interval within the margin), faster, slower, or inconclusive, and then advice says with how many runs a side to start anew. differences: settings, versions and machines that are not the same on both sides, beside the verdict on tps.';
-
--- The fit of the universal scalability law.
-
+'Returns a percentile of a run''s latencies in milliseconds, within 1 %. p is a fraction, as in percentile_cont: 0.99 for the 99th percentile. The value at rank p * (n - 1), counted from 0, is interpolated between its neighbors, assuming that latencies are spread evenly within a bucket. HdrHistogram returns the upper end of the bucket at rank ceil(p * n), counted from 1, which is higher by at most one bucket. NULL if the run has no histogram.';
+COMMENT ON FUNCTION bench.findings IS
+'Returns findings about a run, the most severe first: dips in throughput and their causes, a warm-up that was too short, drift, processors and quotas, vacuums, plans. severity: critical (the figures are misleading), warning (something made them worse or less steady) or notice. advice: what to try. A clean run has no findings.';
+COMMENT ON FUNCTION bench.report IS
+'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+COMMENT ON FUNCTION bench.export IS
+'Returns all data of ended runs, including samples and histograms, as one document for bench.import; format_version is the version of its format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
+COMMENT ON FUNCTION bench.import IS
+'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error.';
+COMMENT ON FUNCTION bench.prune IS
+'Deletes runs that ended, or were imported, longer ago than older_than, with all their results, and returns their number. Deletes only runs of roles whose privileges the caller has. Active runs are kept.';
+COMMENT ON FUNCTION bench.audit IS
+'Compares the harness''s counts with the server''s own counters. ok: true if they are equal, false if they differ but should not, NULL if they need not be equal, as reason explains.';
+COMMENT ON FUNCTION bench.sweep IS
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+COMMENT ON FUNCTION bench.start_sweep IS
+'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
+COMMENT ON FUNCTION bench.wait_sweep IS
+'Waits until a sweep has ended, or for timeout seconds (NULL: no limit), and returns the sweep''s status. Canceling the wait does not stop the sweep.';
+COMMENT ON FUNCTION bench.stop_sweep IS
+'Stops a sweep and its active run, and keeps the results; bench.resume_sweep can continue it. Returns false if the sweep was not active. Requires the privileges of the sweep''s role or of pg_signal_backend.';
+COMMENT ON FUNCTION bench.resume_sweep IS
+'Continues a sweep after a stop, a crash or a server restart: makes the runs that are missing or did not complete, in their order. Returns immediately, like bench.start_sweep. Only the sweep''s role can resume it.';
+COMMENT ON FUNCTION bench_internal.sweep_status_of IS
+'Status of a sweep: crashed if its leader is gone without having recorded the end.';
+COMMENT ON FUNCTION bench_internal.sweep_progress IS
+'Progress of an active sweep in runs, for bench.sweeps.';
+COMMENT ON FUNCTION bench.sweep_report IS
+'Returns a report of a sweep in a format of bench.report: TPS and latencies by clients and variant, scalability, and curves.';
 COMMENT ON FUNCTION bench.scalability IS
-'Gunther''s universal scalability law, fitted to the completed runs of each variant of a sweep: lambda is the TPS of one client, sigma contention, kappa crosstalk; peak_clients and peak_tps are where TPS peaks; each with a 95 % interval. A rung counts once, with its rounds'' mean. verdict: fits, no peak (its interval reaches beyond twice the last rung, or TPS only falls), does not fit, not enough rungs (fewer than four).';
+'Fits Gunther''s universal scalability law to the completed runs of each variant of a sweep. lambda: TPS of one client; sigma: contention; kappa: crosstalk; peak_clients, peak_tps: where TPS peaks; each with a 95 % interval. Each number of clients counts once, with the mean of its rounds. verdict: fits, no peak (its interval extends beyond twice the largest number of clients, or TPS only falls), does not fit, or not enough rungs (fewer than four numbers of clients).';
+COMMENT ON FUNCTION bench.compare IS
+'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS (95 %) and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
+COMMENT ON FUNCTION bench.ab IS
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02.';
+COMMENT ON FUNCTION bench_internal.node_state IS
+'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
+COMMENT ON FUNCTION bench_internal.start_part IS
+'Starts this node''s part of another node''s run; its clients wait for bench_internal.begin_part. Returns the run''s id on this node, or the error. The other node calls it as a role that may also call bench.run or bench.start on this node.';
+COMMENT ON FUNCTION bench_internal.part_state IS
+'Returns the progress of a part, and stops it if stop is true. A part ends itself after 20 seconds without this call from the run''s node.';
+COMMENT ON FUNCTION bench_internal.begin_part IS
+'Sets the time at which the clients of a part start, in microseconds since 2000-01-01 00:00 UTC by this node''s clock. Returns false if it is too late for that. Called by the run''s node.';
+COMMENT ON FUNCTION bench_internal.drop_part IS
+'Deletes an ended part of a run, once the run''s node has fetched its results.';
+COMMENT ON FUNCTION bench.schedule IS
+'Creates a pg_cron job that starts a run as the calling role, and returns the job''s id. name: name of the job, at most 63 bytes; your job of the same name is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT or the time zone of cron.timezone. The other arguments are those of bench.run and are checked immediately. The job does not wait for its run, and starts no other while one is active. The runs have the tag "job" with the job''s name. If pg_cron is in another database, the error''s hint shows the call to make there.';
+COMMENT ON FUNCTION bench.unschedule IS
+'Removes your job of this name, and stops its active run as bench.stop does. Returns false if there was neither.';
+COMMENT ON FUNCTION bench.start_scheduled IS
+'Called by jobs of bench.schedule: starts a run as bench.start does, unless a run of the calling role with the same tag "job" is active; it then raises a WARNING and returns the id of that run.';
+COMMENT ON FUNCTION bench_internal.status_to_assert IS
+'Returns the status of a run; raises 22004 for NULL, 42704 if the run does not exist, 42501 if the caller may not see it. For the assertions.';
+COMMENT ON FUNCTION bench_internal.figure_ok IS
+'Returns TAP for the comparison of a completed run''s figure with a value. For bench.tps_ok and bench.latency_ok.';
+COMMENT ON FUNCTION bench.tps_ok IS
+'pgTAP assertion: the run completed, and its tps is >, >=, <, <=, = or <> value, in transactions per second.';
+COMMENT ON FUNCTION bench.latency_ok IS
+'pgTAP assertion: the run completed, and percentile p of its latencies is >, >=, <, <=, = or <> value_ms, in milliseconds. p is a fraction, as in bench.percentile.';
+COMMENT ON FUNCTION bench.no_regression_ok IS
+'pgTAP assertion: fails only if the candidate runs are slower than the baseline runs by more than tolerance (a fraction: 0.05 is 5 %) with confidence: the whole 95 % interval of the TPS ratio from bench.compare is below 1 - tolerance. If it passes without the runs being the same or faster, a diagnostic says so.';
+COMMENT ON SEQUENCE bench.load_id_seq IS 'Internal: ids of loads';
+COMMENT ON SEQUENCE bench.run_id_seq IS 'Internal: ids of runs';
+COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Internal: ids of sweeps';
+COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
+COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: the tables that workloads use. Use bench.load and bench.unload to change them.';
+COMMENT ON TABLE bench.custom_fixtures IS 'Internal: fixtures that users defined with bench.create_fixture. Read bench.fixture_definitions instead.';
+COMMENT ON TABLE bench.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
+COMMENT ON TABLE bench.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
+COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
+COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up';
+COMMENT ON TABLE bench.latencies IS 'Latency histogram of each run''s measured transactions: one row per run, node, script and nonempty bucket. A bucket is at most 1 % wide.';
+COMMENT ON TABLE bench.error_log IS 'Internal: errors of each run. Read bench.errors instead.';
+COMMENT ON TABLE bench.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
+COMMENT ON TABLE bench.statement_log IS 'Internal: commands of each run''s scripts. Read bench.statements instead.';
+COMMENT ON TABLE bench.wait_log IS 'Internal: wait events of each run. Read bench.waits instead.';
+COMMENT ON TABLE bench.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
+COMMENT ON TABLE bench.relation_log IS 'Internal: tables and indexes of each run. Read bench.relations instead.';
+COMMENT ON TABLE bench.audit_log IS 'Internal: counters of each run''s audit. Read bench.audit(run_id) or bench.audits instead.';
+COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';
+COMMENT ON TABLE bench.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
+COMMENT ON TABLE bench.sweep_run_log IS 'Internal: planned runs of each sweep, in order. Read bench.sweep_runs instead.';
+COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
+COMMENT ON COLUMN bench.workloads.owner IS 'Role that owns it: this role, its members and superusers may replace and drop it';
+COMMENT ON COLUMN bench.workloads.fixture IS 'Fixture whose tables the script uses; NULL: none of the extension''s';
+COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
+COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
+COMMENT ON COLUMN bench.fixtures.owner IS 'Role that loaded it';
+COMMENT ON COLUMN bench.fixtures.schema IS 'Schema of its tables, which is first in the clients'' search_path';
+COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a table dropped since shows as a number';
+COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded, with ids from 1 to this number; scripts read it as variable rows';
+COMMENT ON COLUMN bench.fixtures.loaded_at IS 'When the load ended';
+COMMENT ON COLUMN bench.fixtures.load_secs IS 'Seconds spent writing the rows, and distributing them to the shards of a Citus cluster; indexes and VACUUM are not included';
+COMMENT ON COLUMN bench.fixtures.rows_per_sec IS 'Rows written per second of load_secs';
+COMMENT ON COLUMN bench.fixtures.table_bytes IS 'Bytes of the tables after the load, including their maps and TOAST; for distributed tables, of all shards';
+COMMENT ON COLUMN bench.fixtures.index_levels IS 'Levels of the largest table''s primary key, including root and leaves: one more than level in pageinspect''s bt_metap; NULL for a distributed table';
+COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation, as in pg_stats, between that key''s values and the order of the rows in the table: below 1 where several jobs wrote in parallel';
+COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent building indexes';
+COMMENT ON COLUMN bench.fixtures.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
+COMMENT ON COLUMN bench.samples.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.samples.secs IS 'Actual length of the interval in seconds';
+COMMENT ON COLUMN bench.samples.clients IS 'Active clients';
+COMMENT ON COLUMN bench.samples.failed IS 'Failed transactions: those that ended in an error, or in max_tries serialization failures and deadlocks';
+COMMENT ON COLUMN bench.samples.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
+COMMENT ON COLUMN bench.samples.late IS 'Committed transactions that took longer than latency_limit';
+COMMENT ON COLUMN bench.samples.latency_avg_ms IS 'Mean latency of committed transactions in milliseconds, including retries; with a rate, counted from the scheduled start';
+COMMENT ON COLUMN bench.samples.latency_max_ms IS 'Maximum latency in milliseconds';
+COMMENT ON COLUMN bench.samples.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
+COMMENT ON COLUMN bench.samples.wal_bytes IS 'Bytes of WAL that the whole server generated, from pg_stat_wal, to which sessions report at most once a second. This column and the following ones are NULL if the interval was not observed';
+COMMENT ON COLUMN bench.samples.wal_records IS 'WAL records of the whole server';
+COMMENT ON COLUMN bench.samples.wal_fpi IS 'Full-page images in the WAL of the whole server';
+COMMENT ON COLUMN bench.samples.wal_buffers_full IS 'Times WAL was written to disk because the WAL buffers were full';
+COMMENT ON COLUMN bench.samples.checkpoints IS 'Checkpoints that started in the interval';
+COMMENT ON COLUMN bench.samples.buffers_backend IS 'Buffers written by sessions themselves';
+COMMENT ON COLUMN bench.samples.blks_hit IS 'Blocks of this database found in shared buffers';
+COMMENT ON COLUMN bench.samples.blks_read IS 'Blocks of this database read from outside shared buffers';
+COMMENT ON COLUMN bench.samples.temp_files IS 'Temporary files created in this database';
+COMMENT ON COLUMN bench.samples.temp_bytes IS 'Bytes written to temporary files in this database';
+COMMENT ON COLUMN bench.samples.cpu_user IS 'Share of all processors'' time in user mode; the cpu_, memory_ and disk_ columns are NULL if the platform does not provide them';
+COMMENT ON COLUMN bench.samples.cpu_system IS 'Share of all processors'' time in the kernel, including interrupts';
+COMMENT ON COLUMN bench.samples.cpu_iowait IS 'Share of all processors'' time idle while I/O was pending';
+COMMENT ON COLUMN bench.samples.cpu_steal IS 'Share of all processors'' time that the hypervisor gave to other machines';
+COMMENT ON COLUMN bench.samples.cpu_idle IS 'Share of all processors'' time idle';
+COMMENT ON COLUMN bench.samples.memory_available_bytes IS 'Bytes of memory available without swapping, at the end of the interval';
+COMMENT ON COLUMN bench.samples.memory_dirty_bytes IS 'Bytes written to files but not yet to disk, at the end of the interval';
+COMMENT ON COLUMN bench.samples.disk_read_bytes IS 'Bytes the machine read from disks';
+COMMENT ON COLUMN bench.samples.disk_written_bytes IS 'Bytes the machine wrote to disks';
+COMMENT ON COLUMN bench.samples.throttled_secs IS 'Seconds during which the CPU quota of the server''s control group throttled it';
+COMMENT ON COLUMN bench.samples.waits IS 'Share of the clients'' time per wait event, as type:event. CPU: running on a processor; Runnable: waiting for a processor. The shares add up to 1';
+COMMENT ON COLUMN bench.latencies.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, starting at 0';
+COMMENT ON COLUMN bench.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
+COMMENT ON TYPE bench_internal.relation_reading IS 'State of a table or index, read before and after a run';
+COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
+COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, including retried ones';
+COMMENT ON VIEW bench.scripts IS 'Results by script: one row per run, node and script of its mix';
+COMMENT ON VIEW bench.statements IS 'Results by command: one row per run, node, script and command, including meta commands';
+COMMENT ON VIEW bench.waits IS 'Wait events of a run''s clients during the measurement, sampled 100 times a second: up to 400 times with few clients, less often with more than 64. For each interval, see column waits of bench.samples';
+COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, during each run';
+COMMENT ON VIEW bench.relations IS 'Tables and indexes of each run before and after it, from the server''s statistics. Counts cover all phases of the run and include use by other sessions';
+COMMENT ON VIEW bench.total_samples IS 'bench.samples of all nodes together: one row per run and interval. Counts are sums, and shares of processors are means over the nodes. Percentiles are NULL if there are several nodes: they cannot be computed from those of each node.';
+COMMENT ON VIEW bench.total_warmup_samples IS 'bench.warmup_samples of all nodes together: one row per run and interval. Counts are sums, and shares of processors are means over the nodes. Percentiles are NULL if there are several nodes: they cannot be computed from those of each node.';
+COMMENT ON VIEW bench.summary_of_all IS 'Internal: rows of bench.summary for the runs of all roles. Read bench.summary instead.';
+COMMENT ON VIEW bench.summary IS 'Results: one row per run';
+COMMENT ON VIEW bench.nodes IS 'Results by node: one row per run and node, including nodes of the Citus cluster without clients';
+COMMENT ON VIEW bench.progress IS 'Active runs and loads';
+COMMENT ON VIEW bench.audits IS 'Audits: the rows of bench.audit(run_id) for all runs';
+COMMENT ON VIEW bench.sweep_runs IS 'Runs of each sweep: one row per number of clients, variant and round';
+COMMENT ON VIEW bench.sweep_results IS 'Results of each sweep: one row per number of clients and variant, over the completed runs';
+COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags';
+COMMENT ON COLUMN bench.runs.sweep_id IS 'Sweep that the run is part of';
+COMMENT ON COLUMN bench.runs.workload IS 'Name of the workload, or the mix as given';
+COMMENT ON COLUMN bench.runs.fixture IS 'Fixture used; several are separated by commas';
+COMMENT ON COLUMN bench.runs.fixture_rows IS 'Rows loaded into each of these fixtures';
+COMMENT ON COLUMN bench.runs.fixture_options IS 'Options given to bench.load for each of these fixtures; null for tables that bench.load did not create';
+COMMENT ON COLUMN bench.runs.script IS 'Script as run; a mix shows each script under a comment with its name and weight';
+COMMENT ON COLUMN bench.runs.secs IS 'Requested measured seconds';
+COMMENT ON COLUMN bench.runs.transactions IS 'Requested transactions per client';
+COMMENT ON COLUMN bench.runs.warmup IS 'Seconds of warm-up before the measurement';
+COMMENT ON COLUMN bench.runs.rate IS 'Target transactions per second over all clients; NULL: each client starts a transaction when its last one ends';
+COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction counts as late';
+COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction after serialization failures and deadlocks; 0: no limit';
+COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, as given or chosen';
+COMMENT ON COLUMN bench.runs.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.runs.query_mode IS 'simple: values are part of the statement''s text; extended: values are parameters; both parse and plan each execution. prepared: parses once and plans like a prepared statement';
+COMMENT ON COLUMN bench.runs.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
+COMMENT ON COLUMN bench.runs.nodes IS 'local: clients ran on this server only; workers, all: on the workers or all nodes of the Citus cluster, the same number on each. See bench.nodes';
+COMMENT ON COLUMN bench.runs.variables IS 'Script variables, as given';
+COMMENT ON COLUMN bench.runs.settings IS 'Configuration parameters set for every client';
+COMMENT ON COLUMN bench.runs.system IS 'Server parameters that its sweep set for it';
+COMMENT ON COLUMN bench.runs.sample_interval IS 'Length of a sampling interval in seconds';
+COMMENT ON COLUMN bench.runs.tags IS 'Labels chosen by the user';
+COMMENT ON COLUMN bench.runs.status IS 'starting, running, completed, incomplete (clients ended early or results could not be written: see error), canceled, failed (nothing was measured) or crashed (the coordinator is gone)';
+COMMENT ON COLUMN bench.runs.started_at IS 'When the clients started';
+COMMENT ON COLUMN bench.runs.finished_at IS 'When the results were recorded';
+COMMENT ON COLUMN bench.runs.role IS 'Role that called, and that the clients ran as';
+COMMENT ON COLUMN bench.runs.error IS 'Reason for not completing: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.runs.horizon_held IS 'True if the waiting caller held back the xmin horizon, so dead rows could not be removed';
+COMMENT ON COLUMN bench.runs.server_version IS 'server_version at the time of the run';
+COMMENT ON COLUMN bench.runs.extension_version IS 'Version of the extension at the time of the run';
+COMMENT ON COLUMN bench.runs.environment IS 'Environment: server_settings (non-default settings of a client''s session), version, processors, memory, kernel, filesystem, cost of a clock read and of a flush to disk, unserved_defaults (parameters that were on but have no effect on engine sessions), transaction ids used';
+COMMENT ON COLUMN bench.runs.origin IS 'Origin of an imported run: run_id, role, database, system_identifier (as in pg_control_system) and started_at on the original server, exported_at, imported_at; NULL for runs of this database';
+COMMENT ON COLUMN bench.runs.part_of IS 'For this node''s part of another node''s run, until that node has fetched it: node, name and run_id there';
+COMMENT ON COLUMN bench.errors.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.errors.message IS 'Message of the first such error';
+COMMENT ON COLUMN bench.errors.detail IS 'Position of the first such error in the script, and its detail from the server';
+COMMENT ON COLUMN bench.errors.count IS 'Number of such errors in all phases of the run';
+COMMENT ON COLUMN bench.errors.retried IS 'Number of them that were followed by another try';
+COMMENT ON COLUMN bench.errors.failed IS 'Number of them that made a transaction fail';
+COMMENT ON COLUMN bench.errors.first_at IS 'Time of the first such error';
+COMMENT ON COLUMN bench.scripts.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.scripts.script IS 'Index of the script in the mix, starting at 0';
+COMMENT ON COLUMN bench.scripts.workload IS 'Name of the workload';
+COMMENT ON COLUMN bench.scripts.weight IS 'Weight of the script in the mix, relative to the other weights';
+COMMENT ON COLUMN bench.scripts.fixture IS 'Fixture used';
+COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed during the measurement';
+COMMENT ON COLUMN bench.scripts.tps IS 'Transactions per measured second';
+COMMENT ON COLUMN bench.scripts.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
+COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions that took longer than latency_limit';
+COMMENT ON COLUMN bench.scripts.latency_p95_ms IS '95th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.scripts.latency_max_ms IS 'Maximum latency in milliseconds';
+COMMENT ON COLUMN bench.statements.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.statements.script IS 'Index of the script in the mix, starting at 0';
+COMMENT ON COLUMN bench.statements.command IS 'Position of the command in the script, starting at 1';
+COMMENT ON COLUMN bench.statements.line IS 'Line of the script on which the command starts, starting at 1';
+COMMENT ON COLUMN bench.statements.statement IS 'Command as written';
+COMMENT ON COLUMN bench.statements.count IS 'Successful executions during the measurement, including those in tries that were repeated';
+COMMENT ON COLUMN bench.statements.failed IS 'Transactions that failed at this command';
+COMMENT ON COLUMN bench.statements.retried IS 'Tries that failed at this command and were followed by another try';
+COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean execution time in milliseconds';
+COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the execution time in milliseconds, within 2 % above one microsecond';
+COMMENT ON COLUMN bench.statements.plan IS 'Plan as executed, in the format of EXPLAIN, under a line that says whether it was generic or custom. If the plan changed, each version is shown with the time it was first seen. NULL for commands without a plan: meta commands, utility statements, statements that rules expand to several';
+COMMENT ON COLUMN bench.statements.generic_plans IS 'Executions with a generic plan, in all phases';
+COMMENT ON COLUMN bench.statements.custom_plans IS 'Executions with a custom plan, in all phases';
+COMMENT ON COLUMN bench.statements.plan_changes IS 'Number of times a client''s plan changed its shape between executions, not counting the switch from custom to generic';
+COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers planned, in all phases';
+COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers launched, in all phases';
+COMMENT ON COLUMN bench.waits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity. CPU: running on a processor. Runnable: waiting for a processor. Client: sleeping in the script or waiting for the scheduled start, when a pgbench session would wait for its client. Unobserved: clients that ended before they were sampled';
+COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares of a run and node add up to 1';
+COMMENT ON COLUMN bench.events.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.events.event IS 'Number of the event, starting at 1';
+COMMENT ON COLUMN bench.events.relation IS 'Vacuumed table';
+COMMENT ON COLUMN bench.events.detail IS 'For a checkpoint: timed or requested, if known, or that it started before the run';
+COMMENT ON COLUMN bench.events.started IS 'Start in seconds since the measurement started, negative before it. For a vacuum shorter than an interval: its end. For a checkpoint that started before the run: when it was first seen';
+COMMENT ON COLUMN bench.events.ended IS 'End in seconds since the measurement started; NULL if it lasted longer than the run';
+COMMENT ON COLUMN bench.relations.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.relations.relation IS 'Table or index';
+COMMENT ON COLUMN bench.relations.bytes_before IS 'Bytes before the run, for a table including its maps and TOAST; NULL if a lock prevented reading it';
+COMMENT ON COLUMN bench.relations.bytes_after IS 'Bytes after the run';
+COMMENT ON COLUMN bench.relations.live_before IS 'Estimated live rows before the run';
+COMMENT ON COLUMN bench.relations.live IS 'Estimated live rows after the run';
+COMMENT ON COLUMN bench.relations.dead_before IS 'Estimated dead rows before the run';
+COMMENT ON COLUMN bench.relations.dead IS 'Estimated dead rows after the run';
+COMMENT ON COLUMN bench.relations.updated IS 'Rows updated, including HOT updates';
+COMMENT ON COLUMN bench.relations.mod_since_analyze IS 'Rows changed since the last analyze, as of the end of the run';
+COMMENT ON COLUMN bench.relations.seq_tup_read IS 'Live rows read by sequential scans';
+COMMENT ON COLUMN bench.relations.idx_scan IS 'Index scans; for a table, of all its indexes';
+COMMENT ON COLUMN bench.relations.vacuums IS 'Manual vacuums that ended during the run';
+COMMENT ON COLUMN bench.relations.autovacuums IS 'Autovacuums that ended during the run';
+COMMENT ON COLUMN bench.relations.analyzes IS 'Manual analyzes that ended during the run';
+COMMENT ON COLUMN bench.relations.autoanalyzes IS 'Analyzes by autovacuum that ended during the run';
+COMMENT ON COLUMN bench.relations.last_vacuum IS 'When the last manual vacuum ended';
+COMMENT ON COLUMN bench.relations.last_analyze IS 'When the last manual analyze ended';
+COMMENT ON COLUMN bench.summary.workload IS 'Name of the workload';
+COMMENT ON COLUMN bench.summary.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.summary.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
+COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
+COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';
+COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed during the measurement';
+COMMENT ON COLUMN bench.summary.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs of the whole run';
+COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean tps of the samples';
+COMMENT ON COLUMN bench.summary.tps_min IS 'Lowest tps of the samples';
+COMMENT ON COLUMN bench.summary.tps_max IS 'Highest tps of the samples';
+COMMENT ON COLUMN bench.summary.tps_stddev IS 'Standard deviation of the samples'' tps';
+COMMENT ON COLUMN bench.summary.latency_p50_ms IS 'Median latency in milliseconds; percentiles are NULL until the run has ended';
+COMMENT ON COLUMN bench.summary.latency_p95_ms IS '95th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.summary.latency_p999_ms IS '99.9th percentile of the latency in milliseconds; noise with fewer than 10,000 transactions';
+COMMENT ON COLUMN bench.summary.latency_max_ms IS 'Maximum latency in milliseconds';
+COMMENT ON COLUMN bench.summary.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
+COMMENT ON COLUMN bench.summary.late IS 'Committed transactions that took longer than latency_limit';
+COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
+COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
+COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
+COMMENT ON COLUMN bench.nodes.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.nodes.name IS 'Host and port of the node in the Citus cluster; local without a cluster';
+COMMENT ON COLUMN bench.nodes.is_coordinator IS 'True for the coordinator of the Citus cluster';
+COMMENT ON COLUMN bench.nodes.clients IS 'Clients on this node; 0 if it only served other nodes'' statements';
+COMMENT ON COLUMN bench.nodes.status IS 'Status of its part of the run, as in bench.runs; NULL without clients';
+COMMENT ON COLUMN bench.nodes.error IS 'Reason for not completing: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.nodes.start_offset_ms IS 'Delay of its clients'' start against the agreed time in milliseconds, by the clock of the node that was called';
+COMMENT ON COLUMN bench.nodes.clock_offset_ms IS 'Clock of this node minus clock of the node that was called, in milliseconds';
+COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'Maximum error of clock_offset_ms, in milliseconds';
+COMMENT ON COLUMN bench.nodes.secs IS 'Measured seconds';
+COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed during the measurement';
+COMMENT ON COLUMN bench.nodes.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
+COMMENT ON COLUMN bench.nodes.latency_p95_ms IS '95th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.latency_max_ms IS 'Maximum latency in milliseconds';
+COMMENT ON COLUMN bench.nodes.processors IS 'Processors of the machine';
+COMMENT ON COLUMN bench.nodes.cpu_user IS 'Share of all processors'' time in user mode; for a node without clients, from just before the start to just after the end';
+COMMENT ON COLUMN bench.nodes.cpu_system IS 'Share of all processors'' time in the kernel, including interrupts';
+COMMENT ON COLUMN bench.nodes.cpu_iowait IS 'Share of all processors'' time idle while I/O was pending';
+COMMENT ON COLUMN bench.nodes.cpu_steal IS 'Share of all processors'' time that the hypervisor gave to other machines';
+COMMENT ON COLUMN bench.nodes.cpu_idle IS 'Share of all processors'' time idle';
+COMMENT ON COLUMN bench.nodes.prepared IS 'Transactions prepared on other nodes for two-phase commits, one per connection';
+COMMENT ON COLUMN bench.nodes.connections_opened IS 'Connections that its sessions opened to other nodes; NULL unless Citus counts them (citus.enable_stat_counters, Citus 13.1 or later)';
+COMMENT ON COLUMN bench.nodes.connections_reused IS 'Times its sessions reused an open connection';
+COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus left on the node after the run';
+COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
+COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
+COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
+COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';
+COMMENT ON COLUMN bench.progress.remaining IS 'Estimated seconds until the measurement ends or the rows are loaded; NULL if unknown, as for a run of a fixed number of transactions';
+COMMENT ON COLUMN bench.progress.clients IS 'Active clients or load workers';
+COMMENT ON COLUMN bench.progress.fixture IS 'Load: fixture';
+COMMENT ON COLUMN bench.progress.rows IS 'Load: rows loaded so far';
+COMMENT ON COLUMN bench.progress.rows_per_sec IS 'Load: rows loaded per second so far';
+COMMENT ON COLUMN bench.fixture_definitions.name IS 'Name, as given to bench.load';
+COMMENT ON COLUMN bench.fixture_definitions.owner IS 'Role that owns it: this role, its members and superusers may replace and drop it';
+COMMENT ON COLUMN bench.fixture_definitions.ddl IS 'Statements that create its tables; for a built-in fixture, without options';
+COMMENT ON COLUMN bench.fixture_definitions.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
+COMMENT ON COLUMN bench.fixture_definitions.after_ddl IS 'Statements that run after the rows are loaded, such as CREATE INDEX';
+COMMENT ON COLUMN bench.fixture_definitions.rows IS 'Default number of ids for bench.load';
+COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
+COMMENT ON COLUMN bench.audits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node, or for all nodes together';
+COMMENT ON COLUMN bench.audits.harness IS 'Count of the clients, in all phases of the run';
+COMMENT ON COLUMN bench.audits.server IS 'Increase of the server''s counter during the run';
+COMMENT ON COLUMN bench.audits.difference IS 'harness - server';
+COMMENT ON COLUMN bench.audits.ok IS 'True if both are equal; NULL if they need not be';
+COMMENT ON COLUMN bench.audits.reason IS 'What is counted, or why ok is NULL';
+COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as given';
+COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
+COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
+COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system; a single one without a name if none were given';
+COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run';
+COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
+COMMENT ON COLUMN bench.sweeps.settings IS 'Configuration parameters set for every client of all runs';
+COMMENT ON COLUMN bench.sweeps.before IS 'Actions before each run';
+COMMENT ON COLUMN bench.sweeps.seed IS 'Seed of the order of the runs and of their random numbers, which are the same for all runs of a round';
+COMMENT ON COLUMN bench.sweeps.nodes IS 'Nodes on which the clients run, as in bench.runs';
+COMMENT ON COLUMN bench.sweeps.tags IS 'Labels chosen by the user, also set on each run';
+COMMENT ON COLUMN bench.sweeps.status IS 'running, completed, incomplete (some runs are missing or did not complete), canceled, failed (no run completed) or crashed (the leader is gone)';
+COMMENT ON COLUMN bench.sweeps.runs IS 'Number of planned runs';
+COMMENT ON COLUMN bench.sweeps.completed IS 'Number of completed runs';
+COMMENT ON COLUMN bench.sweeps.started_at IS 'When the sweep started';
+COMMENT ON COLUMN bench.sweeps.resumed_at IS 'When the sweep was last resumed';
+COMMENT ON COLUMN bench.sweeps.finished_at IS 'When the sweep ended';
+COMMENT ON COLUMN bench.sweeps.remaining IS 'Estimated seconds until the end; NULL if the sweep is not active or no run has ended yet';
+COMMENT ON COLUMN bench.sweeps.role IS 'Role that called, and that the clients run as';
+COMMENT ON COLUMN bench.sweeps.error IS 'Reason for not completing: sqlstate, message, detail, hint';
+COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of the sweep';
+COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
+COMMENT ON COLUMN bench.sweep_runs.place IS 'Position in the order of the runs, starting at 1';
+COMMENT ON COLUMN bench.sweep_runs.round IS 'Round, starting at 1';
+COMMENT ON COLUMN bench.sweep_runs.variant IS 'Name of the variant; empty if the sweep has no variants';
+COMMENT ON COLUMN bench.sweep_runs.run_id IS 'Run, the latest one if it was repeated; NULL if it has not been made yet';
+COMMENT ON COLUMN bench.sweep_runs.error IS 'Reason why the run could not start or did not complete';
+COMMENT ON COLUMN bench.sweep_runs.secs IS 'Measured seconds';
+COMMENT ON COLUMN bench.sweep_runs.transactions IS 'Transactions committed during the measurement';
+COMMENT ON COLUMN bench.sweep_runs.failed IS 'Failed transactions';
+COMMENT ON COLUMN bench.sweep_runs.tps_min IS 'Lowest TPS of its samples';
+COMMENT ON COLUMN bench.sweep_runs.tps_max IS 'Highest TPS of its samples';
+COMMENT ON COLUMN bench.sweep_runs.latency_p95_ms IS '95th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
+COMMENT ON COLUMN bench.sweep_results.variant IS 'Name of the variant; empty if the sweep has no variants';
+COMMENT ON COLUMN bench.sweep_results.rounds IS 'Number of completed runs';
+COMMENT ON COLUMN bench.sweep_results.tps_stddev IS 'Standard deviation of the runs'' TPS; NULL for a single run';
+COMMENT ON COLUMN bench.sweep_results.latency_avg_ms IS 'Mean of the runs'' mean latencies in milliseconds';
+COMMENT ON COLUMN bench.sweep_results.latency_p50_ms IS 'Mean of the runs'' median latencies in milliseconds';
+COMMENT ON COLUMN bench.sweep_results.latency_p95_ms IS 'Mean of the runs'' 95th percentiles in milliseconds';
+COMMENT ON COLUMN bench.sweep_results.latency_p99_ms IS 'Mean of the runs'' 99th percentiles in milliseconds';
+COMMENT ON COLUMN bench.sweep_results.failed IS 'Failed transactions of all runs';
+COMMENT ON COLUMN bench.sweep_results.cpu_idle IS 'Mean of the runs'' shares of processors'' time idle';
+COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for bench.compare';
+COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
+COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run; system: server parameters set by a sweep; role; origin: the server of an imported run';
+COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';
+COMMENT ON COLUMN bench.history.started_at IS 'When the clients started';
+COMMENT ON COLUMN bench.history.tps IS 'Transactions per second of the whole run';
+COMMENT ON COLUMN bench.history.latency_p95_ms IS '95th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.history.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+-- What else has the columns of bench.samples has their comments.
+DO $$
+DECLARE
+    comments text;
+BEGIN
+    SELECT string_agg(format('COMMENT ON COLUMN %s.%I IS %L', r.relation, s.attname, col_description(s.attrelid, s.attnum)), '; ') INTO comments
+    FROM pg_catalog.pg_attribute s, unnest('{bench.warmup_samples,bench.total_samples,bench.total_warmup_samples}'::regclass[]) AS r (relation)
+    WHERE s.attrelid = 'bench.samples'::regclass AND s.attnum > 0 AND NOT s.attisdropped
+      AND EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = r.relation AND a.attname = s.attname AND NOT a.attisdropped);
+    EXECUTE comments;
+END $$;
 
-DROP FUNCTION bench.replace_function;
+DROP FUNCTION bench_internal.replace_function;

@@ -56,7 +56,7 @@ impl Link<'_> {
         let listed: Vec<String> = tables.map(|table| quote_literal(table)).collect();
         self.ask_within(
             ANSWER_MS,
-            &format!("bench.node_state(ARRAY[{}]::pg_catalog.text[])", listed.join(", ")),
+            &format!("bench_internal.node_state(ARRAY[{}]::pg_catalog.text[])", listed.join(", ")),
         )
     }
 
@@ -84,7 +84,7 @@ impl Link<'_> {
         let mut exchanges = Vec::new();
         while !self.node.is_local && exchanges.len() < EXCHANGES {
             let sent_us = timestamp_us();
-            let state: NodeState = self.ask("bench.node_state('{}')")?;
+            let state: NodeState = self.ask("bench_internal.node_state('{}')")?;
             let received_us = timestamp_us();
             let NodeState { began_us, answered_us, .. } = state;
             exchanges.push(Exchange { sent_us, began_us, answered_us, received_us });
@@ -119,7 +119,9 @@ impl Link<'_> {
         spec.options.rate = spec.options.rate.map(|rate| rate / served as f64);
         let request =
             serde_json::to_string(&PartRequest { spec, tables }).map_err(|e| internal(e.to_string()))?;
-        match self.ask(&format!("bench.start_part({}::pg_catalog.jsonb)", quote_literal(&request)))? {
+        match self
+            .ask(&format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request)))?
+        {
             PartAnswer::RunId(run_id) => {
                 self.part = Some(run_id);
                 Ok(())
@@ -132,7 +134,7 @@ impl Link<'_> {
 
     pub(super) fn part_state(&self, stop: bool) -> Result<PartState, UserError> {
         match self.part {
-            Some(part) => self.ask(&format!("bench.part_state({part}, {stop})")),
+            Some(part) => self.ask(&format!("bench_internal.part_state({part}, {stop})")),
             None => Ok(PartState::default()),
         }
     }
@@ -167,7 +169,7 @@ impl Link<'_> {
             with_patience(|| transaction(|| catalog::take_part(run_id, self.node.node, &document)))
         })?;
         // Where that fails it stays there, marked as a part.
-        let _ = self.ask_within(ANSWER_MS, &format!("bench.drop_part({part})"));
+        let _ = self.ask_within(ANSWER_MS, &format!("bench_internal.drop_part({part})"));
         Ok(())
     }
 }
