@@ -15,6 +15,7 @@ mod error;
 mod fixture;
 mod integration;
 mod observe;
+mod server;
 mod settings;
 mod shm;
 mod worker;

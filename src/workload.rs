@@ -10,6 +10,8 @@ use serde_json::Value as Json;
 use crate::catalog::{self, Workload};
 use crate::fixture::{self, SHARDS};
 use crate::integration::citus;
+use crate::server::roles::{self, superuser};
+use crate::server::{guc, spi};
 
 /// Variables that every script has, beside those that its run is given.
 const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
@@ -30,8 +32,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         citus::check_coordinator(&error.message)?;
         return Err(error.hint(known()?));
     };
-    // SAFETY: looks up the current role.
-    if !workload.builtin && unsafe { pg_sys::superuser() } && !catalog::is_superuser(&workload.owner)? {
+    if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("workload \"{name}\" belongs to role \"{}\", and would run as a superuser", workload.owner),
@@ -192,11 +193,11 @@ pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> R
     if is_given || schemas.iter().all(|schema| *schema == schemas[0]) && schemas.len() == fixtures.len() {
         return Ok(());
     }
-    let path = crate::settings::search_path_with(&schemas, &crate::settings::initial_search_path()?);
-    crate::settings::with_search_path(&path, || {
+    let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
+    guc::with_search_path(&path, || {
         for fixture in fixtures {
             let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
-            let hidden = catalog::fetch::<String>(
+            let hidden = spi::fetch::<String>(
                 // Nobody names a partition.
                 "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
                  WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",
@@ -277,7 +278,7 @@ pub fn value_of(json: &Json) -> Value {
 pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
     let sql = "SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace \
                WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
-    if catalog::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
+    if spi::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
         return Ok(());
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))

@@ -4,18 +4,20 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::ScriptSpec;
 use pgrx::pg_sys;
 
-use crate::{catalog, settings};
+use crate::catalog;
+use crate::server::roles::{self, current_role_oid};
+use crate::server::spi::{self, quote_identifier};
+use crate::server::{database, locks};
 
 /// A server that can be written to.
 pub fn check_server() -> Result<(), UserError> {
     check_encoding()?;
     let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
-    if is_standby() {
+    if database::is_standby() {
         return Err(read_only("a standby cannot run a benchmark: its results could not be written")
             .hint("Run it on the primary."));
     }
-    // SAFETY: reads the transaction's state.
-    if unsafe { pg_sys::XactReadOnly } {
+    if database::is_read_only() {
         return Err(read_only("cannot run a benchmark in a read-only transaction")
             .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
     }
@@ -24,31 +26,21 @@ pub fn check_server() -> Result<(), UserError> {
 
 /// Scripts and messages travel between the processes as UTF-8.
 pub fn check_encoding() -> Result<(), UserError> {
-    const SQL_ASCII: i32 = 0;
-    const UTF8: i32 = 6;
-    // SAFETY: reads this backend's own state.
-    match unsafe { pg_sys::GetDatabaseEncoding() } {
-        SQL_ASCII | UTF8 => Ok(()),
-        _ => Err(UserError::new(
-            sqlstate::FEATURE_NOT_SUPPORTED,
-            "benchmarks run only in databases with encoding UTF8 or SQL_ASCII",
-        )),
+    if database::is_utf8() {
+        return Ok(());
     }
-}
-
-/// Whether this server replays another's WAL: then the runs it knows of are that other's.
-pub fn is_standby() -> bool {
-    // SAFETY: reads the server's state.
-    unsafe { pg_sys::RecoveryInProgress() }
+    Err(UserError::new(
+        sqlstate::FEATURE_NOT_SUPPORTED,
+        "benchmarks run only in databases with encoding UTF8 or SQL_ASCII",
+    ))
 }
 
 /// A role that can log in, for each client is a new session of it.
 pub fn check_role() -> Result<(), UserError> {
-    let role = catalog::current_role();
+    let role = roles::current_role();
     let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    // SAFETY: this backend's own state.
-    let oid = unsafe { pg_sys::GetUserId() };
-    if catalog::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
+    let oid = current_role_oid();
+    if spi::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
         return check_connect();
     }
     Err(UserError::new(
@@ -56,20 +48,19 @@ pub fn check_role() -> Result<(), UserError> {
         format!("role \"{role}\" is not permitted to log in"),
     )
     .detail("Each client of a run is a new session of the calling role.")
-    .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", settings::quote_identifier(&role))))
+    .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", quote_identifier(&role))))
 }
 
 /// A database that the role may connect to.
 fn check_connect() -> Result<(), UserError> {
-    // SAFETY: this backend's own state.
-    let database = unsafe { pg_sys::MyDatabaseId };
+    let database = database::oid();
     let sql = "SELECT pg_catalog.has_database_privilege($1, 'CONNECT')";
-    if catalog::fetch::<bool>(sql, &[database.into()])? == Some(true) {
+    if spi::fetch::<bool>(sql, &[database.into()])? == Some(true) {
         return Ok(());
     }
     Err(UserError::new(
         sqlstate::INSUFFICIENT_PRIVILEGE,
-        format!("permission denied for database \"{}\"", catalog::database_name()?),
+        format!("permission denied for database \"{}\"", database::name()?),
     )
     .detail("Each client of a run is a new session of the calling role, which needs CONNECT."))
 }
@@ -77,12 +68,11 @@ fn check_connect() -> Result<(), UserError> {
 /// The role's own limit, which the server does not enforce for background workers.
 pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
     let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    // SAFETY: this backend's own state.
-    let oid = unsafe { pg_sys::GetUserId() };
-    match catalog::fetch::<i32>(sql, &[oid.into()])? {
+    let oid = current_role_oid();
+    match spi::fetch::<i32>(sql, &[oid.into()])? {
         Some(limit) if limit >= 0 && clients > limit.unsigned_abs() => Err(UserError::new(
             sqlstate::TOO_MANY_CONNECTIONS,
-            format!("too many clients for role \"{}\"", catalog::current_role()),
+            format!("too many clients for role \"{}\"", roles::current_role()),
         )
         .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
         _ => Ok(()),
@@ -97,7 +87,7 @@ pub fn check_own_locks(
     hint: &str,
 ) -> Result<(), UserError> {
     let held = catalog::as_owner(|| {
-        catalog::fetch_all(
+        spi::fetch_all(
             "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
              WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
                AND l.database = (SELECT oid FROM pg_catalog.pg_database \
@@ -113,8 +103,7 @@ pub fn check_own_locks(
         )
     })?;
     for (relation, mode) in held {
-        // SAFETY: a pure table look-up of the lock manager's.
-        if unsafe { pg_sys::DoLockModesConflict(lock_mode(&mode), needed) } {
+        if locks::do_conflict(locks::mode_of_name(&mode), needed) {
             return Err(UserError::new(
                 sqlstate::OBJECT_IN_USE,
                 format!("this session holds a lock on {relation} that {who_waits} would wait for"),
@@ -124,21 +113,6 @@ pub fn check_own_locks(
         }
     }
     Ok(())
-}
-
-/// pg_locks.mode as a number of storage/lockdefs.h; 0 for what is not there.
-fn lock_mode(name: &str) -> i32 {
-    const MODES: [&str; 8] = [
-        "AccessShareLock",
-        "RowShareLock",
-        "RowExclusiveLock",
-        "ShareUpdateExclusiveLock",
-        "ShareLock",
-        "ShareRowExclusiveLock",
-        "ExclusiveLock",
-        "AccessExclusiveLock",
-    ];
-    MODES.iter().position(|mode| *mode == name).map_or(0, |place| place as i32 + 1)
 }
 
 /// The weakest lock that every statement of the scripts is content with: reading ones wait for

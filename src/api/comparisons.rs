@@ -10,10 +10,10 @@ use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::jsonb::Jsonb;
 use super::{required, sweeps};
 use crate::catalog;
 use crate::error::OrRaise;
+use crate::server::jsonb::Jsonb;
 
 /// What bench.ab takes as the same, as bench.compare by default.
 const MARGIN: f64 = 0.02;

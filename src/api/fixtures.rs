@@ -7,16 +7,17 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::{Map, Value};
 
-use super::jsonb::Jsonb;
 use super::load_progress::Reporter;
 use super::required;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::{LoadSpec, not_yours};
+use crate::server::jsonb::Jsonb;
+use crate::server::process::{has_client, my_pid};
+use crate::server::{horizon, relations, roles, worker_slots};
 use crate::shm::{Segment, Shape};
 use crate::worker::caller::Errand;
 use crate::worker::load_leader;
-use crate::worker::{crew, has_client, horizon};
 
 /// What takes less time needs no report of how it went; bench.fixtures has it all the same.
 const WORTH_A_REPORT: Duration = Duration::from_secs(1);
@@ -66,18 +67,17 @@ pub fn begin(
     if let Some(existing) = replaced {
         catalog::check_unused(&spec.name, &existing.tables)?;
         super::checks::check_own_locks(
-            &catalog::with_partitions(&existing.tables)?,
+            &relations::with_partitions(&existing.tables)?,
             pg_sys::AccessExclusiveLock as i32,
             "the load",
             "Commit or roll back before the call.",
         )?;
     }
-    crew::check_slots(u64::from(spec.jobs) + 1, load_leader::KIND.noun)?;
+    worker_slots::check_slots(u64::from(spec.jobs) + 1, load_leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
     let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, nodes: 0, spec_bytes: 0 };
     let segment = Segment::create(shape, &json);
-    // SAFETY: this process's own pid.
-    let pid = unsafe { pg_sys::MyProcPid };
+    let pid = my_pid();
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
     segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
     let errand = Errand::start(segment, load_leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
@@ -104,7 +104,7 @@ pub fn load(
         );
     }
     let mut reporter = Reporter::new(&spec.name);
-    let result = errand.wait(release.is_ok(), |segment| {
+    let result = errand.wait(release.ok(), |segment| {
         reporter.report(segment);
         false
     });
@@ -133,7 +133,7 @@ pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
         )),
         None => {
             let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-            let free = crew::free_slots().saturating_sub(1).max(1);
+            let free = worker_slots::free_slots().saturating_sub(1).max(1);
             let deserved = rows.unsigned_abs() / 50_000 + 1;
             let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
             if free < wanted {
@@ -152,7 +152,7 @@ fn unload(fixture: Option<String>) {
 
 fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     let name = required("fixture", fixture)?;
-    let role = catalog::current_role();
+    let role = roles::current_role();
     let mut loaded = catalog::fixtures(&name)?;
     // One's own first, and of these one whose tables are still there.
     loaded.sort_by_key(|f| (f.owner != role, f.missing > 0));
@@ -160,11 +160,11 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
         crate::fixture::known(&name)?;
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };
-    if !catalog::acts_for(&fixture.owner)? {
+    if !roles::acts_for(&fixture.owner)? {
         return Err(not_yours(&name, &fixture.owner));
     }
     catalog::check_unused(&name, &fixture.tables)?;
     // As the caller, who owns the tables or acts for their owner.
-    catalog::drop_tables(&fixture.tables)?;
+    relations::drop_tables(&fixture.tables)?;
     catalog::delete_fixture(&fixture.schema, &name)
 }

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::UserError;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::catalog;
 use crate::fixture::LoadSpec;
-use crate::shm::{LoadPhase, RunState, Segment};
+use crate::server::process::{forget_activity, now_ns};
+use crate::server::spi;
+use crate::shm::{LoadPhase, RunState, Segment, is_under_way};
 use crate::worker::load_leader::rows_written;
-use crate::worker::{is_under_way, now_ns};
 
 /// How often bench.load reports its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
@@ -102,16 +102,15 @@ fn server_progress(segment: &Segment) -> Option<String> {
                    UNION ALL \
                    SELECT pid, phase, relid::pg_catalog.regclass, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze \
                ) AS steps WHERE pid = $1 LIMIT 1";
-    // SAFETY: forgets what this transaction has seen of other sessions so far.
-    unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
+    forget_activity();
     // A report is not worth an error.
-    catalog::as_owner(|| catalog::fetch::<String>(sql, &[leader.into()])).ok().flatten()
+    catalog::as_owner(|| spi::fetch::<String>(sql, &[leader.into()])).ok().flatten()
 }
 
 /// What a load has made, and how long each part took.
 pub fn closing_report(spec: &LoadSpec) -> Result<(), UserError> {
     let report = catalog::as_owner(|| {
-        catalog::fetch::<String>(
+        spi::fetch::<String>(
             "SELECT pg_catalog.format('loaded \"%s\": %s rows in %s s%s, indexes %s s, vacuum and analyze %s s; tables %s, indexes %s', \
                         name, rows, pg_catalog.round(load_secs::pg_catalog.numeric, 2), \
                         ' (' || pg_catalog.round(rows_per_sec) || ' rows/s)', \

@@ -7,7 +7,6 @@ mod definitions;
 mod extensions;
 pub mod fixtures;
 mod jobs;
-mod jsonb;
 mod load_progress;
 mod nodes;
 mod preview;

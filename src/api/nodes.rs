@@ -5,22 +5,31 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::{PartAnswer, PartRequest, PartState};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::limits::MAX_ARGUMENT;
 use bench_core::spec::{FixtureSpec, RunSpec};
 use pgrx::prelude::*;
 use pgrx::{JsonB, pg_sys};
 use serde::Serialize;
 
 use super::checks::{check_connection_limit, check_role, check_server};
-use super::jsonb::PartJsonb;
 use super::runs::start_prepared;
-use super::workloads::check_length;
+use super::workloads::{MAX_SCRIPT, check_length};
 use super::{required, results};
 use crate::error::{OrRaise, internal};
 use crate::integration::{citus, cluster};
 use crate::observe::node::{self, NodeState};
-use crate::shm::{RunState, Segment, StopReason};
-use crate::worker::{ask_to_stop, coordinator, crew, is_under_way, now_ns, wake};
+use crate::server::jsonb::Jsonb;
+use crate::server::process::{current_timestamp, now_ns, wake};
+use crate::server::roles::{self, current_role_oid, superuser};
+use crate::server::{database, worker_slots};
+use crate::shm::{RunState, Segment, StopReason, ask_to_stop, is_under_way};
+use crate::worker::coordinator;
 use crate::{catalog, settings, workload};
+
+/// What a node asks another for: scripts, and what is as large as other arguments.
+type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
+
+pgrx::impl_sql_translatable!(PartJsonb, "jsonb");
 
 fn json(value: &impl Serialize) -> JsonB {
     JsonB(serde_json::to_value(value).unwrap_or_default())
@@ -34,8 +43,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         let tables =
             tables.into_iter().map(|table| required("a table", table)).collect::<Result<Vec<_>, _>>()?;
         // Sessions of other roles hide from everybody else.
-        // SAFETY: looks up the current role.
-        let is_superuser = unsafe { pg_sys::superuser() };
+        let is_superuser = superuser();
         citus::check_installed("the state of a node")?;
         let may_run = catalog::may_run()?;
         catalog::as_owner(|| node::read(&tables, is_superuser))
@@ -73,7 +81,7 @@ fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
     settings::check(&spec.options.settings)?;
     check_role()?;
     check_connection_limit(spec.options.clients)?;
-    crew::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
+    worker_slots::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
     let fixtures = spec
         .fixtures
         .iter()
@@ -82,10 +90,9 @@ fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
         .collect::<Result<Vec<_>, UserError>>()?;
     let spec = RunSpec {
         fixtures,
-        role: catalog::current_role(),
-        // SAFETY: this backend's own state.
-        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
-        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
         starter: Default::default(),
         ..spec
     };
@@ -107,8 +114,8 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
     let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
     for schema in schemas {
         workload::check_usage(schema, &fixture.name)?;
-        catalog::check_schema_owner(schema)?;
-        catalog::check_schema_creators(schema)?;
+        roles::check_schema_owner(schema)?;
+        roles::check_schema_creators(schema)?;
     }
     names
         .iter()
@@ -129,7 +136,7 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
 fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if handle.role != catalog::current_role() {
+    if handle.role != roles::current_role() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),
@@ -176,10 +183,7 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
     let has_begun = header.state() != RunState::Starting;
     PartState {
         is_ready: header.is_ready.load(Acquire) != 0,
-        began_us: has_begun.then(|| {
-            // SAFETY: reads the clock.
-            unsafe { pg_sys::GetCurrentTimestamp() + (timeline.warmup_start_ns - now_ns()) / 1000 }
-        }),
+        began_us: has_begun.then(|| current_timestamp() + (timeline.warmup_start_ns - now_ns()) / 1000),
         in_warmup: progress.in_warmup.load(Relaxed) != 0,
         samples: progress.samples.load(Acquire),
         elapsed_secs: figures.elapsed_secs,
@@ -206,8 +210,7 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
         let begins_us = required("begins_us", begins_us)?;
         let told = Segment::peek(handle.segment, |segment| {
             let header = segment.header();
-            // SAFETY: reads the clock.
-            let left_us = begins_us.saturating_sub(unsafe { pg_sys::GetCurrentTimestamp() });
+            let left_us = begins_us.saturating_sub(current_timestamp());
             let is_in_time = (1..=MOST_AHEAD_US).contains(&left_us);
             let is_there = segment.is_of_run(run_id) && is_under_way(segment) && is_in_time;
             if is_there {

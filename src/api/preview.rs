@@ -4,11 +4,11 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, PreviewLine, Symbols, Variables, client_seeds};
 use pgrx::prelude::*;
 
-use super::jsonb::Jsonb;
 use super::required;
 use super::workloads::check_length;
 use crate::error::{OrRaise, raise};
 use crate::fixture::local_shard_keys;
+use crate::server::jsonb::Jsonb;
 use crate::workload::{automatic_values, shard_values, value_of};
 
 /// More than anybody reads.

@@ -8,8 +8,8 @@ use pgrx::prelude::*;
 use crate::catalog;
 use crate::engine::unserved;
 use crate::error::warn;
-use crate::shm::{RunState, Segment};
-use crate::worker::is_under_way;
+use crate::server::process::now_ns;
+use crate::shm::{RunState, Segment, is_under_way};
 
 /// How often bench.run reports its progress, at most.
 const REPORT_EVERY_SECS: f64 = 5.0;
@@ -141,7 +141,7 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
         return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));
     }
     let timeline = header.timeline.load();
-    let now = crate::worker::now_ns();
+    let now = now_ns();
     let (phase, since) = if now < timeline.warmup_start_ns {
         ("ramp", timeline.warmup_start_ns)
     } else if now < timeline.measure_start_ns {

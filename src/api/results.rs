@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 use super::required;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
+use crate::server::spi;
 
 /// A latency percentile of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -42,7 +43,7 @@ pub fn status(run_id: i64) -> Result<String, UserError> {
 /// Says when a run is not what was asked for, or its samples are not what they should be.
 pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     let misplaced = catalog::as_owner(|| {
-        catalog::fetch::<i64>(
+        spi::fetch::<i64>(
             "SELECT harness FROM bench.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
             &[run_id.into()],
         )
@@ -58,17 +59,14 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     let status = status(run_id)?;
     if status != "completed" {
         let why = catalog::as_owner(|| {
-            catalog::fetch::<String>(
+            spi::fetch::<String>(
                 "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
                  FROM bench.run_log WHERE run_id = $1",
                 &[run_id.into()],
             )
         })?;
         let errors = catalog::as_owner(|| {
-            catalog::fetch::<bool>(
-                "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1",
-                &[run_id.into()],
-            )
+            spi::fetch::<bool>("SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1", &[run_id.into()])
         })?;
         let (columns, view) = if errors.is_some() { ("*", "errors") } else { ("error", "runs") };
         warn(

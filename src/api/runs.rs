@@ -9,21 +9,22 @@ use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpe
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::checks::{
-    check_connection_limit, check_own_locks, check_role, check_server, has_blocks, is_standby, lock_of,
-};
-use super::jsonb::Jsonb;
+use super::checks::{check_connection_limit, check_own_locks, check_role, check_server, has_blocks, lock_of};
 use super::progress::Reporter;
 use super::required;
 use super::workloads::check_length;
-use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::{citus, cluster};
 use crate::observe::counters;
-use crate::shm::{Segment, Shape, build, ring_for};
+use crate::server::database::{self, is_standby};
+use crate::server::jsonb::Jsonb;
+use crate::server::process::{is_backend, my_pid, random_seed};
+use crate::server::roles::{self, current_role_oid};
+use crate::server::{horizon, worker_slots};
+use crate::shm::{Segment, Shape, build, is_under_way, ring_for};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
-use crate::worker::{coordinator, crew, horizon, is_backend, is_under_way, my_pid, random_seed};
-use crate::{settings, workload};
+use crate::worker::coordinator;
+use crate::{catalog, settings, workload};
 
 /// Everything that bench.run and its like take, in their order, after texts of the function's own.
 macro_rules! run_function {
@@ -135,7 +136,7 @@ pub(super) fn check(arguments: RunArguments) -> Result<Request, UserError> {
 pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     let Request { options, scripts, checked, fixture_names } = check(arguments)?;
     if options.nodes == Nodes::Local {
-        crew::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
+        worker_slots::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
     } else {
         citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
         cluster::check_loaded(&fixture_names)?;
@@ -163,7 +164,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         let here: u32 =
             cluster.nodes.iter().filter(|n| n.is_local && n.clients > 0).map(|n| n.clients + 1).sum();
         let needed = u64::from(here) + cluster.nodes.len() as u64;
-        crew::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
+        worker_slots::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
     }
     let spec = RunSpec {
         options,
@@ -171,10 +172,9 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         scripts,
         fixtures,
         observation: settings::observation(),
-        role: catalog::current_role(),
-        // SAFETY: this backend's own state.
-        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
-        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
         horizon_held: false,
         sweep_id: None,
         system: Default::default(),
@@ -236,7 +236,7 @@ fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
     let errand = launch(&spec, commands, my_pid())?;
     errand.tie();
     let mut reporter = Reporter::new(&spec);
-    let result = errand.wait(release.is_ok(), |segment| {
+    let result = errand.wait(release.ok(), |segment| {
         reporter.report(segment);
         false
     });
@@ -262,7 +262,7 @@ pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<(Result<(), UserE
     // Until the run has an id it is this call's to give up.
     errand.tie();
     let known = |segment: &Segment| segment.header().run_id.load(Acquire) != 0;
-    let result = errand.wait(false, known);
+    let result = errand.wait(None, known);
     errand.segment.header().caller_pid.store(0, Relaxed);
     let run_id = errand.segment.header().run_id.load(Acquire);
     errand.leave();
@@ -309,7 +309,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         let mine = segment.is_of_run(run_id);
         if mine {
             if let Err(why) = release {
-                if catalog::acts_for(&handle.role)? {
+                if roles::acts_for(&handle.role)? {
                     segment.header().horizon_held.store(1, Relaxed);
                 }
                 warn(
@@ -317,7 +317,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
                     "Call bench.wait as a statement of its own.",
                 );
             }
-            let mut watch = Watch::new(release.is_ok(), false);
+            let mut watch = Watch::new(release.ok(), false);
             while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                 watch.pause(&segment);
             }

@@ -6,20 +6,25 @@ use std::time::Instant;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::sweep::render;
 use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::fixtures::choose_jobs;
-use super::jsonb::Jsonb;
 use super::reports::format_of;
 use super::required;
 use super::runs::prepare;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
-use crate::shm::{Segment, Shape, build};
+use crate::server::background_worker::WorkerKind;
+use crate::server::jsonb::Jsonb;
+use crate::server::process::{my_pid, random_seed};
+use crate::server::roles::{self, current_role_oid};
+use crate::server::spi::quote_identifier;
+use crate::server::transaction::rolled_back;
+use crate::server::{database, horizon, worker_slots};
+use crate::shm::{Segment, Shape, build, is_under_way};
 use crate::worker::caller::{Errand, Watch, stop_and_wait};
 use crate::worker::sweep_leader::KIND;
-use crate::worker::{Kind, crew, horizon, is_under_way, my_pid, random_seed, sweep_state, system};
+use crate::worker::{sweep_state, system};
 use crate::{catalog, settings};
 
 /// Everything that bench.sweep and bench.start_sweep take, in their order.
@@ -95,17 +100,16 @@ fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
         resumes,
         observation: settings::observation(),
         horizon_held: false,
-        role: catalog::current_role(),
-        // SAFETY: this backend's own state.
-        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
-        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
     }
 }
 
 fn check(options: &SweepOptions) -> Result<(), UserError> {
     let most = options.clients.iter().copied().max().unwrap_or(1);
     // One more than the run needs: the sweep's own.
-    crew::check_slots(u64::from(most) + 2, KIND.noun)?;
+    worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
     system::check(options)?;
     sweep_state::check(options)?;
     for variant in &options.variants {
@@ -130,7 +134,7 @@ fn launch(spec: &SweepSpec) -> Result<Errand, UserError> {
         &json,
     );
     segment.header().caller_pid.store(my_pid(), Relaxed);
-    let kind = Kind { returns_after_crash: spec.options.changes_system(), ..KIND };
+    let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
     let most = spec.options.clients.iter().copied().max().unwrap_or(1);
     Errand::start(segment, kind, spec.database_oid, spec.role_oid, most + 1)
 }
@@ -152,8 +156,8 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     let errand = launch(&spec)?;
     errand.tie();
     let mut reporter = Reporter::new();
-    let mut watch = Watch::new(false, true);
-    let result = errand.wait(release.is_ok(), |segment| {
+    let mut watch = Watch::new(None, true);
+    let result = errand.wait(release.ok(), |segment| {
         reporter.report(segment);
         look_at_run(segment, &mut watch);
         false
@@ -195,7 +199,7 @@ fn start(spec: &SweepSpec) -> Result<i64, UserError> {
     let errand = launch(spec)?;
     // Until the sweep has an id it is this call's to give up.
     errand.tie();
-    let result = errand.wait(false, |segment| segment.sweep_id() != 0);
+    let result = errand.wait(None, |segment| segment.sweep_id() != 0);
     errand.segment.header().caller_pid.store(0, Relaxed);
     let sweep_id = errand.segment.sweep_id();
     errand.leave();
@@ -232,7 +236,7 @@ impl Reporter {
         // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
         // behind that.
         let place = progress.last_place.load(Relaxed);
-        let last = catalog::rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
+        let last = rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
         pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}");
     }
 }
@@ -265,8 +269,8 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
                         "Call bench.wait_sweep as a statement of its own.",
                     );
                 }
-                let mut watch = Watch::new(release.is_ok(), false);
-                let mut watch_of_run = Watch::new(false, false);
+                let mut watch = Watch::new(release.ok(), false);
+                let mut watch_of_run = Watch::new(None, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                     look_at_run(&segment, &mut watch_of_run);
                     watch.pause(&segment);
@@ -294,7 +298,7 @@ fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Optio
 /// 42501 for a sweep that the caller may not see.
 fn current_status(status: String, segment: u32, sweep_id: i64) -> Result<String, UserError> {
     // A standby cannot know, so there the row stands as it is.
-    if status != "running" || super::checks::is_standby() || catalog::is_led(sweep_id, segment) {
+    if status != "running" || database::is_standby() || catalog::is_led(sweep_id, segment) {
         return Ok(status);
     }
     // The row may have been read before the sweep ended well.
@@ -356,12 +360,12 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
         let sweep_id = required("sweep_id", sweep_id)?;
         let handle = catalog::sweep_handle(sweep_id)?;
         // A workload runs as the role that called, and all of a sweep's as the same.
-        if handle.role != catalog::current_role() {
+        if handle.role != roles::current_role() {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),
             )
-            .hint(format!("SET ROLE {} before the call.", settings::quote_identifier(&handle.role))));
+            .hint(format!("SET ROLE {} before the call.", quote_identifier(&handle.role))));
         }
         match status(sweep_id)?.as_str() {
             "running" => return Err(catalog::under_way(sweep_id)),

@@ -10,8 +10,10 @@ use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::{reports, required, results, runs};
-use crate::catalog::{self, Imported, StoredJsonb};
+use crate::catalog::{self, Imported};
 use crate::error::{OrRaise, from_caught};
+use crate::server::roles;
+use crate::server::stored_jsonb::StoredJsonb;
 
 /// Runs as a document. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -88,7 +90,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
         let role = catalog::run_handle(run_id)?.role;
-        if !catalog::acts_for(&role)? {
+        if !roles::acts_for(&role)? {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("run {run_id} belongs to role \"{role}\""),

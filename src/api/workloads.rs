@@ -6,9 +6,9 @@ use bench_core::spec::limits;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
-use crate::fixture;
+use crate::server::roles::{self, superuser};
+use crate::{catalog, fixture};
 
 /// Stores a script under a name. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -43,11 +43,10 @@ fn create(
     if let Some(fixture) = &fixture {
         fixture::known(fixture)?;
     }
-    let mut owner = catalog::current_role();
+    let mut owner = roles::current_role();
     if let Some(old) = catalog::workload(&name)? {
         check_owner(&old)?;
-        // SAFETY: looks up the current role.
-        if !unsafe { pgrx::pg_sys::superuser() } {
+        if !superuser() {
             owner = old.owner;
         }
     }
@@ -91,7 +90,7 @@ fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
         return Err(refuse(format!("workload \"{}\" is built in", workload.name))
             .hint("Choose another name for your own."));
     }
-    if !catalog::acts_for(&workload.owner)? {
+    if !roles::acts_for(&workload.owner)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))
             .hint("Only its owner, members of the owner and superusers may replace or drop it."));
     }

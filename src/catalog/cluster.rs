@@ -8,11 +8,13 @@ use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
+use super::as_owner;
 use super::recorder::{End, Patience, Row, Status, hold, status_only};
-use super::{as_owner, fetch, fetch_all, run, transaction};
 use crate::observe::audit::SHARED;
 use crate::observe::counters::Tuples;
 use crate::observe::node::NodeState;
+use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::transaction::transaction;
 use crate::shm::NodeCell;
 
 /// Schemas and names of tables, in their order.

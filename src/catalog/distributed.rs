@@ -4,8 +4,10 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::{fetch, set_local, with_partitions};
 use crate::integration::{citus, cluster};
+use crate::server::guc::set_local;
+use crate::server::relations::with_partitions;
+use crate::server::spi::fetch;
 
 /// Those of the tables whose rows Citus has: distributed and reference tables, and partitions of such.
 pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
@@ -29,8 +31,7 @@ pub fn local(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
 /// Has what this transaction does to distributed tables go to each node over one connection, so that each statement
 /// finds there what those before it have done.
 pub fn go_in_sequence() {
-    // SAFETY: inside a transaction; static texts.
-    unsafe { set_local(c"citus.multi_shard_modify_mode", c"sequential") };
+    set_local(c"citus.multi_shard_modify_mode", c"sequential");
 }
 
 /// Bytes of tables, their partitions included, and of their indexes, on whatever nodes they are.

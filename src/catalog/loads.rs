@@ -11,12 +11,18 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{anchor, as_owner, as_role, fetch, fetch_all, may_see, run, schema_exists, transaction};
+use super::{as_owner, may_see};
 use crate::fixture::LoadSpec;
 use crate::integration::citus;
-use crate::settings::quote_identifier;
+use crate::server::extension::anchor;
+use crate::server::guc::set_local;
+use crate::server::locks;
+use crate::server::process::{is_backend, nap};
+use crate::server::relations::schema_exists;
+use crate::server::roles::as_role;
+use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
+use crate::server::transaction::transaction;
 use crate::shm::{Segment, build};
-use crate::worker::{is_backend, nap};
 
 /// The schema that a load makes its tables in.
 pub fn staging_schema(load_id: i64) -> String {
@@ -181,11 +187,9 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
     )?;
     // For what else there may be in it. The setting lasts until the transaction ends.
     let timeout = CString::new(patience.as_millis().to_string()).unwrap_or_default();
-    // SAFETY: inside the nest level of `as_role`.
-    unsafe { super::set_local(c"lock_timeout", &timeout) };
+    set_local(c"lock_timeout", &timeout);
     for table in tables.unwrap_or_default() {
-        // SAFETY: a lock that the transaction gives back.
-        while !unsafe { pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as i32) } {
+        while !locks::try_lock(table, pg_sys::AccessExclusiveLock) {
             if began.elapsed() >= patience {
                 return Err(UserError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,

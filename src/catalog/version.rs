@@ -3,7 +3,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::fetch;
+use crate::server::spi::fetch;
 
 /// What Cargo.toml and the control file say.
 const OF_LIBRARY: &str = env!("CARGO_PKG_VERSION");

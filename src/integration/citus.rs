@@ -5,7 +5,8 @@ use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::catalog::{fetch, fetch_all, run};
+use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::{database, guc};
 
 /// Whether this database has Citus.
 pub fn is_installed() -> Result<bool, UserError> {
@@ -71,9 +72,8 @@ pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     )?;
     // A coordinator that was not made known to its workers is a node all the same.
     if !nodes.iter().any(|node| node.is_local) {
-        // SAFETY: a configuration variable of the server's.
-        let port = unsafe { pg_sys::PostPortNumber };
-        let host = crate::settings::current("citus.local_hostname").unwrap_or_default();
+        let port = database::port();
+        let host = guc::current("citus.local_hostname").unwrap_or_default();
         nodes.insert(0, NodeSpec { node: 0, host, port, is_coordinator: true, is_local: true, clients: 0 });
     }
     Ok(nodes)
@@ -119,7 +119,7 @@ pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
     let Some((name, since, instead)) = GONE.iter().find(|gone| gone.0.eq_ignore_ascii_case(name)) else {
         return Ok(None);
     };
-    if !is_installed()? || crate::settings::current(name).is_some() {
+    if !is_installed()? || guc::current(name).is_some() {
         return Ok(None);
     }
     let error = UserError::new(

@@ -8,10 +8,10 @@ use bench_core::spec::RunOptions;
 use pgrx::pg_sys;
 
 use super::citus;
-use crate::catalog;
 use crate::error::{internal, warn};
-use crate::fixture;
 use crate::observe::node::{self, EXTENSION_VERSION, NodeState};
+use crate::server::roles::superuser;
+use crate::{catalog, fixture};
 
 /// The nodes with their clients, and the run's distributed tables; `None` for a run that has nothing to do with Citus. Each
 /// node is asked once, and so is the way to it.
@@ -122,8 +122,7 @@ pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
 /// What a node has to give, when it is one that can have clients.
 fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
     if node.is_local {
-        // SAFETY: looks up the current role.
-        let is_superuser = unsafe { pg_sys::superuser() };
+        let is_superuser = superuser();
         return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
     }
     // Not asked of what somebody else may have put in the extension's place.

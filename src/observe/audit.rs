@@ -11,8 +11,8 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};
+use super::node::NodeState;
 use crate::catalog::recorder::AuditLine;
-use crate::observe::node::NodeState;
 use crate::shm::{Segment, TotalsOf, unclear};
 
 /// What the clients counted, over all phases.

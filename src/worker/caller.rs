@@ -7,20 +7,19 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 
-use super::{Kind, Worker, ask_to_stop, crew, horizon, is_backend, is_under_way};
-use crate::shm::{RunState, Segment, StopReason};
+use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::horizon::Releasable;
+use crate::server::locks::is_blocked_by_me;
+use crate::server::process::{check_client_connection, is_backend, nap};
+use crate::server::worker_slots;
+use crate::shm::{DetachCallback, RunState, Segment, StopReason, ask_to_stop, is_under_way};
 
 /// How often a waiting session looks up when nobody wakes it.
 const LOOK_MS: i64 = 200;
 
 /// How often it looks whether its client is still there and whether it is in its own way.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
-
-unsafe extern "C-unwind" {
-    fn pq_check_connection() -> bool;
-}
 
 /// Work that a worker leads: a coordinator's or a load leader's.
 pub struct Errand {
@@ -35,7 +34,7 @@ impl Errand {
     /// 53400 when there is no slot for it.
     pub fn start(
         segment: Segment,
-        kind: Kind,
+        kind: WorkerKind,
         database: u32,
         role: u32,
         workers: u32,
@@ -44,7 +43,7 @@ impl Errand {
             Some(leader) => Ok(Self { segment, leader }),
             None => {
                 segment.detach();
-                Err(crew::no_slots(u64::from(workers) + 1, kind.noun))
+                Err(worker_slots::no_slots(u64::from(workers) + 1, kind.noun))
             }
         }
     }
@@ -55,10 +54,10 @@ impl Errand {
     /// What the leader reports, or that it has died.
     pub fn wait(
         &self,
-        release_horizon: bool,
+        releasable: Option<Releasable>,
         mut done: impl FnMut(&Segment) -> bool,
     ) -> Result<(), UserError> {
-        let mut watch = Watch::new(release_horizon, true);
+        let mut watch = Watch::new(releasable, true);
         let result = loop {
             let outcome = self.outcome();
             let is_done = done(&self.segment);
@@ -97,12 +96,12 @@ impl Errand {
 
     /// From now on the end of this session's wait is the end of the work.
     pub fn tie(&self) {
-        self.segment.on_detach(caller_gone);
+        self.segment.on_detach(&CALLER_GONE);
     }
 
     /// Lets go of the segment, with the work done or in others' hands.
     pub fn leave(self) {
-        self.segment.cancel_on_detach(caller_gone);
+        self.segment.cancel_on_detach(&CALLER_GONE);
         self.segment.detach();
     }
 }
@@ -118,23 +117,21 @@ pub fn stop_and_wait(segment: &Segment) -> bool {
     ask_to_stop(segment.header(), StopReason::Requested);
     let began = Instant::now();
     while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
-        super::nap(20);
+        nap(20);
     }
     true
 }
 
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn caller_gone(segment: *mut pg_sys::dsm_segment, _argument: pg_sys::Datum) {
-    // SAFETY: called by the server with the segment that the callback was registered on.
-    let header = unsafe { Segment::header_in_callback(segment) };
-    if header.state() != RunState::Finished {
-        ask_to_stop(header, StopReason::CallerGone);
+static CALLER_GONE: DetachCallback = DetachCallback(|segment| {
+    if segment.header().state() != RunState::Finished {
+        ask_to_stop(segment.header(), StopReason::CallerGone);
     }
-}
+});
 
 /// A waiting session's eyes: interrupts, its client, its own locks, its snapshot.
 pub struct Watch {
-    release_horizon: bool,
+    /// The right to let the xmin horizon go meanwhile.
+    releasable: Option<Releasable>,
     /// Whether the end of this wait is the end of the work.
     owns_the_work: bool,
     checked: Instant,
@@ -143,30 +140,29 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(release_horizon: bool, owns_the_work: bool) -> Self {
-        Self { release_horizon, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
+    pub fn new(releasable: Option<Releasable>, owns_the_work: bool) -> Self {
+        Self { releasable, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
     }
 
     /// Waits a moment. A cancel or a termination of this session leaves from here by an ERROR.
     pub fn pause(&mut self, segment: &Segment) {
         pgrx::check_for_interrupts!();
         if self.checked.elapsed() >= CHECK_EVERY {
-            check_connection();
+            check_client_connection();
         }
         if self.is_in_the_way_at_times(segment) {
             self.give_way(segment);
         }
-        if self.release_horizon {
-            // SAFETY: the caller of `new` has asked `horizon::can_release`.
-            unsafe { horizon::release() };
+        if let Some(releasable) = self.releasable {
+            releasable.release();
         }
-        super::nap(LOOK_MS);
+        nap(LOOK_MS);
     }
 
     /// Ends the wait.
     pub fn end(&self) {
-        if self.release_horizon {
-            horizon::resume();
+        if let Some(releasable) = self.releasable {
+            releasable.resume();
         }
     }
 
@@ -207,53 +203,6 @@ impl Watch {
                 )
                 .hint("Commit before the call of bench.wait."),
             );
-        }
-    }
-}
-
-/// Whether the other session waits for a lock that this one holds, or for a session that does.
-pub fn is_blocked_by_me(pid: i32) -> bool {
-    // Asked again and again within one transaction, whose memory must not grow.
-    let mut context = pgrx::PgMemoryContexts::new("pgbench_ext blockers");
-    // SAFETY: nothing of what is allocated is used afterwards.
-    unsafe { context.switch_to(|_| find_me_in_the_way_of(pid)) }
-}
-
-fn find_me_in_the_way_of(pid: i32) -> bool {
-    // SAFETY: this process's own pid.
-    let mine = unsafe { pg_sys::MyProcPid };
-    let mut seen = vec![pid];
-    let mut next = 0;
-    while let Some(&waiting) = seen.get(next) {
-        next += 1;
-        // SAFETY: pg_blocking_pids reads shared lock tables only and returns an int4 array without
-        // NULLs, or raises an error, which leaves by the usual way.
-        let blockers: Option<Vec<i32>> = unsafe {
-            pgrx::direct_function_call(pg_sys::pg_blocking_pids, &[Some(pg_sys::Datum::from(waiting))])
-        };
-        for blocker in blockers.unwrap_or_default() {
-            if blocker == mine {
-                return true;
-            }
-            // 0 stands for a prepared transaction.
-            if blocker != 0 && !seen.contains(&blocker) {
-                seen.push(blocker);
-            }
-        }
-    }
-    false
-}
-
-/// Ends this session if its client has gone, as the server does between the messages of one that
-/// is still there.
-fn check_connection() {
-    // SAFETY: MyProcPort is set in sessions that have a client, and only there is the socket looked
-    // at. The guard turns an ERROR into the usual unwinding.
-    unsafe {
-        if super::has_client() && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection()) {
-            pg_sys::ClientConnectionLost = 1;
-            pg_sys::InterruptPending = 1;
-            pgrx::check_for_interrupts!();
         }
     }
 }

@@ -9,12 +9,19 @@ use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, 
 use bench_core::spec::{Extent, Observation, RunSpec};
 use pgrx::pg_sys;
 
-use super::pause::{Alarm, as_idle};
+use super::pause::Alarm;
 use super::program::{Failure, Program, State};
-use super::{OnTerminate, Post, nap, now_ns, report_for_duty, wake};
-use crate::engine::{Session, SqlError, unserved};
+use super::{WorkerContext, attach};
+use crate::engine::{Session, unserved};
+use crate::error::SqlError;
 use crate::observe::environment;
 use crate::observe::waits::own_cpu_ns;
+use crate::server::background_worker::WorkerKind;
+use crate::server::guard::watch_fixtures;
+use crate::server::guc;
+use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
+use crate::server::signals::OnTerminate;
+use crate::server::wait::as_idle;
 use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear};
 
 /// Everything that one client runs with.
@@ -42,10 +49,9 @@ const BEFORE_RETRY: Duration = Duration::from_micros(200);
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
-    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
+    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = post.segment.slot(post.index);
-    // SAFETY: this process's own pid.
-    slot.pid.store(unsafe { pg_sys::MyProcPid }, Release);
+    slot.pid.store(my_pid(), Release);
     let end = match work(&post) {
         Ok(()) => ClientState::Done,
         Err(Ending { error, counted }) => {
@@ -73,13 +79,12 @@ impl From<SqlError> for Ending {
     }
 }
 
-fn count_error(post: &Post, error: &SqlError, consequence: Consequence) {
-    // SAFETY: reads the clock.
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+fn count_error(post: &WorkerContext, error: &SqlError, consequence: Consequence) {
+    let now = current_timestamp();
     post.segment.slot(post.index).count_error(error, now, consequence);
 }
 
-fn work(post: &Post) -> Result<(), Ending> {
+fn work(post: &WorkerContext) -> Result<(), Ending> {
     let header = post.segment.header();
     let slot = post.segment.slot(post.index);
     let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(internal)?;
@@ -87,7 +92,7 @@ fn work(post: &Post) -> Result<(), Ending> {
     prepare_session(&session, &spec)?;
     if post.index == 0 {
         header.unserved.store(unserved::on_by_default(), Relaxed);
-        let is = |name: &str, value: &str| crate::settings::current(name).as_deref() == Some(value);
+        let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
         let untracked =
             u32::from(is("track_counts", "off")) | (u32::from(is("pg_stat_statements.track", "none")) << 1);
         header.untracked.store(untracked, Relaxed);
@@ -96,7 +101,7 @@ fn work(post: &Post) -> Result<(), Ending> {
             header.settings.set(&json);
         }
     }
-    crate::catalog::watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
+    watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
     let mut client = compile(post, &spec, session)?;
     client.state.session.report_idle();
     slot.set_state(ClientState::Ready);
@@ -125,8 +130,8 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     }
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
     if !schemas.is_empty() && !given("search_path") {
-        let own = crate::settings::current("search_path").unwrap_or_default();
-        let path = crate::settings::search_path_with(&schemas, &own);
+        let own = guc::current("search_path").unwrap_or_default();
+        let path = guc::search_path_with(&schemas, &own);
         session.set(c"search_path", &text(&path)?)?;
     }
     for (name, value) in settings {
@@ -135,7 +140,7 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     session.preload_libraries()
 }
 
-fn compile<'a>(post: &'a Post, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
+fn compile<'a>(post: &'a WorkerContext, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
     let mut symbols = Symbols::new();
     let scripts = spec
         .scripts
@@ -207,7 +212,7 @@ enum Turn {
 
 impl Client<'_> {
     /// The client's part of the run.
-    fn run(&mut self, post: &Post, spec: &RunSpec) -> Result<(), Ending> {
+    fn run(&mut self, post: &WorkerContext, spec: &RunSpec) -> Result<(), Ending> {
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
         let mut recorder = Recorder::new(&post.segment, post.index, limit_ns);
         let left = match spec.options.extent {
@@ -232,7 +237,7 @@ impl Client<'_> {
     /// The loop. One reading of the clock ends a transaction and starts the next.
     fn run_transactions(
         &mut self,
-        post: &Post,
+        post: &WorkerContext,
         recorder: &mut Recorder,
         pace: &mut Option<Pace>,
         mut left: u64,
@@ -281,7 +286,7 @@ impl Client<'_> {
     #[inline]
     fn try_until_over(
         &mut self,
-        post: &Post,
+        post: &WorkerContext,
         recorder: &mut Recorder,
         script: usize,
         start_ns: i64,
@@ -420,7 +425,7 @@ fn internal(error: impl std::fmt::Display) -> SqlError {
 }
 
 /// The kind of worker that a client is.
-pub const KIND: super::Kind = super::Kind {
+pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_client_main",
     title: c"pgbench_ext client",
     noun: "client",

@@ -7,13 +7,14 @@ use bench_core::error::UserError;
 use bench_core::report::document::Environment;
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::timeline::Timeline;
-use pgrx::pg_sys;
 
 use super::links::Links;
-use super::{nap, now_ns, termination_requested, verdict, wake};
+use super::verdict;
 use crate::catalog::cluster;
 use crate::catalog::recorder::{self, Status};
 use crate::observe::audit;
+use crate::server::process::{current_timestamp, nap, now_ns, wake};
+use crate::server::signals::termination_requested;
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 
 /// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
@@ -49,8 +50,7 @@ impl Run<'_> {
     /// Waits until all nodes are ready, and gives them one instant.
     fn start(&self) -> Result<(), UserError> {
         // The links read their nodes' counters from here on.
-        // SAFETY: reads the clock.
-        let counted_from = unsafe { pg_sys::GetCurrentTimestamp() };
+        let counted_from = current_timestamp();
         let until_ns = now_ns() + START_NS;
         while !self.links.iter().all(|(_, cell)| cell.state() == LinkState::Ready) {
             if let Some(reason) = self.stop_reason() {
@@ -81,8 +81,7 @@ impl Run<'_> {
         );
         let header = self.segment.header();
         header.timeline.store(&timeline);
-        // SAFETY: reads the clock.
-        header.begins_us.store(unsafe { pg_sys::GetCurrentTimestamp() } + margin_us, Release);
+        header.begins_us.store(current_timestamp() + margin_us, Release);
         self.links.wake();
         header.set_state(RunState::Running);
         wake(header.caller_pid.load(Relaxed));

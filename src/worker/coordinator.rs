@@ -15,20 +15,19 @@ use serde_json::Value;
 use super::links::Links;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
-use super::{
-    OnTerminate, Post, client, crew, nap, now_ns, part, report_for_duty, termination_requested, time_limit,
-    verdict, wake,
-};
-use crate::catalog::recorder;
-use crate::catalog::{self, transaction};
+use super::{WorkerContext, attach, client, part, verdict, workers};
+use crate::catalog::{self, recorder};
 use crate::engine::unserved;
 use crate::error::internal;
 use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
-use crate::shm::{ClientSlot, ClientState, RunState, Segment, StopReason};
-
-const NS_PER_SEC: f64 = 1e9;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{NS_PER_SEC, cancel, my_pid, nap, now_ns, wake};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::transaction::transaction;
+use crate::server::{guc, timeouts};
+use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason};
 
 /// How long clients have after the end of the measuring for the transaction they are in.
 const DRAIN_NS: i64 = 60_000_000_000;
@@ -54,7 +53,7 @@ const GIVE_UP_NS: i64 = 1_000_000_000;
 const STOP_DONE_NS: i64 = 1_800_000_000;
 
 /// The kind of worker that a coordinator is.
-pub const KIND: super::Kind = super::Kind {
+pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_coordinator_main",
     title: c"pgbench_ext coordinator",
     noun: "client",
@@ -65,13 +64,12 @@ pub const KIND: super::Kind = super::Kind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
-    let Some(post) = report_for_duty(segment, OnTerminate::Flag) else { return };
+    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
     let segment = &post.segment;
     let header = segment.header();
-    // SAFETY: this process's own pid.
-    header.coordinator_pid.store(unsafe { pg_sys::MyProcPid }, Release);
+    header.coordinator_pid.store(my_pid(), Release);
     // However this process ends, the clients do not go on without it.
-    segment.on_detach(stop_clients);
+    segment.on_detach(&STOP_CLIENTS);
     if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&post)) {
         header.fail(&error);
     }
@@ -79,19 +77,17 @@ pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
     wake(header.caller_pid.load(Relaxed));
 }
 
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn stop_clients(segment: *mut pg_sys::dsm_segment, _argument: pg_sys::Datum) {
-    // SAFETY: called by the server with the segment that the callback was registered on.
-    let header = unsafe { Segment::header_in_callback(segment) };
+static STOP_CLIENTS: DetachCallback = DetachCallback(|segment| {
+    let header = segment.header();
     header.timeline.measure_end_ns.store(0, Relaxed);
     header.request_stop(StopReason::Abandoned);
-    crew::terminate();
-}
+    workers::terminate();
+});
 
 /// What the recorder's session, or a link's, must not inherit from the database's and the role's settings.
 pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
     transaction(|| {
-        let timeouts = time_limit::TIMEOUTS.into_iter().filter(|name| time_limit::is_known(name));
+        let timeouts = timeouts::TIMEOUTS.into_iter().filter(|name| timeouts::is_known(name));
         let own = [
             (c"search_path", c"pg_catalog, pg_temp"),
             (c"default_transaction_read_only", c"off"),
@@ -104,15 +100,7 @@ pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
             (c"application_name", application_name),
         ];
         for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
-            // SAFETY: NUL-terminated strings.
-            unsafe {
-                pg_sys::SetConfigOption(
-                    name.as_ptr(),
-                    value.as_ptr(),
-                    pg_sys::GucContext::PGC_SUSET,
-                    pg_sys::GucSource::PGC_S_SESSION,
-                );
-            }
+            guc::set_for_session(name, value);
         }
         Ok(())
     })
@@ -122,7 +110,7 @@ pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
 ///
 /// # Errors
 /// What kept the run from being measured, or from being written down.
-fn conduct(post: &Post) -> Result<(), UserError> {
+fn conduct(post: &WorkerContext) -> Result<(), UserError> {
     let segment = &post.segment;
     let header = segment.header();
     let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
@@ -201,7 +189,7 @@ impl<'a> Run<'a> {
     /// Launches the clients and waits until all stand at the gate.
     fn start(&mut self) -> Result<(), UserError> {
         let clients = self.segment.shape().clients;
-        crew::launch(
+        workers::launch(
             client::KIND,
             self.segment.handle(),
             clients,
@@ -299,7 +287,7 @@ impl<'a> Run<'a> {
     fn failed_to_start(&self, client: u32) -> bool {
         let slot = self.segment.slot(client);
         // The worker's end is looked at first: it sets its state before it ends.
-        let stopped = crew::has_stopped(client);
+        let stopped = workers::has_stopped(client);
         match slot.state() {
             ClientState::Aborted => true,
             ClientState::Starting => stopped,
@@ -396,7 +384,7 @@ impl<'a> Run<'a> {
             for client in 0..clients {
                 let slot = self.segment.slot(client);
                 // Looked at once more after the process: it says so before it ends.
-                if !slot.is_over() && crew::has_stopped(client) && !slot.is_over() {
+                if !slot.is_over() && workers::has_stopped(client) && !slot.is_over() {
                     slot.ended_ns.store(now, Relaxed);
                     slot.set_state(ClientState::Lost);
                     self.lost += 1;
@@ -441,7 +429,7 @@ impl<'a> Run<'a> {
             if overdue && !self.terminated {
                 self.terminated = true;
                 terminated_ns = Some(now);
-                crew::terminate();
+                workers::terminate();
             }
             if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
                 self.give_up();
@@ -450,7 +438,7 @@ impl<'a> Run<'a> {
         }
         // Their statistics are flushed and their locks gone when the processes are.
         let deadline = now_ns() + 5_000_000_000;
-        while self.given_up == 0 && !crew::all_stopped() && now_ns() < deadline {
+        while self.given_up == 0 && !workers::all_stopped() && now_ns() < deadline {
             nap(10);
         }
     }
@@ -466,14 +454,9 @@ impl<'a> Run<'a> {
     }
 
     fn cancel_statements(&self) {
-        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !crew::has_stopped(*client);
+        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !workers::has_stopped(*client);
         for client in (0..self.segment.shape().clients).filter(at_work) {
-            let slot = self.segment.slot(client);
-            let pid = slot.pid.load(Relaxed);
-            if pid != 0 && super::is_backend(pid) {
-                // SAFETY: a signal to a backend of this server, as pg_cancel_backend sends it.
-                unsafe { libc::kill(pid, libc::SIGINT) };
-            }
+            cancel(self.segment.slot(client).pid.load(Relaxed));
         }
     }
 }

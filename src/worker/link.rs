@@ -13,15 +13,15 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
-use super::{
-    OnTerminate, Post, coordinator, is_under_way, my_pid, nap, now_ns, report_for_duty,
-    termination_requested, wake,
-};
+use super::{WorkerContext, attach, coordinator};
 use crate::error::internal;
-use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason};
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, nap, now_ns, wake};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason, is_under_way};
 
 /// The kind of worker that a link is.
-pub const KIND: super::Kind = super::Kind {
+pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_link_main",
     title: c"pgbench_ext link",
     noun: "client",
@@ -42,7 +42,7 @@ pub const LOST_NS: i64 = 10_000_000_000;
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
-    let Some(post) = report_for_duty(segment, OnTerminate::Flag) else { return };
+    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
     let cell = post.segment.node(post.index);
     cell.heard_ns.store(now_ns(), Relaxed);
     cell.pid.store(my_pid(), Release);
@@ -52,7 +52,7 @@ pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
     wake(post.segment.header().coordinator_pid.load(Relaxed));
 }
 
-fn look_after(post: &Post, cell: &NodeCell) -> Result<(), UserError> {
+fn look_after(post: &WorkerContext, cell: &NodeCell) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let cluster = spec.cluster.as_ref().ok_or_else(|| internal("a link without a cluster"))?;
     let node = &cluster.nodes[post.index as usize];
@@ -67,7 +67,7 @@ fn look_after(post: &Post, cell: &NodeCell) -> Result<(), UserError> {
 }
 
 struct Link<'a> {
-    post: &'a Post,
+    post: &'a WorkerContext,
     cell: &'a NodeCell,
     spec: &'a RunSpec,
     node: &'a NodeSpec,

@@ -7,7 +7,11 @@ use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 
-use super::{Worker, crew, link, nap, now_ns, termination_requested, wake};
+use super::link;
+use crate::server::background_worker::Worker;
+use crate::server::process::{nap, now_ns, wake};
+use crate::server::signals::termination_requested;
+use crate::server::worker_slots;
 use crate::shm::{LinkState, NodeCell, Segment, StopReason};
 
 /// One link for each node of the cluster.
@@ -46,7 +50,7 @@ impl<'a> Links<'a> {
                 Some(worker) => links.workers.push(worker),
                 None => {
                     links.terminate();
-                    return Err(crew::no_slots(nodes.len() as u64 + 1, link::KIND.noun));
+                    return Err(worker_slots::no_slots(nodes.len() as u64 + 1, link::KIND.noun));
                 }
             }
         }

@@ -8,15 +8,21 @@ use bench_core::script::Prng;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{OnTerminate, Post, report_for_duty, time_limit, wake};
+use super::{WorkerContext, attach};
 use crate::catalog::{self, staging_schema};
-use crate::engine::{Rows, Session, SqlError};
+use crate::engine::{Rows, Session};
+use crate::error::SqlError;
 use crate::fixture::{Fill, LoadSpec};
 use crate::integration::citus;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, random_seed, wake};
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::transaction;
+use crate::server::{guc, spi};
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
 
 /// The kind of worker that a loader is.
-pub const KIND: super::Kind = super::Kind {
+pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_loader_main",
     title: c"pgbench_ext loader",
     noun: "job",
@@ -27,10 +33,9 @@ pub const KIND: super::Kind = super::Kind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
-    let Some(post) = report_for_duty(segment, OnTerminate::Die) else { return };
+    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = post.segment.slot(post.index);
-    // SAFETY: this process's own pid.
-    slot.pid.store(unsafe { pg_sys::MyProcPid }, Release);
+    slot.pid.store(my_pid(), Release);
     match work(&post) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
@@ -41,20 +46,20 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
     wake(post.segment.header().coordinator_pid.load(Relaxed));
 }
 
-fn work(post: &Post) -> Result<(), SqlError> {
+fn work(post: &WorkerContext) -> Result<(), SqlError> {
     let header = post.segment.header();
     let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
     session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
-    time_limit::lift(&session)?;
+    session.lift_timeouts()?;
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
     let load_id = post.segment.load_id();
-    let by_insert = catalog::transaction(|| catalog::tables_for_insert(load_id))?;
+    let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
     // Only distributed tables make use of it. A connection to each shard, opened anew for every share of the rows,
     // takes longer than the rows themselves.
-    if !by_insert.is_empty() && catalog::transaction(citus::is_installed)? {
+    if !by_insert.is_empty() && transaction(citus::is_installed)? {
         session.set(c"citus.max_cached_conns_per_worker", c"64")?;
     }
     let mut targets = spec
@@ -62,7 +67,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
         .iter()
         .map(|fill| Target::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut random = Prng::from_seed(crate::worker::random_seed().cast_unsigned());
+    let mut random = Prng::from_seed(random_seed().cast_unsigned());
     let counters = &post.segment.commands(post.index)[0];
     let counted = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
     let uncounted = Counter::default();
@@ -79,7 +84,7 @@ fn work(post: &Post) -> Result<(), SqlError> {
 
 /// The search_path of a load's sessions.
 pub fn search_path(spec: &LoadSpec, load_id: i64) -> CString {
-    let path = crate::settings::search_path_with(&[&staging_schema(load_id)], &spec.search_path);
+    let path = guc::search_path_with(&[&staging_schema(load_id)], &spec.search_path);
     CString::new(path).unwrap_or_default()
 }
 
@@ -132,7 +137,7 @@ impl Target {
         }
         self.by_insert = true;
         let insert = self.insert.to_string_lossy();
-        let inserted = catalog::transaction(|| catalog::run(&insert, &[first_id.into(), last_id.into()]))?;
+        let inserted = transaction(|| spi::run(&insert, &[first_id.into(), last_id.into()]))?;
         done.add(inserted as u64);
         Ok(())
     }

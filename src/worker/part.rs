@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::PartOf;
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 
-use super::now_ns;
+use crate::server::process::{current_timestamp, now_ns};
 use crate::shm::Header;
 
 /// Longer than a link takes for a question that is not answered and the next one.
@@ -33,6 +32,5 @@ pub fn check_heard(header: &Header, part_of: &PartOf) -> Result<(), UserError> {
 /// When the clients' time is to begin, by CLOCK_MONOTONIC; `None` while it has not been said.
 pub fn begins_ns(header: &Header) -> Option<i64> {
     let begins_us = header.begins_us.load(Acquire);
-    // SAFETY: reads the clock.
-    (begins_us != 0).then(|| now_ns() + (begins_us - unsafe { pg_sys::GetCurrentTimestamp() }) * 1000)
+    (begins_us != 0).then(|| now_ns() + (begins_us - current_timestamp()) * 1000)
 }

@@ -9,11 +9,10 @@ use bench_core::script::{
 };
 use bench_core::spec::QueryMode;
 
-use super::now_ns;
 use super::pause::Alarm;
-use crate::engine::{
-    Book, CapturedQuery, Log, MAX_CAPTURED, Session, SqlError, Statement, Traits, Unprepared,
-};
+use crate::engine::{Book, CapturedQuery, Log, MAX_CAPTURED, Session, Statement, Traits, Unprepared};
+use crate::error::SqlError;
+use crate::server::process::now_ns;
 use crate::shm::{CommandCounters, CommandPlans};
 
 /// How a command is executed.

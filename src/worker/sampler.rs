@@ -7,15 +7,12 @@ use bench_core::error::UserError;
 use bench_core::intervals::Ring;
 use bench_core::spec::RunSpec;
 use bench_core::timeline::Timeline;
-use pgrx::pg_sys;
 
-use super::{now_ns, wake};
 use crate::catalog::recorder::{self, Patience, Sample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
+use crate::server::process::{NS_PER_SEC, current_timestamp, now_ns, wake};
 use crate::shm::{ClientSlot, ProgressFigures, Segment};
-
-const NS_PER_SEC: f64 = 1e9;
 
 const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
 
@@ -87,8 +84,7 @@ impl<'a> Sampler<'a> {
     /// The run begins.
     pub fn begin(&mut self, timeline: Timeline) {
         self.timeline = timeline;
-        // SAFETY: reads the clock.
-        self.began = (now_ns(), unsafe { pg_sys::GetCurrentTimestamp() });
+        self.began = (now_ns(), current_timestamp());
     }
 
     /// The first interval begins, as far as it is observed.

@@ -12,21 +12,25 @@ use bench_core::sweep::{Cell, SweepSpec};
 use pgrx::pg_sys;
 
 use super::caller::Errand;
-use super::load_leader::user_error;
 use super::sweep_state::State;
-use super::system::System;
-use super::{
-    OnTerminate, Post, ask_to_stop, at_exit, connect_after_crash, may_return_after_crash, my_pid,
-    nap_until_canceled, report_for_duty, return_only_after_crash, system, time_limit, wake,
-};
+use super::system::{self, System};
+use super::{WorkerContext, attach};
 use crate::api::runs;
-use crate::catalog::{self, Planned, durable_transaction, transaction};
+use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
-use crate::shm::{Header, RunState, Segment, StopReason};
+use crate::server::background_worker::{
+    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
+};
+use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
+use crate::server::roles::superuser;
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::{durable_transaction, transaction};
+use crate::server::{at_exit, guc};
+use crate::shm::{DetachCallback, Header, RunState, StopReason, ask_to_stop};
 
 /// The kind of worker that a sweep's leader is.
-pub const KIND: super::Kind = super::Kind {
+pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_sweep_main",
     title: c"pgbench_ext sweep",
     noun: "client",
@@ -38,17 +42,15 @@ pub const KIND: super::Kind = super::Kind {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     return_only_after_crash();
-    let Some(post) = report_for_duty(segment, OnTerminate::Die) else {
+    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else {
         return follow_crash(segment.value() as u32);
     };
     let header = post.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    post.segment.on_detach(stop_what_is_under_way);
-    // SAFETY: the callbacks are functions of this library, which stays loaded. The last one is called first.
-    unsafe {
-        pg_sys::before_shmem_exit(Some(close_unfinished), pg_sys::Datum::from(0));
-        pg_sys::before_shmem_exit(Some(put_back_unfinished), pg_sys::Datum::from(0));
-    }
+    post.segment.on_detach(&STOP);
+    // The last one is called first.
+    at_exit::call(&CLOSE_UNFINISHED);
+    at_exit::call(&PUT_BACK_UNFINISHED);
     if let Err(error) = lead(&post) {
         header.fail(&error);
     }
@@ -71,7 +73,7 @@ fn follow_crash(segment: u32) {
         return;
     }
     put_back_forgotten(&mut Session::new(Results::Discard));
-    system::reload();
+    guc::reload();
 }
 
 /// Puts back what sweeps before this one could not. What it cannot either must not keep it from its own work; the server's
@@ -85,15 +87,7 @@ fn put_back_forgotten(session: &mut Session) {
     }
 }
 
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn stop_what_is_under_way(
-    segment: *mut pg_sys::dsm_segment,
-    _argument: pg_sys::Datum,
-) {
-    // SAFETY: called by the server with the segment that the callback was registered on.
-    let header = unsafe { Segment::header_in_callback(segment) };
-    header.request_stop(StopReason::Abandoned);
-}
+static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
 
 thread_local! {
     /// The sweep that is to be closed if this process ends before it, and whether it has changed the whole server's
@@ -102,11 +96,10 @@ thread_local! {
 }
 
 /// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datum) {
+static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some((sweep_id, changes_system)) = UNFINISHED.take() {
         if changes_system {
-            system::reload();
+            guc::reload();
         }
         let error = UserError::new(
             sqlstate::ADMIN_SHUTDOWN,
@@ -117,26 +110,25 @@ unsafe extern "C-unwind" fn close_unfinished(_code: i32, _argument: pg_sys::Datu
             durable_transaction(|| catalog::finish_sweep(sweep_id, true, Some(&error)))
         });
     }
-}
+});
 
 /// Called before the one above, which has the file read also where this does not come to its end.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn put_back_unfinished(_code: i32, _argument: pg_sys::Datum) {
+static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some((sweep_id, true)) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.
         let _ = at_exit::put_in_order(|| {
             system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
         });
     }
-}
+});
 
-fn lead(post: &Post) -> Result<(), UserError> {
+fn lead(post: &WorkerContext) -> Result<(), UserError> {
     let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let session = Session::new(Results::Discard);
     for (name, value) in OWN_SETTINGS {
-        session.set(name, value).map_err(user_error)?;
+        session.set(name, value).map_err(UserError::from)?;
     }
-    time_limit::lift(&session).map_err(user_error)?;
+    session.lift_timeouts().map_err(UserError::from)?;
     if spec.options.changes_system() {
         transaction(system::take_the_right)?;
     }
@@ -171,7 +163,7 @@ fn write_end(
 ) -> Result<(), UserError> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let began = Instant::now();
-    session.set(c"lock_timeout", c"1s").map_err(user_error)?;
+    session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
     loop {
         let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
         match written {
@@ -222,7 +214,7 @@ fn stop_error(header: &Header) -> Option<UserError> {
 }
 
 struct Sweep<'a> {
-    post: &'a Post,
+    post: &'a WorkerContext,
     spec: &'a SweepSpec,
     sweep_id: i64,
     state: State,
@@ -236,8 +228,7 @@ impl Sweep<'_> {
 
     /// A superuser's sweep puts back what others before it could not.
     fn put_back_forgotten(&mut self) {
-        // SAFETY: looks up the current role, for which it needs a transaction.
-        if transaction(|| Ok(unsafe { pg_sys::superuser() })) == Ok(true) {
+        if transaction(|| Ok(superuser())) == Ok(true) {
             put_back_forgotten(&mut self.state.session);
         }
     }
@@ -349,12 +340,6 @@ fn stop_if_canceled(header: &Header, error: &UserError) {
     if error.sqlstate == sqlstate::QUERY_CANCELED {
         header.request_stop(StopReason::Requested);
     }
-}
-
-/// A cancel that has done its work must not hit what follows.
-fn forget_cancel() {
-    // SAFETY: a flag of this process's.
-    unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
 }
 
 /// Waits for a load or a run, which a stop of the sweep stops.

@@ -10,21 +10,23 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
 use super::caller::Errand;
-use super::load_leader::user_error;
-use super::prewarm::{check_may_read, prewarm};
 use crate::api::fixtures;
-use crate::catalog::{self, transaction};
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::integration::citus;
+use crate::server::guard::check_fixture_triggers;
+use crate::server::prewarm::{check_may_read, prewarm};
+use crate::server::roles::{self, superuser};
+use crate::server::transaction::{locked, transaction};
+use crate::server::{locks, spi};
 use crate::shm::CommandCounters;
-use crate::{fixture, workload};
+use crate::{catalog, fixture, workload};
 
 /// Runs a statement as a session that is sent it: VACUUM, CHECKPOINT and ALTER SYSTEM stand in no transaction.
 pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> {
     let text = CString::new(statement).map_err(|e| internal(e.to_string()))?;
     let counters = CommandCounters::default();
-    session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(user_error)
+    session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(UserError::from)
 }
 
 /// A load as a sweep makes it.
@@ -195,12 +197,9 @@ impl State {
             let tables = std::panic::AssertUnwindSafe(&tables);
             transaction(|| {
                 // Locked first, so that no trigger comes in between.
-                // SAFETY: locks that the transaction gives back.
-                tables.iter().for_each(|&table| unsafe {
-                    pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as i32);
-                });
-                catalog::check_fixture_triggers(&tables)?;
-                catalog::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
+                tables.iter().for_each(|&table| locks::lock(table, pg_sys::AccessExclusiveLock));
+                check_fixture_triggers(&tables)?;
+                spi::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
             })?;
         }
         Ok(())
@@ -214,7 +213,7 @@ impl State {
             transaction(|| catalog::prewarm_shards(table))?;
         }
         for table in local {
-            catalog::locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;
+            locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;
         }
         Ok(())
     }
@@ -225,7 +224,7 @@ fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
     let sql = "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
                FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
                WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
-    Ok(catalog::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
+    Ok(spi::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
 }
 
 /// What the calling role needs for the steps before each run, and what a run's fixtures must be like, found out before any.
@@ -258,7 +257,7 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
                  WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
          ORDER BY c.oid LIMIT 1"
     );
-    match catalog::fetch::<String>(&sql, &[tables.to_vec().into()])? {
+    match spi::fetch::<String>(&sql, &[tables.to_vec().into()])? {
         None => Ok(()),
         Some(table) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
@@ -292,8 +291,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
 }
 
 fn check_may_checkpoint() -> Result<(), UserError> {
-    // SAFETY: looks up the current role.
-    if unsafe { pg_sys::superuser() } || catalog::acts_for("pg_checkpoint")? {
+    if superuser() || roles::acts_for("pg_checkpoint")? {
         return Ok(());
     }
     Err(UserError::new(

@@ -3,7 +3,7 @@
 //! ALTER SYSTEM writes them to postgresql.auto.conf, every process reads them, and the file gets back what it had at
 //! once, while the processes keep what they have read. So a restart of the server, whatever its reason, finds its own
 //! settings; what is left to be done at the end is to have them read again. A crash, which the postmaster survives with
-//! what it has read, is followed by the leader's return ([`super::Kind::returns_after_crash`]), for that alone.
+//! what it has read, is followed by the leader's return ([`WorkerKind::returns_after_crash`]), for that alone.
 //! What the file had is written down before, so that it can be put back by whoever comes next: the leader as it is
 //! terminated, or when it returns, or the next sweep of a superuser where the server has lost its power between the two writes.
 //! Only one sweep at a time may do this, in all databases.
@@ -12,20 +12,17 @@ use std::collections::BTreeMap;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepOptions, Variant};
-use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
 use super::sweep_state::execute;
-use super::{nap_until_canceled, time_limit};
-use crate::catalog::{self, Forgotten, durable_transaction, transaction};
+use crate::catalog::{self, Forgotten};
 use crate::engine::Session;
-use crate::settings::{quote_identifier, quote_literal};
-
-/// Has the postmaster, and by it all processes, read the configuration files.
-pub fn reload() {
-    // SAFETY: a signal to this process's own postmaster, as pg_reload_conf sends it.
-    unsafe { libc::kill(pg_sys::PostmasterPid, libc::SIGHUP) };
-}
+use crate::server::locks::OwnLock;
+use crate::server::process::{forget_cancel, nap_until_canceled};
+use crate::server::roles::superuser;
+use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::transaction::{durable_transaction, transaction};
+use crate::server::{guc, timeouts};
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;
@@ -122,7 +119,7 @@ impl System {
             _ => {}
         }
         let result = put_back_forgotten(session, Some(self.sweep_id));
-        reload();
+        guc::reload();
         self.in_force = InForce::Own;
         result
     }
@@ -133,7 +130,7 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
     for (name, value) in wanted {
         execute(session, &alter_system(name, value)?)?;
     }
-    reload();
+    guc::reload();
     let mut has_read = false;
     for _ in 0..LOOKS {
         has_read = read_if_told()?;
@@ -148,12 +145,12 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
     }
     let is_lifted = |name: &&String| {
         // This session has its own of these: what its runs' clients have is in the files.
-        time_limit::TIMEOUTS.iter().chain(&[c"lock_timeout"]).any(|own| own.to_bytes() == name.as_bytes())
+        timeouts::TIMEOUTS.iter().chain(&[c"lock_timeout"]).any(|own| own.to_bytes() == name.as_bytes())
     };
     for name in wanted.keys().filter(|name| !is_lifted(name)) {
         let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
                    FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) $1";
-        if transaction(|| catalog::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {
+        if transaction(|| spi::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("parameter \"{name}\" is not set by the configuration files"),
@@ -170,21 +167,13 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
 
 /// Reads the files where the postmaster has told this process to, and says whether it has.
 fn read_if_told() -> Result<bool, UserError> {
-    // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
-    transaction(|| unsafe {
-        let told = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
-        if told {
-            (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
-            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
-        }
-        Ok(told)
-    })
+    transaction(|| Ok(guc::read_if_told()))
 }
 
 /// What the server has for these parameters, each in its own unit.
 fn server_settings(names: &[String]) -> Result<BTreeMap<String, String>, UserError> {
     let rows = transaction(|| {
-        catalog::fetch_all(
+        spi::fetch_all(
             "SELECT pg_catalog.lower(name), setting FROM pg_catalog.pg_settings \
              WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY ($1)",
             &[names.to_vec().into()],
@@ -196,7 +185,7 @@ fn server_settings(names: &[String]) -> Result<BTreeMap<String, String>, UserErr
 
 /// What the file has for these parameters; null for nothing.
 fn file_settings(names: &[String]) -> Result<Map<String, Value>, UserError> {
-    let rows = catalog::fetch_all(
+    let rows = spi::fetch_all(
         "SELECT n, (SELECT f.setting FROM pg_catalog.pg_file_settings f \
                     WHERE pg_catalog.lower(f.name) OPERATOR(pg_catalog.=) n AND f.sourcefile OPERATOR(pg_catalog.~) '/postgresql\\.auto\\.conf$' \
                     ORDER BY f.seqno DESC LIMIT 1) \
@@ -214,8 +203,7 @@ fn put_into_file(session: &mut Session, had: &Map<String, Value>) -> Result<(), 
             _ => format!("ALTER SYSTEM RESET {}", quote_name(name)),
         };
         // A cancel must not come between.
-        // SAFETY: a flag of this process's.
-        unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+        forget_cancel();
         execute(session, &statement)?;
     }
     Ok(())
@@ -224,7 +212,7 @@ fn put_into_file(session: &mut Session, had: &Map<String, Value>) -> Result<(), 
 /// The statement that sets a parameter to a value as the file has it. Of some that are lists each element is a literal of
 /// its own (as pg_dump's dumputils.c has to write them, variable_is_guc_list_quote).
 fn alter_system(name: &str, value: &str) -> Result<String, UserError> {
-    let values = match crate::settings::list_elements(name, value)? {
+    let values = match guc::list_elements(name, value)? {
         Some(elements) if !elements.is_empty() => elements,
         _ => vec![value.to_owned()],
     };
@@ -245,7 +233,7 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(),
         durable_transaction(|| catalog::keep_system_settings(*sweep_id, None))?;
     }
     if !forgotten.is_empty() {
-        reload();
+        guc::reload();
     }
     Ok(())
 }
@@ -255,20 +243,9 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(),
 /// # Errors
 /// 55006 when another one does.
 pub fn take_the_right() -> Result<(), UserError> {
-    // SAFETY: a lock of the session's, which the server gives back when the process ends. In no database: advisory locks of
-    // SQL are all in one. The other numbers are "bench system".
-    let taken = unsafe {
-        let tag = pg_sys::LOCKTAG {
-            locktag_field1: 0,
-            locktag_field2: u32::from_be_bytes(*b"benc"),
-            locktag_field3: u32::from_be_bytes(*b"hsys"),
-            locktag_field4: 3,
-            locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
-            locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
-        };
-        pg_sys::LockAcquire(&raw const tag, pg_sys::ExclusiveLock as i32, true, true)
-    };
-    if taken == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
+    // In no database: advisory locks of SQL are all in one. The other numbers are "bench system".
+    let lock = OwnLock::new(0, u32::from_be_bytes(*b"benc"), u32::from_be_bytes(*b"hsys"));
+    if !lock.try_acquire_for_session() {
         return Err(UserError::new(
             sqlstate::OBJECT_IN_USE,
             "another sweep is setting parameters of the whole server",
@@ -282,8 +259,7 @@ pub fn take_the_right() -> Result<(), UserError> {
 /// 0A000 for several nodes, 42501 for others than superusers, 42704 for an unknown parameter, 55P02 for one that needs a restart, and what the
 /// server says of the value.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
-    // SAFETY: looks up the current role.
-    if options.changes_system() && !unsafe { pg_sys::superuser() } {
+    if options.changes_system() && !superuser() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             "must be superuser to set parameters of the whole server",

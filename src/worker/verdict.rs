@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::*;
 use bench_core::cluster::PartOf;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
-use pgrx::pg_sys;
 
-use super::termination_requested;
 use crate::catalog::recorder::{ErrorLine, Status};
+use crate::server::process::current_timestamp;
+use crate::server::signals::termination_requested;
 use crate::shm::{Segment, StopReason};
 
 /// What is known at the end.
@@ -101,8 +101,7 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
                 count: u64::from(lost),
                 retried: 0,
                 failed: 0,
-                // SAFETY: reads the clock.
-                first_at: unsafe { pg_sys::GetCurrentTimestamp() },
+                first_at: current_timestamp(),
             },
         );
     }

@@ -4,10 +4,11 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 
-use super::now_ns;
 use crate::catalog;
+use crate::server::database;
+use crate::server::process::now_ns;
+use crate::server::transaction::transaction;
 use crate::shm::Header;
 
 /// The age from which on a run says that it is time to act.
@@ -45,7 +46,7 @@ impl XidWatch {
         if self.read_ns == 0 || now - self.read_ns >= READ_EVERY_NS {
             self.read(now);
         }
-        let mut age = self.age + next_xid().wrapping_sub(self.next).cast_signed();
+        let mut age = self.age + database::next_xid().wrapping_sub(self.next).cast_signed();
         if age >= LIMIT {
             // It may have been vacuumed meanwhile.
             self.read(now);
@@ -59,17 +60,12 @@ impl XidWatch {
 
     fn read(&mut self, now: i64) {
         self.read_ns = now;
-        self.next = next_xid();
+        self.next = database::next_xid();
         // What cannot be read is tried again in a minute.
-        if let Ok(Some(age)) = catalog::transaction(catalog::oldest_age) {
+        if let Ok(Some(age)) = transaction(catalog::oldest_age) {
             self.age = age;
         }
     }
-}
-
-fn next_xid() -> u64 {
-    // SAFETY: reads shared memory under its own lock.
-    unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
 fn running_out(age: i64) -> UserError {

@@ -6,7 +6,7 @@ use bench_core::spec::RunSpec;
 
 use super::end::{End, Part, Row};
 use super::{AuditLine, ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
-use crate::catalog::run;
+use crate::server::spi::run;
 
 /// Everything that is known at a run's end.
 pub struct Closing<'a> {

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/transfer/deletion.rs", "{source}", "bench.run_log, or the transition table of a trigger on it"),
-    ("catalog/trust.rs", "{}.", "a hint"),
+    ("server/trust.rs", "{}.", "a hint"),
     ("fixture/builtin.rs", "clock_timestamp", ROWS),
     ("fixture/builtin.rs", "floor", ROWS),
     ("fixture/builtin.rs", "generate_series", ROWS),

@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering::*;
 use bench_core::error::UserError;
 use bench_core::report::document::Environment;
 
-use super::{LINKS_NS, NS_PER_SEC, Run, STOP_DONE_NS};
+use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
-use crate::catalog::{self, cluster, transaction};
+use crate::catalog::{self, cluster};
 use crate::observe::waits::own_cpu_ns;
 use crate::observe::{audit, counters, relations};
+use crate::server::process::{NS_PER_SEC, now_ns};
+use crate::server::transaction::transaction;
 use crate::shm::{ClientState, StopReason};
-use crate::worker::{now_ns, verdict};
+use crate::worker::verdict;
 
 impl Run<'_> {
     /// Writes everything that is known at the end.

@@ -11,14 +11,15 @@ use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
 use super::{ANSWER_MS, LOST_NS, Link};
+use crate::catalog;
 use crate::catalog::cluster::with_patience;
-use crate::catalog::{self, transaction};
 use crate::error::internal;
 use crate::integration::citus;
 use crate::observe::node::NodeState;
-use crate::settings::quote_literal;
-use crate::worker::time_limit::within;
-use crate::worker::{nap, now_ns};
+use crate::server::process::{current_timestamp, nap, now_ns};
+use crate::server::spi::{self, quote_literal};
+use crate::server::timeouts::within;
+use crate::server::transaction::transaction;
 
 /// How long a node has for what it has measured.
 const FETCH_MS: i32 = 30_000;
@@ -34,7 +35,7 @@ impl Link<'_> {
             transaction(|| {
                 let statement = format!("SELECT ({command})::pg_catalog.text");
                 if node.is_local {
-                    Ok(catalog::call::<String>(&statement, &[])?.unwrap_or_default())
+                    Ok(spi::call::<String>(&statement, &[])?.unwrap_or_default())
                 } else {
                     citus::ask(node, &statement)
                 }
@@ -174,6 +175,5 @@ impl Link<'_> {
 }
 
 fn timestamp_us() -> i64 {
-    // SAFETY: reads the clock.
-    unsafe { pg_sys::GetCurrentTimestamp() }
+    current_timestamp()
 }

@@ -10,7 +10,6 @@ use pgrx::nullable::Nullable;
 use pgrx::{FromDatum, pg_sys};
 use serde_json::Value;
 
-use super::workloads::MAX_SCRIPT;
 use crate::error::raise;
 
 /// A run's specification nests its arguments a little deeper, and serde_json reads 128 levels.
@@ -18,9 +17,6 @@ const MAX_DEPTH: usize = 100;
 
 /// The value of a jsonb argument of at most so many bytes, as jsonb has them without compression.
 pub struct Jsonb<const MAX: usize = MAX_ARGUMENT>(pub Value);
-
-/// What a node asks another for: scripts, and what is as large as other arguments.
-pub type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
 
 impl<const MAX: usize> FromDatum for Jsonb<MAX> {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
@@ -62,7 +58,6 @@ unsafe impl<'fcx, const MAX: usize> ArgAbi<'fcx> for Jsonb<MAX> {
 }
 
 pgrx::impl_sql_translatable!(Jsonb, "jsonb");
-pgrx::impl_sql_translatable!(PartJsonb, "jsonb");
 
 /// How deep a value nests, itself included. No deeper than serde_json has read.
 fn depth(value: &Value) -> usize {

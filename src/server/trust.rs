@@ -2,8 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::fetch_all;
-use crate::settings::quote_identifier;
+use super::spi::{fetch_all, quote_identifier};
 
 /// Who could change what a call of an extension's functions does, beside those whom the caller trusts anyway: superusers,
 /// and its own role where it has not come to that by SET ROLE, which the function could undo. One line each: what (`extension`,

@@ -12,8 +12,11 @@ use std::ffi::{CStr, c_char, c_int};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::{pg_guard, pg_sys};
 
+use super::relations::owner_of;
+use super::roles::superuser;
+use super::spi::{fetch_all, quote_identifier};
+use super::transaction::transaction;
 use crate::error::{OrRaise, internal};
-use crate::settings::quote_identifier;
 
 thread_local! {
     /// Whether this process's statements are looked at.
@@ -25,12 +28,12 @@ thread_local! {
 }
 
 /// While it lives, statements are looked at.
-pub(super) struct Guard {
+pub struct Guard {
     before: bool,
 }
 
 impl Guard {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         install();
         Self { before: ON.replace(true) }
     }
@@ -43,7 +46,7 @@ impl Drop for Guard {
 }
 
 /// From here on, every statement of this process is looked at.
-pub(super) fn for_good() {
+pub fn for_good() {
     install();
     ON.set(true);
 }
@@ -56,8 +59,7 @@ pub(super) fn for_good() {
 /// # Errors
 /// None but the server's own.
 pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), UserError> {
-    // SAFETY: looks up the current role, for which it needs a transaction.
-    let is_superuser = super::transaction(|| Ok(unsafe { pg_sys::superuser() }))?;
+    let is_superuser = transaction(|| Ok(superuser()))?;
     if is_superuser {
         install();
         FIXTURES.replace(tables.collect());
@@ -65,13 +67,13 @@ pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), U
     Ok(())
 }
 
-/// The same of tables that a superuser is about to empty, which are locked.
+/// Sees that what a superuser is about to do with tables, which are locked, fires nobody else's triggers.
 ///
 /// # Errors
 /// 42501.
 pub fn check_fixture_triggers(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-    // SAFETY: looks up the current role; the tables are locked.
-    if unsafe { pg_sys::superuser() } {
+    if superuser() {
+        // SAFETY: the tables are locked.
         tables.iter().try_for_each(|&table| unsafe {
             look_at(table, |relation| check_triggers(relation, WORKLOAD))
         })?;
@@ -194,8 +196,8 @@ fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
 ///
 /// # Errors
 /// 42501 where one of the extension's tables, views and row types belongs to a role that is no superuser.
-pub(super) fn check_all() -> Result<(), UserError> {
-    let others = super::fetch_all(
+pub fn check_all() -> Result<(), UserError> {
+    let others = fetch_all(
         "SELECT c.relkind::pg_catalog.text, pg_catalog.format('%I.%I', n.nspname, c.relname), r.rolname::pg_catalog.text \
          FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
@@ -228,7 +230,7 @@ unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(),
     for trigger in triggers {
         // What a foreign key does is done as the owner of the other table, whose triggers run then.
         let owner = match trigger.tgconstrrelid {
-            other if trigger.tgisinternal && other != pg_sys::InvalidOid => super::owner_of(other)?,
+            other if trigger.tgisinternal && other != pg_sys::InvalidOid => owner_of(other)?,
             _ => owner_of_function(trigger.tgfoid)?,
         };
         if !is_trusted(owner) {
@@ -250,7 +252,7 @@ unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(),
 ///
 /// # Errors
 /// 42501 where the extension's schema belongs to a role that is no superuser.
-pub(super) fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
+pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: a syscache look-up; the tuple is released after its last use.
     let owner = unsafe {
         let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as i32;

@@ -5,8 +5,22 @@ use std::ffi::CStr;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::fetch;
+use super::guard::Guard;
+use super::guc::set_local;
+use super::spi::{fetch, quote_identifier};
 use crate::error::internal;
+
+/// Whether the current role is a superuser.
+pub fn superuser() -> bool {
+    // SAFETY: looks up the current role, in a transaction.
+    unsafe { pg_sys::superuser() }
+}
+
+/// The OID of the current role.
+pub fn current_role_oid() -> pg_sys::Oid {
+    // SAFETY: this backend's own state.
+    unsafe { pg_sys::GetUserId() }
+}
 
 /// Whether a role of this name exists and is a superuser.
 pub fn is_superuser(role: &str) -> Result<bool, UserError> {
@@ -21,8 +35,7 @@ pub fn is_superuser(role: &str) -> Result<bool, UserError> {
 /// # Errors
 /// 42501; never for other roles, nor for a schema that does not exist.
 pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
-    // SAFETY: looks up the current role.
-    if !unsafe { pg_sys::superuser() } {
+    if !superuser() {
         return Ok(());
     }
     let owner = fetch::<String>(
@@ -42,7 +55,7 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
         )
         .hint(format!(
             "SET ROLE to its owner before the call, load into another schema, or ALTER SCHEMA {} OWNER TO CURRENT_USER.",
-            crate::settings::quote_identifier(schema)
+            quote_identifier(schema)
         ))),
     }
 }
@@ -53,8 +66,7 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
 /// # Errors
 /// 42501; never for other roles.
 pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
-    // SAFETY: looks up the current role.
-    if !unsafe { pg_sys::superuser() } {
+    if !superuser() {
         return Ok(());
     }
     let creator = fetch::<String>(
@@ -91,7 +103,7 @@ pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
         )
         .hint(format!(
             "SET ROLE to another role before the call, load into another schema, or REVOKE CREATE ON SCHEMA {}.",
-            crate::settings::quote_identifier(schema)
+            quote_identifier(schema)
         ))),
     }
 }
@@ -119,16 +131,50 @@ pub fn acts_for(role: &str) -> Result<bool, UserError> {
     })
 }
 
-/// The rule of who sees what belongs to a run, a load or a sweep of this role: who has its privileges or those of
-/// pg_read_all_stats, and superusers. What a role has left that no longer exists is for the latter two.
-pub fn may_see(role: &str) -> Result<bool, UserError> {
-    Ok(acts_for(role)? || acts_for("pg_read_all_stats")?)
-}
-
 /// The current role's name: the one that a workload runs as.
 pub fn current_role() -> String {
     // SAFETY: raises an error when the role is gone; otherwise a palloc'd string.
     unsafe {
         CStr::from_ptr(pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false)).to_string_lossy().into_owned()
+    }
+}
+
+/// Runs `body` as another role, with a search_path of pg_catalog, and goes back. An error goes back as well: the end of the
+/// (sub)transaction restores role and settings.
+pub fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let _guard = Guard::new();
+    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
+    // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
+    // the abort of the transaction.
+    unsafe {
+        let mut role = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
+        let level = pg_sys::NewGUCNestLevel();
+        set_local(c"search_path", c"pg_catalog, pg_temp");
+        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(role, context);
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// Runs `body`, in the recorder, as a run's role. Nothing in it can go back to being the recorder, nor leave behind what runs
+/// later, as VACUUM keeps the functions of indexes from that.
+pub fn as_run_role<T>(
+    role: pg_sys::Oid,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    // SAFETY: as in `as_role`; the abort of the transaction goes back after an error.
+    unsafe {
+        let mut before = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
+        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(before, context);
+        result
     }
 }

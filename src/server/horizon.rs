@@ -7,11 +7,15 @@
 
 use pgrx::pg_sys;
 
+/// The right to let the xmin horizon go while waiting: nothing reads with an older snapshot afterwards.
+#[derive(Clone, Copy)]
+pub struct Releasable(());
+
 /// Why the horizon cannot be released; `Ok` when it can.
 ///
 /// Released only where the call stands in a top-level SELECT that reads nothing else, in READ
 /// COMMITTED, with no other snapshot registered and no transaction id assigned.
-pub fn can_release() -> Result<(), &'static str> {
+pub fn can_release() -> Result<Releasable, &'static str> {
     // SAFETY: reads of this backend's own state. ActivePortal, if any, is the portal that is
     // executing this very call; its statements and range table live as long as it.
     unsafe {
@@ -36,7 +40,7 @@ pub fn can_release() -> Result<(), &'static str> {
             return Err("the statement is not a plain SELECT of this call alone");
         }
     }
-    Ok(())
+    Ok(Releasable(()))
 }
 
 /// Whether the executor was entered by the session's own statement. SPI, SQL functions and every
@@ -164,24 +168,23 @@ unsafe fn each(list: *mut pg_sys::List, mut visit: impl FnMut(*mut std::ffi::c_v
     }
 }
 
-/// Withdraws this backend's xmin until the next snapshot is taken. Call it again before each
-/// wait: a look into the catalogs sets it again.
-///
-/// # Safety
-/// Only where [`can_release`] has said so: nothing may read with an older snapshot afterwards.
-pub unsafe fn release() {
-    // SAFETY: by the caller. A backend may write its own PGPROC's xmin without a lock, as
-    // SnapshotResetXmin does (utils/time/snapmgr.c).
-    unsafe {
-        pg_sys::InvalidateCatalogSnapshot();
-        (&raw mut (*pg_sys::MyProc).xmin).write_volatile(pg_sys::InvalidTransactionId);
+impl Releasable {
+    /// Withdraws this backend's xmin until the next snapshot is taken. Call it again before each
+    /// wait: a look into the catalogs sets it again.
+    pub fn release(self) {
+        // SAFETY: nothing reads with an older snapshot afterwards, as `can_release` has found. A backend may write its own
+        // PGPROC's xmin without a lock, as SnapshotResetXmin does (utils/time/snapmgr.c).
+        unsafe {
+            pg_sys::InvalidateCatalogSnapshot();
+            (&raw mut (*pg_sys::MyProc).xmin).write_volatile(pg_sys::InvalidTransactionId);
+        }
     }
-}
 
-/// Takes a fresh snapshot after the wait, so that the rest of the statement is protected again.
-pub fn resume() {
-    // SAFETY: inside a transaction; GetSnapshotData sets the xmin that `release` withdrew.
-    unsafe {
-        pg_sys::GetTransactionSnapshot();
+    /// Takes a fresh snapshot after the wait, so that the rest of the statement is protected again.
+    pub fn resume(self) {
+        // SAFETY: inside a transaction; GetSnapshotData sets the xmin that `release` withdrew.
+        unsafe {
+            pg_sys::GetTransactionSnapshot();
+        }
     }
 }

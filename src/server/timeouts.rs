@@ -4,9 +4,12 @@
 use std::ffi::{CStr, c_int};
 
 use bench_core::error::UserError;
-use pgrx::pg_sys;
 
-use crate::engine::{Session, SqlError};
+use super::guc::current;
+use super::process::forget_cancel;
+
+/// LOCK_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
+pub const LOCK_TIMEOUT: c_int = 2;
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
 pub const STATEMENT_TIMEOUT: c_int = 3;
@@ -26,12 +29,7 @@ pub const TIMEOUTS: [&CStr; 4] = [
 
 /// Whether the server has this setting: transaction_timeout is there from PostgreSQL 17 on.
 pub fn is_known(name: &CStr) -> bool {
-    name.to_str().is_ok_and(|name| crate::settings::current(name).is_some())
-}
-
-/// Sets no limit to this session, whatever others have set for all.
-pub fn lift(session: &Session) -> Result<(), SqlError> {
-    TIMEOUTS.into_iter().filter(|name| is_known(name)).try_for_each(|name| session.set(name, c"0"))
+    name.to_str().is_ok_and(|name| current(name).is_some())
 }
 
 /// Cancels `work`, which has to be a transaction of its own that returns its errors, when it takes longer.
@@ -44,9 +42,7 @@ pub fn within<T>(limit_ms: i32, work: impl FnOnce() -> Result<T, UserError>) -> 
     unsafe { enable_timeout_after(STATEMENT_TIMEOUT, limit_ms) };
     let result = work();
     // SAFETY: as above. A cancel that came too late must not hit what follows.
-    unsafe {
-        disable_timeout(STATEMENT_TIMEOUT, false);
-        (&raw mut pg_sys::QueryCancelPending).write_volatile(0);
-    }
+    unsafe { disable_timeout(STATEMENT_TIMEOUT, false) };
+    forget_cancel();
     result
 }

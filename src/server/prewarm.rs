@@ -6,7 +6,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::termination_requested;
+use super::signals::termination_requested;
 
 /// Reads a table, its TOAST table and the indexes of both; the number of blocks. Needs no snapshot, and gives its locks back
 /// with the transaction. None for what has no blocks of its own, as partitioned tables and views, and for a table that is gone.
