@@ -4,10 +4,10 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 
 use super::required;
-use super::workloads::check_length;
 use crate::catalog::{self, Definition};
 use crate::error::OrRaise;
 use crate::fixture;
+use crate::launch::checks::check_length;
 use crate::server::guc;
 use crate::server::parser::is_one_select;
 use crate::server::roles::{self, superuser};
@@ -33,7 +33,7 @@ fn create(
     after_ddl: Option<String>,
     rows: Option<i64>,
 ) -> Result<(), UserError> {
-    super::checks::check_server()?;
+    crate::launch::checks::check_server()?;
     let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     let name = required("name", name)?;
     let ddl = required("ddl", ddl)?;

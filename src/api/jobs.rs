@@ -8,16 +8,17 @@ use pgrx::prelude::*;
 use serde_json::Value;
 
 use super::required;
-use super::runs::{check, run_function, start_only, stop_run};
+use super::runs::{run_function, stop_run};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::pg_cron;
+use crate::launch::run::{check, start};
 use crate::server::jsonb::Jsonb;
 use crate::server::locks::OwnLock;
 use crate::server::roles::current_role_oid;
 use crate::server::spi::quote_literal;
 use crate::server::{database, worker_slots};
-use crate::worker::coordinator;
+use crate::worker::run::coordinator;
 
 /// The tag that holds the name of the job that has started a run.
 const TAG: &str = "job";
@@ -108,7 +109,7 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
             );
             run_id
         }
-        None => start_only(arguments)?,
+        None => start(arguments)?,
     };
     // Not at the end of the transaction, which a caller may keep open.
     lock.release();

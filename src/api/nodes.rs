@@ -1,30 +1,26 @@
 //! What nodes of a Citus cluster ask each other for a run on several of them.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{PartAnswer, PartRequest, PartState};
+use bench_core::cluster::{PartAnswer, PartState};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::limits::MAX_ARGUMENT;
-use bench_core::spec::{FixtureSpec, RunSpec};
+
+use pgrx::JsonB;
 use pgrx::prelude::*;
-use pgrx::{JsonB, pg_sys};
 use serde::Serialize;
 
-use super::checks::{check_connection_limit, check_role, check_server};
-use super::runs::start_prepared;
-use super::workloads::{MAX_SCRIPT, check_length};
-use super::{required, results};
+use super::required;
+use crate::catalog;
 use crate::error::{OrRaise, internal};
-use crate::integration::{citus, cluster};
+use crate::integration::citus;
+use crate::launch::checks::MAX_SCRIPT;
+use crate::launch::part;
 use crate::observe::node::{self, NodeState};
 use crate::server::jsonb::Jsonb;
 use crate::server::process::{current_timestamp, now_ns, wake};
-use crate::server::roles::{self, current_role_oid, superuser};
-use crate::server::{database, worker_slots};
+use crate::server::roles::{self, superuser};
 use crate::shm::{RunState, Segment, StopReason, ask_to_stop, is_under_way};
-use crate::worker::coordinator;
-use crate::{catalog, settings, workload};
 
 /// What a node asks another for: scripts, and what is as large as other arguments.
 type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
@@ -56,77 +52,11 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
 #[pg_extern(sql = false)]
 fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
-    let answer = match start(request) {
+    let answer = match required("request", request).and_then(|request| part::start(request.0)) {
         Ok(run_id) => PartAnswer::RunId(run_id),
         Err(error) => PartAnswer::Error(error),
     };
     json(&answer)
-}
-
-fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
-    let request: PartRequest =
-        serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
-    let PartRequest { spec, tables } = request.checked()?;
-    if !catalog::may_run()? {
-        return Err(cluster::may_not_run());
-    }
-    if spec.part_of.is_none() {
-        return Err(invalid("it is not said which run it is a part of".to_owned()));
-    }
-    check_server()?;
-    check_length(spec.scripts.iter().map(|script| script.source.as_str()))?;
-    let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
-    let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
-    workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
-    settings::check(&spec.options.settings)?;
-    check_role()?;
-    check_connection_limit(spec.options.clients)?;
-    worker_slots::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
-    let fixtures = spec
-        .fixtures
-        .iter()
-        .zip(tables)
-        .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(fixture, &names)?, ..fixture.clone() }))
-        .collect::<Result<Vec<_>, UserError>>()?;
-    let spec = RunSpec {
-        fixtures,
-        role: roles::current_role(),
-        role_oid: current_role_oid().to_u32(),
-        database_oid: database::oid().to_u32(),
-        starter: Default::default(),
-        ..spec
-    };
-    // With its id it can be asked why it has failed, and dropped.
-    let (result, run_id) = start_prepared(&spec, checked.commands)?;
-    if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
-}
-
-fn invalid(message: String) -> UserError {
-    UserError::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("invalid request for a part of a run: {message}"),
-    )
-}
-
-/// The tables of a fixture as they are on this node. What the node that asks has made sure of holds there: schemas and
-/// privileges are each node's own.
-fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
-    let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
-    for schema in schemas {
-        workload::check_usage(schema, &fixture.name)?;
-        roles::check_schema_owner(schema)?;
-        roles::check_schema_creators(schema)?;
-    }
-    names
-        .iter()
-        .map(|(schema, name)| {
-            catalog::table_of(schema, name)?.map(pg_sys::Oid::to_u32).ok_or_else(|| {
-                let message = format!("table {schema}.{name} does not exist on this node");
-                UserError::new(sqlstate::UNDEFINED_TABLE, message)
-                    .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")
-            })
-        })
-        .collect()
 }
 
 /// The part that this role has been asked for.
@@ -163,7 +93,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
         if let Some(state) = state.flatten() {
             return Ok(json(&state));
         }
-        let status = results::status(run_id)?;
+        let status = catalog::status(run_id)?;
         let is_over = !matches!(&*status, "starting" | "running");
         let error = catalog::run_error(run_id)?;
         Ok(json(&PartState { status: is_over.then_some(status), error, ..PartState::default() }))

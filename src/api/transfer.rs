@@ -9,7 +9,7 @@ use pgrx::PgTryBuilder;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use super::{reports, required, results, runs};
+use super::{reports, required};
 use crate::catalog::{self, Imported};
 use crate::error::{OrRaise, from_caught};
 use crate::server::roles;
@@ -40,7 +40,7 @@ fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserErr
             ));
         }
         catalog::check_visible(run_id)?;
-        if runs::is_open(&results::status(run_id)?) {
+        if catalog::is_open(&catalog::status(run_id)?) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("run {run_id} is under way"),

@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::OrRaise;
+use crate::launch::checks::check_length;
 use crate::server::roles::{self, superuser};
 use crate::{catalog, fixture};
 
@@ -27,7 +28,7 @@ fn create(
     fixture: Option<String>,
     description: Option<String>,
 ) -> Result<(), UserError> {
-    super::checks::check_encoding()?;
+    crate::launch::checks::check_encoding()?;
     let name = required("name", name)?;
     let script = required("script", script)?;
     if name.is_empty() || name.len() > 63 || name.contains(['@', ',']) {
@@ -51,19 +52,6 @@ fn create(
         }
     }
     catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())
-}
-
-/// The longest script in bytes.
-pub const MAX_SCRIPT: usize = 16 << 20;
-
-/// A script takes several times its length when it is parsed; so do several in every client.
-pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {
-    let length: usize = scripts.into_iter().map(str::len).sum();
-    if length <= MAX_SCRIPT {
-        return Ok(());
-    }
-    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
-    Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
 /// Removes a workload. See the COMMENT ON.

@@ -12,7 +12,6 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
 use super::{as_owner, may_see};
-use crate::fixture::LoadSpec;
 use crate::integration::citus;
 use crate::server::extension::anchor;
 use crate::server::guc::set_local;
@@ -41,7 +40,7 @@ pub struct Load {
 ///
 /// # Errors
 /// 55006 when another session is loading it.
-pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError> {
+pub fn begin_load(fixture: &str, schema: &str, role: &str, segment: &Segment) -> Result<Load, UserError> {
     let owner = super::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
@@ -49,18 +48,12 @@ pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError>
         let taken = run(
             "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (schema, fixture) DO NOTHING",
-            &[
-                load_id.into(),
-                spec.name.as_str().into(),
-                spec.schema.as_str().into(),
-                spec.role.as_str().into(),
-                i64::from(segment.handle()).into(),
-            ],
+            &[load_id.into(), fixture.into(), schema.into(), role.into(), i64::from(segment.handle()).into()],
         )?;
         if taken == 0 {
-            return Err(taken_by(spec)?);
+            return Err(taken_by(fixture, schema)?);
         }
-        grant_staging_schema(&staging_schema(load_id), &spec.role)?;
+        grant_staging_schema(&staging_schema(load_id), role)?;
         Ok(Load { load_id, owner })
     })
 }
@@ -85,22 +78,18 @@ fn new_load_id() -> Result<i64, UserError> {
 }
 
 /// The error for a fixture that another load has.
-fn taken_by(spec: &LoadSpec) -> Result<UserError, UserError> {
-    let others = entries(
-        "WHERE fixture = $1 AND schema = $2",
-        &[spec.name.as_str().into(), spec.schema.as_str().into()],
-    )?;
+fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
+    let others = entries("WHERE fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
     let leftover = others.iter().find(|entry| !is_alive(entry));
     Ok(match leftover {
         None => UserError::new(
             sqlstate::OBJECT_IN_USE,
-            format!("fixture \"{}\" is being loaded by another session", spec.name),
+            format!("fixture \"{fixture}\" is being loaded by another session"),
         ),
         Some(entry) => UserError::new(
             sqlstate::OBJECT_IN_USE,
             format!(
-                "what a failed load of fixture \"{}\" has left in schema \"{}\" cannot be removed",
-                spec.name,
+                "what a failed load of fixture \"{fixture}\" has left in schema \"{}\" cannot be removed",
                 staging_schema(entry.load_id)
             ),
         )

@@ -12,8 +12,18 @@ use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};
 use super::node::NodeState;
-use crate::catalog::recorder::AuditLine;
 use crate::shm::{Segment, TotalsOf, unclear};
+
+/// A line of bench.audit: what the harness counted against what the server counted.
+#[derive(Clone, Debug)]
+pub struct AuditLine {
+    pub counter: String,
+    pub harness: Option<i64>,
+    pub server: Option<i64>,
+    /// Whether the two must be equal.
+    pub judged: bool,
+    pub reason: String,
+}
 
 /// What the clients counted, over all phases.
 struct Harness {

@@ -7,7 +7,7 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::statement_calls;
-use crate::catalog;
+use crate::integration::distributed;
 use crate::server::process::{current_timestamp, forget_statistics};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
@@ -90,7 +90,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
         )?;
         // Reference tables: the rows are those of a shard on every node.
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
-        let elsewhere = catalog::distributed(&tables)?.len() > watched;
+        let elsewhere = distributed::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);
         let reset = fetch::<f64>(
             "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_db_stat_reset_time($1))",

@@ -308,6 +308,11 @@ impl Segment {
         (0..self.shape.clients).map(|client| self.slot(client))
     }
 
+    /// Of a load's segment: rows that count as the fixture's and are in its tables.
+    pub fn rows_written(&self) -> u64 {
+        self.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum()
+    }
+
     /// Counters of a client's commands, in the order of the scripts.
     pub fn commands(&self, client: u32) -> &[CommandCounters] {
         assert!(client < self.shape.clients);

@@ -1,30 +1,13 @@
 //! What background workers do.
 //!
-//! A run has one coordinator ([`coordinator`]) and its clients ([`client`]); a load has one
-//! leader ([`load_leader`]) and its loaders ([`loader`]); a sweep has one leader ([`sweep_leader`]), which asks
-//! for runs and loads as a session does. A run on a Citus cluster has a session for each node ([`link`]), and one on
-//! several nodes a coordinator without clients ([`cluster`]). The session that asked for any of them waits in [`caller`]. All of
-//! them meet in a [`Segment`].
+//! A run has one coordinator and its clients ([`run`]); a load has one leader and its loaders ([`load`]). A run on a Citus
+//! cluster has a session for each node, and one on several nodes a coordinator without clients ([`cluster`]). All of them meet
+//! in a [`Segment`].
 
-pub mod caller;
-pub mod client;
 mod cluster;
-pub mod coordinator;
-mod link;
-mod links;
-pub mod load_leader;
-pub mod loader;
-mod part;
-mod pause;
-mod program;
-mod sampler;
-mod statements;
-pub mod sweep_leader;
-pub mod sweep_state;
-pub mod system;
-mod verdict;
-pub mod workers;
-mod xids;
+pub mod load;
+pub mod run;
+mod workers;
 
 use std::sync::atomic::Ordering::*;
 

@@ -5,7 +5,8 @@ use bench_core::report::document::{Environment, Event, Statement};
 use bench_core::spec::RunSpec;
 
 use super::end::{End, Part, Row};
-use super::{AuditLine, ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
+use super::{ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
+use crate::observe::audit::AuditLine;
 use crate::server::spi::run;
 
 /// Everything that is known at a run's end.

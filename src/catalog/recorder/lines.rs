@@ -5,7 +5,8 @@ use bench_core::report::document::{Event, Statement};
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 
-use super::{AuditLine, ErrorLine, Totals, ms, percentile_ms, timestamp};
+use super::{ErrorLine, Totals, ms, percentile_ms, timestamp};
+use crate::observe::audit::AuditLine;
 use crate::observe::waits::split;
 use crate::server::spi::run;
 

@@ -77,17 +77,6 @@ pub struct ErrorLine {
     pub first_at: i64,
 }
 
-/// A line of bench.audit: what the harness counted against what the server counted.
-#[derive(Clone, Debug)]
-pub struct AuditLine {
-    pub counter: String,
-    pub harness: Option<i64>,
-    pub server: Option<i64>,
-    /// Whether the two must be equal.
-    pub judged: bool,
-    pub reason: String,
-}
-
 thread_local! {
     /// The extension's table of runs as it was at the run's beginning.
     static RUN_LOG: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };

@@ -7,13 +7,14 @@ use bench_core::report::document::Environment;
 
 use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
-use crate::catalog::{self, cluster};
+use crate::catalog::{self, nodes};
+use crate::observe::audit::{self, AuditLine};
 use crate::observe::waits::own_cpu_ns;
-use crate::observe::{audit, counters, relations};
+use crate::observe::{counters, relations};
 use crate::server::process::{NS_PER_SEC, now_ns};
 use crate::server::transaction::transaction;
 use crate::shm::{ClientState, StopReason};
-use crate::worker::verdict;
+use crate::worker::run::verdict;
 
 impl Run<'_> {
     /// Writes everything that is known at the end.
@@ -33,7 +34,7 @@ impl Run<'_> {
             let left_ns =
                 self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
             let _ = links.collect(left_ns);
-            if let Err(error) = cluster::write_nodes(self.run_id, links.iter(), 0) {
+            if let Err(error) = nodes::write_nodes(self.run_id, links.iter(), 0) {
                 missing.push(("bench.nodes", error));
             }
         }
@@ -46,8 +47,11 @@ impl Run<'_> {
             Vec::new()
         };
         let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
-        let statements =
-            if measured { crate::worker::statements::lines(self.segment, self.spec) } else { Vec::new() };
+        let statements = if measured {
+            crate::worker::run::statement_lines::lines(self.segment, self.spec)
+        } else {
+            Vec::new()
+        };
         let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
             missing.push(("bench.relations", error));
             relations::none()
@@ -117,7 +121,7 @@ impl Run<'_> {
         })
     }
 
-    fn audit(&self) -> Result<Vec<recorder::AuditLine>, UserError> {
+    fn audit(&self) -> Result<Vec<AuditLine>, UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_flushed = self.lost == 0 && !self.terminated;
         let recorded = self.sampler.measured.moments.count;

@@ -10,11 +10,12 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{WorkerContext, attach, loader, workers};
+use super::loader;
 use crate::catalog::{self, Load, LoadFigures};
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::fixture::{self, LoadSpec};
+use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
 use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{
@@ -24,9 +25,8 @@ use crate::server::signals::OnTerminate;
 use crate::server::spi::{self, quote_identifier};
 use crate::server::transaction::{locked, transaction};
 use crate::server::{at_exit, guc, relations, worker_slots};
-use crate::shm::{
-    ClientState, CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason, TotalsOf,
-};
+use crate::shm::{ClientState, CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
+use crate::worker::{WorkerContext, attach, workers};
 
 /// The kind of worker that a load's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -98,7 +98,7 @@ fn load(post: &WorkerContext) -> Result<(), UserError> {
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
-        catalog::begin_load(&spec, &segment)
+        catalog::begin_load(&spec.name, &spec.schema, &spec.role, &segment)
     })?;
     UNFINISHED.set(Some(load));
     let result = fill(post, &spec, load, &mut session);
@@ -131,7 +131,7 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
         progress.enter(LoadPhase::Rows, now_ns());
         figures.load_secs = timed(|| write_rows(post, spec, load_id))?;
     }
-    figures.rows = rows_written(&post.segment).cast_signed();
+    figures.rows = post.segment.rows_written().cast_signed();
     if !spec.distribute.is_empty() {
         progress.enter(LoadPhase::Distribution, now_ns());
         figures.load_secs += timed(|| run_each(post, session, &spec.distribute))?;
@@ -145,8 +145,8 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
     figures.vacuum_secs = timed(|| vacuum(post, session, &tables))?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     // Before the tables are moved: other nodes are asked in sessions of their own.
-    figures.bytes = transaction(|| catalog::sizes(&oids))?;
-    let is_local = transaction(|| Ok(catalog::distributed(&oids)?.is_empty()))?;
+    figures.bytes = transaction(|| distributed::sizes(&oids))?;
+    let is_local = transaction(|| Ok(distributed::distributed(&oids)?.is_empty()))?;
     if !is_local {
         // Sessions on other nodes see what is committed.
         transaction(|| make_schema(spec))?;
@@ -199,11 +199,6 @@ fn vacuum(
 fn timed(work: impl FnOnce() -> Result<(), UserError>) -> Result<f64, UserError> {
     let began = Instant::now();
     work().map(|()| began.elapsed().as_secs_f64())
-}
-
-/// Rows that count as the fixture's and are in its tables.
-pub fn rows_written(segment: &Segment) -> u64 {
-    segment.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum()
 }
 
 /// Runs texts of one or more statements, each of which commits by itself.
@@ -315,7 +310,7 @@ fn write_rows(post: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(),
         let made = tables_made(spec, load_id)?;
         let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
         // Side by side, INSERTs have the server make more pages than they fill; other nodes take rows by COPY.
-        let local = catalog::local(&tables)?;
+        let local = distributed::local(&tables)?;
         let is_alone = made.iter().any(|(table, name)| local.contains(table) && by_insert.contains(name));
         Ok((relations::with_partitions(&tables)?, is_alone))
     })?;
@@ -435,7 +430,7 @@ fn put_in_place(spec: &LoadSpec, load: Load, is_local: bool, figures: &LoadFigur
     let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
     catalog::check_unused(&spec.name, &replaced)?;
     if !is_local {
-        catalog::go_in_sequence();
+        distributed::go_in_sequence();
     }
     relations::drop_tables(&replaced)?;
     make_schema(spec)?;
@@ -449,14 +444,14 @@ fn put_in_place(spec: &LoadSpec, load: Load, is_local: bool, figures: &LoadFigur
     for sql in moves.unwrap_or_default() {
         spi::run(&sql, &[])?;
     }
-    catalog::put_fixture(spec, &tables, figures)?;
+    catalog::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
     if is_local { catalog::end_load(load) } else { Ok(()) }
 }
 
 /// The largest local table's primary key: how many levels it has, and its correlation with the table.
 fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
-    let tables = relations::with_partitions(&catalog::local(tables)?)?;
+    let tables = relations::with_partitions(&distributed::local(tables)?)?;
     let keys = spi::fetch_all(
         "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \

@@ -4,7 +4,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::integration::{citus, cluster};
+use super::citus;
 use crate::server::guc::set_local;
 use crate::server::relations::with_partitions;
 use crate::server::spi::fetch;
@@ -58,7 +58,7 @@ pub fn sizes(tables: &[pg_sys::Oid]) -> Result<(i64, i64), UserError> {
 /// 55000 where a node does not have this extension, or with what it has said.
 pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
     for node in citus::nodes()?.iter().filter(|node| !node.is_local) {
-        cluster::check_extension(node)?;
+        citus::check_extension(node)?;
     }
     // Where the table is partitioned, its partitions have the pages.
     let failed = fetch::<String>(

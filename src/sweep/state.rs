@@ -9,18 +9,18 @@ use bench_core::sweep::{Before, Loaded, SweepOptions, Variant};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
-use super::caller::Errand;
-use crate::api::fixtures;
 use crate::engine::{Book, Session};
 use crate::error::internal;
-use crate::integration::citus;
+use crate::integration::{citus, distributed};
+use crate::launch::handle::LaunchHandle;
+use crate::launch::{load, workload};
 use crate::server::guard::check_fixture_triggers;
 use crate::server::prewarm::{check_may_read, prewarm};
 use crate::server::roles::{self, superuser};
 use crate::server::transaction::{locked, transaction};
 use crate::server::{locks, spi};
 use crate::shm::CommandCounters;
-use crate::{catalog, fixture, workload};
+use crate::{catalog, fixture};
 
 /// Runs a statement as a session that is sent it: VACUUM, CHECKPOINT and ALTER SYSTEM stand in no transaction.
 pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> {
@@ -139,7 +139,7 @@ impl State {
         &mut self,
         variant: &Variant,
         round: u32,
-        wait: &dyn Fn(&Errand) -> Result<(), UserError>,
+        wait: &dyn Fn(&LaunchHandle) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
         let anew = self.options.before.contains(&Before::Reload);
         // Once in each round: all rounds begin alike.
@@ -156,13 +156,13 @@ impl State {
         };
         self.loaded = None;
         for load in &loads {
-            let errand = transaction(|| {
-                let (errand, _) = fixtures::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
-                errand.segment.pin();
-                Ok(errand)
+            let launched = transaction(|| {
+                let (launched, _) = load::begin(&load.fixture, &load.options, load.rows, load.jobs)?;
+                launched.segment.pin();
+                Ok(launched)
             })?;
-            let result = wait(&errand);
-            errand.leave();
+            let result = wait(&launched);
+            launched.leave();
             result?;
         }
         self.loaded = Some(place);
@@ -208,9 +208,9 @@ impl State {
     /// In a transaction for each table, without a snapshot that would hold back the horizon.
     fn prewarm(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
         let (local, distributed) =
-            transaction(|| Ok((catalog::local(tables)?, catalog::distributed(tables)?)))?;
+            transaction(|| Ok((distributed::local(tables)?, distributed::distributed(tables)?)))?;
         for table in distributed {
-            transaction(|| catalog::prewarm_shards(table))?;
+            transaction(|| distributed::prewarm_shards(table))?;
         }
         for table in local {
             locked(&[], pg_sys::NoLock as i32, || prewarm(table))?;

@@ -13,12 +13,13 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
-use super::{WorkerContext, attach, coordinator};
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, nap, now_ns, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason, is_under_way};
+use crate::worker::run::coordinator;
+use crate::worker::{WorkerContext, attach};
 
 /// The kind of worker that a link is.
 pub const KIND: WorkerKind = WorkerKind {

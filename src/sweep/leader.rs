@@ -11,14 +11,13 @@ use bench_core::spec::Results;
 use bench_core::sweep::{Cell, SweepSpec};
 use pgrx::pg_sys;
 
-use super::caller::Errand;
-use super::sweep_state::State;
-use super::system::{self, System};
-use super::{WorkerContext, attach};
-use crate::api::runs;
+use super::parameters::{self, System};
+use super::state::State;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
+use crate::launch::handle::LaunchHandle;
+use crate::launch::run;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
 };
@@ -28,6 +27,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, ask_to_stop};
+use crate::worker::{WorkerContext, attach};
 
 /// The kind of worker that a sweep's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -79,7 +79,7 @@ fn follow_crash(segment: u32) {
 /// Puts back what sweeps before this one could not. What it cannot either must not keep it from its own work; the server's
 /// log says so.
 fn put_back_forgotten(session: &mut Session) {
-    if let Err(error) = system::put_back_forgotten(session, None) {
+    if let Err(error) = parameters::put_back_forgotten(session, None) {
         warn(
             format!("what a sweep has changed in postgresql.auto.conf cannot be put back: {}", error.message),
             "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
@@ -117,7 +117,7 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some((sweep_id, true)) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.
         let _ = at_exit::put_in_order(|| {
-            system::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
+            parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
         });
     }
 });
@@ -130,7 +130,7 @@ fn lead(post: &WorkerContext) -> Result<(), UserError> {
     }
     session.lift_timeouts().map_err(UserError::from)?;
     if spec.options.changes_system() {
-        transaction(system::take_the_right)?;
+        transaction(parameters::take_the_right)?;
     }
     let sweep_id = match spec.resumes {
         None => durable_transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
@@ -188,7 +188,7 @@ fn write_end(
     }
 }
 
-/// What this session must not have from elsewhere, the variants' parameters of the server among it.
+/// What this session must not have from elsewhere, the variants' system parameters among it.
 const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
     (c"application_name", c"pgbench_ext sweep"),
     (c"default_transaction_read_only", c"off"),
@@ -272,13 +272,13 @@ impl Sweep<'_> {
         self.interruptibly(|sweep| {
             sweep.system.set(&mut sweep.state.session, variant)?;
             let header = sweep.post.segment.header();
-            sweep.state.load(variant, cell.round, &|errand| await_errand(header, errand))
+            sweep.state.load(variant, cell.round, &|launched| await_launched(header, launched))
         })?;
         let seed = options.seed_of_round(cell.round);
         let arguments = options.run_arguments(variant, cell.clients, Some(seed));
         let header = self.post.segment.header();
         let (mut run, commands) =
-            transaction(|| runs::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
+            transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
         run.observation = self.spec.observation;
@@ -287,16 +287,16 @@ impl Sweep<'_> {
         run.starter.pid = header.caller_pid.load(Relaxed);
         self.interruptibly(|sweep| sweep.state.prepare(&run))?;
         let run = std::panic::AssertUnwindSafe(&run);
-        let errand = transaction(|| {
-            let errand = runs::launch(&run, commands, my_pid())?;
-            errand.segment.pin();
-            errand.tie();
-            Ok(errand)
+        let launched = transaction(|| {
+            let launched = run::launch(&run, commands, my_pid())?;
+            launched.segment.pin();
+            launched.tie();
+            Ok(launched)
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
-        let result = self.follow(place, &errand);
-        let run_id = errand.segment.header().run_id.load(Acquire);
-        errand.leave();
+        let result = self.follow(place, &launched);
+        let run_id = launched.segment.header().run_id.load(Acquire);
+        launched.leave();
         result?;
         self.system.check().inspect_err(|error| {
             // Where that fails, the sweep's own record says so.
@@ -305,10 +305,10 @@ impl Sweep<'_> {
     }
 
     /// Waits for a run's end.
-    fn follow(&mut self, place: i32, errand: &Errand) -> Result<(), UserError> {
+    fn follow(&mut self, place: i32, launched: &LaunchHandle) -> Result<(), UserError> {
         let mut is_known = false;
-        await_errand_until(self.header(), errand, &mut |errand| {
-            let run_id = errand.segment.header().run_id.load(Acquire);
+        await_launched_until(self.header(), launched, &mut |launched| {
+            let run_id = launched.segment.header().run_id.load(Acquire);
             if !is_known && run_id != 0 {
                 is_known = true;
                 durable_transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
@@ -343,20 +343,20 @@ fn stop_if_canceled(header: &Header, error: &UserError) {
 }
 
 /// Waits for a load or a run, which a stop of the sweep stops.
-fn await_errand(header: &Header, errand: &Errand) -> Result<(), UserError> {
-    await_errand_until(header, errand, &mut |_| Ok(()))
+fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
+    await_launched_until(header, launched, &mut |_| Ok(()))
 }
 
-fn await_errand_until(
+fn await_launched_until(
     header: &Header,
-    errand: &Errand,
-    look: &mut dyn FnMut(&Errand) -> Result<(), UserError>,
+    launched: &LaunchHandle,
+    look: &mut dyn FnMut(&LaunchHandle) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
-    header.sweep.under_way.store(errand.segment.handle(), Release);
+    header.sweep.under_way.store(launched.segment.handle(), Release);
     let mut looked = Ok(());
     let result = loop {
-        let outcome = errand.outcome();
-        looked = looked.and_then(|()| look(errand));
+        let outcome = launched.outcome();
+        looked = looked.and_then(|()| look(launched));
         if let Some(outcome) = outcome {
             break outcome;
         }
@@ -366,7 +366,7 @@ fn await_errand_until(
             header.request_stop(StopReason::Requested);
         }
         if header.stop() != StopReason::None || looked.is_err() {
-            ask_to_stop(errand.segment.header(), StopReason::Requested);
+            ask_to_stop(launched.segment.header(), StopReason::Requested);
         }
     };
     header.sweep.under_way.store(0, Release);

@@ -22,12 +22,12 @@ const LOOK_MS: i64 = 200;
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 
 /// Work that a worker leads: a coordinator's or a load leader's.
-pub struct Errand {
+pub struct LaunchHandle {
     pub segment: Segment,
     leader: Worker,
 }
 
-impl Errand {
+impl LaunchHandle {
     /// Starts the leader of a segment's workers.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 use super::pause::Alarm;
 use super::program::{Failure, Program, State};
-use super::{WorkerContext, attach};
+use super::variables;
 use crate::engine::{Session, unserved};
 use crate::error::SqlError;
 use crate::observe::environment;
@@ -23,6 +23,7 @@ use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
 use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear};
+use crate::worker::{WorkerContext, attach};
 
 /// Everything that one client runs with.
 struct Client<'a> {
@@ -147,16 +148,13 @@ fn compile<'a>(post: &'a WorkerContext, spec: &RunSpec, session: Session) -> Res
         .iter()
         .map(|script| parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()?;
-    let (seeds, values) = crate::workload::initial_values(spec, post.index);
+    let (seeds, values) = variables::initial_values(spec, post.index);
     let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
         values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
     };
     let values = intern(values);
-    let own: Vec<_> = spec
-        .scripts
-        .iter()
-        .map(|script| intern(crate::workload::own_values(spec, script, post.index)))
-        .collect();
+    let own: Vec<_> =
+        spec.scripts.iter().map(|script| intern(variables::own_values(spec, script, post.index))).collect();
     let mut variables = Variables::new(symbols.len());
     for (id, value) in values {
         variables.set(id, value);

@@ -12,10 +12,9 @@ use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 use serde_json::Value;
 
-use super::links::Links;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
-use super::{WorkerContext, attach, client, part, verdict, workers};
+use super::{client, part, verdict};
 use crate::catalog::{self, recorder};
 use crate::engine::unserved;
 use crate::error::internal;
@@ -28,6 +27,8 @@ use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
 use crate::server::{guc, timeouts};
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason};
+use crate::worker::cluster::links::Links;
+use crate::worker::{WorkerContext, attach, workers};
 
 /// How long clients have after the end of the measuring for the transaction they are in.
 const DRAIN_NS: i64 = 60_000_000_000;
@@ -117,7 +118,7 @@ fn conduct(post: &WorkerContext) -> Result<(), UserError> {
     let run_id = recorder::begin(&spec, segment)?;
     header.run_id.store(run_id, Release);
     if spec.is_of_several_nodes() {
-        return super::cluster::conduct(segment, &spec, run_id);
+        return crate::worker::cluster::coordinator::conduct(segment, &spec, run_id);
     }
     header.heard_ns.store(now_ns(), Relaxed);
     let mut run = Run::new(segment, &spec, run_id);

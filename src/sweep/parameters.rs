@@ -14,13 +14,13 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepOptions, Variant};
 use serde_json::{Map, Value};
 
-use super::sweep_state::execute;
+use super::state::execute;
 use crate::catalog::{self, Forgotten};
 use crate::engine::Session;
 use crate::server::locks::OwnLock;
 use crate::server::process::{forget_cancel, nap_until_canceled};
 use crate::server::roles::superuser;
-use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::spi::{self, fetch, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{guc, timeouts};
 
@@ -274,7 +274,27 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
         .hint("They would be set on this node only; set them on each by ALTER SYSTEM, and make a sweep for each value."));
     }
     for (name, value) in options.variants.iter().flat_map(wanted) {
-        crate::settings::check_of_system(&name, &value)?;
+        check_of_system(&name, &value)?;
     }
     Ok(())
+}
+
+/// Checks a parameter of the whole server as ALTER SYSTEM and a reload would, without changing anything.
+///
+/// # Errors
+/// 42704 for an unknown one, 55P02 for one that a reload does not change; the server's own errors for the rest.
+fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
+    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    match fetch::<String>(sql, &[name.into()])?.as_deref() {
+        None => Err(UserError::new(
+            sqlstate::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+        Some("internal" | "postmaster") => Err(UserError::new(
+            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+            format!("parameter \"{name}\" cannot be changed without restarting the server"),
+        )
+        .hint("Make a sweep before the restart and one after it, and compare them with bench.compare.")),
+        Some(_) => guc::check_for_reload(name, value),
+    }
 }

@@ -69,26 +69,6 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Checks a parameter of the whole server as ALTER SYSTEM and a reload would, without changing anything.
-///
-/// # Errors
-/// 42704 for an unknown one, 55P02 for one that a reload does not change; the server's own errors for the rest.
-pub fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
-    let sql = "SELECT context FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
-    match fetch::<String>(sql, &[name.into()])?.as_deref() {
-        None => Err(UserError::new(
-            sqlstate::UNDEFINED_OBJECT,
-            format!("unrecognized configuration parameter \"{name}\""),
-        )),
-        Some("internal" | "postmaster") => Err(UserError::new(
-            sqlstate::CANT_CHANGE_RUNTIME_PARAM,
-            format!("parameter \"{name}\" cannot be changed without restarting the server"),
-        )
-        .hint("Make a sweep before the restart and one after it, and compare them with bench.compare.")),
-        Some(_) => guc::check_for_reload(name, value),
-    }
-}
-
 /// A client is a new session: what the caller has SET does not reach it. Says so, with the
 /// `settings` to pass.
 pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserError> {

@@ -7,8 +7,8 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunOptions;
 use pgrx::pg_sys;
 
-use super::citus;
 use crate::error::{internal, warn};
+use crate::integration::citus::{self, check_extension};
 use crate::observe::node::{self, EXTENSION_VERSION, NodeState};
 use crate::server::roles::superuser;
 use crate::{catalog, fixture};
@@ -92,31 +92,6 @@ pub fn may_not_run() -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run").hint(
         "Privileges on the extension's functions are each node's own: SELECT run_command_on_all_nodes('GRANT EXECUTE ON FUNCTION bench.run TO …').",
     )
-}
-
-/// Whether bench.node_state is the extension's own.
-const HAS_EXTENSION: &str = "\
-    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 FROM pg_catalog.pg_depend d \
-    JOIN pg_catalog.pg_extension e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
-    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
-      AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
-      AND e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
-      AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench.node_state(pg_catalog.text[])')::pg_catalog.oid";
-
-/// That a node has this extension, before any of its functions is called there.
-///
-/// # Errors
-/// 55000 where it does not, 08006 where it does not answer.
-pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
-    if citus::ask(node, HAS_EXTENSION)? == "t" {
-        return Ok(());
-    }
-    Err(UserError::new(
-        sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("node {} does not have extension \"pgbench_ext\"", node.name()),
-    )
-    .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator."))
 }
 
 /// What a node has to give, when it is one that can have clients.

@@ -8,7 +8,6 @@ use bench_core::script::Prng;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::{WorkerContext, attach};
 use crate::catalog::{self, staging_schema};
 use crate::engine::{Rows, Session};
 use crate::error::SqlError;
@@ -20,6 +19,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
+use crate::worker::{WorkerContext, attach};
 
 /// The kind of worker that a loader is.
 pub const KIND: WorkerKind = WorkerKind {

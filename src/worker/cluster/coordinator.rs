@@ -9,13 +9,13 @@ use bench_core::spec::{Extent, RunSpec};
 use bench_core::timeline::Timeline;
 
 use super::links::Links;
-use super::verdict;
-use crate::catalog::cluster;
+use crate::catalog::nodes;
 use crate::catalog::recorder::{self, Status};
 use crate::observe::audit;
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
 use crate::server::signals::termination_requested;
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
+use crate::worker::run::verdict;
 
 /// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
 const START_NS: i64 = 120_000_000_000;
@@ -29,7 +29,7 @@ const COLLECT_NS: i64 = 90_000_000_000;
 pub fn conduct(segment: &Segment, spec: &RunSpec, run_id: i64) -> Result<(), UserError> {
     let links = Links::launch(segment, spec).inspect_err(|error| {
         // Where this fails as well, the run counts as crashed.
-        let _ = cluster::finish(run_id, Status::Failed, Some(error), Ok(()), None);
+        let _ = nodes::finish(run_id, Status::Failed, Some(error), Ok(()), None);
     })?;
     let run = Run { segment, spec, run_id, links };
     let begun = run.start();
@@ -159,11 +159,11 @@ impl Run<'_> {
     /// Writes everything that is known at the end.
     fn close(&self, measured: bool, failure: Option<UserError>) -> Result<(), UserError> {
         let begins_us = self.segment.header().begins_us.load(Relaxed);
-        let written = cluster::write_nodes(self.run_id, self.links.iter(), begins_us);
+        let written = nodes::write_nodes(self.run_id, self.links.iter(), begins_us);
         // That a node is lost explains what the others then met, and that they were stopped.
         let first = self.links.iter().find(|(_, cell)| cell.ended_early.load(Relaxed) != 0);
         let first = first.map(|(node, _)| node.node);
-        let of_part = || cluster::part_error(self.run_id, first).ok().flatten();
+        let of_part = || nodes::part_error(self.run_id, first).ok().flatten();
         let (status, error) = match (self.stop_reason(), failure.clone().or_else(of_part)) {
             (Some(reason), _) => (Status::Canceled, Some(verdict::stop_error(reason, None))),
             (None, None) => (Status::Completed, None),
@@ -171,8 +171,8 @@ impl Run<'_> {
             (None, Some(error)) => (Status::Failed, Some(error)),
         };
         let shards = self.spec.cluster.as_ref();
-        let shards = shards.and_then(|cluster| audit::tuples_of_shards(cluster, self.segment));
-        cluster::finish(self.run_id, status, error.as_ref(), written, shards)?;
+        let shards = shards.and_then(|nodes| audit::tuples_of_shards(nodes, self.segment));
+        nodes::finish(self.run_id, status, error.as_ref(), written, shards)?;
         // As of any run: what kept it from being measured is the caller's error.
         if measured { Ok(()) } else { failure.map_or(Ok(()), Err) }
     }

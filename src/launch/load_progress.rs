@@ -1,39 +1,35 @@
-//! How far a load under way is: bench.progress, and the NOTICEs of bench.load.
+//! How far a load under way is, and the NOTICEs of bench.load.
 
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use bench_core::error::UserError;
-use pgrx::prelude::*;
-
 use crate::catalog;
-use crate::fixture::LoadSpec;
 use crate::server::process::{forget_activity, now_ns};
 use crate::server::spi;
-use crate::shm::{LoadPhase, RunState, Segment, is_under_way};
-use crate::worker::load_leader::rows_written;
+use crate::shm::{LoadPhase, RunState, Segment};
 
 /// How often bench.load reports its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// Where a load stands.
-struct Standing {
-    phase: LoadPhase,
-    elapsed_secs: f64,
-    rows: u64,
-    ids: u64,
-    rows_per_sec: f64,
+pub struct Standing {
+    pub phase: LoadPhase,
+    pub elapsed_secs: f64,
+    pub rows: u64,
+    pub ids: u64,
+    pub rows_per_sec: f64,
     /// Until the rows are written; it cannot be told in other phases.
-    remaining_secs: Option<f64>,
+    pub remaining_secs: Option<f64>,
 }
 
 impl Standing {
-    fn of(segment: &Segment) -> Self {
+    /// Reads the segment of a load under way.
+    pub fn of(segment: &Segment) -> Self {
         let load = &segment.header().load;
         let phase = load.phase();
         let now = now_ns();
         let since = |began_ns: i64| (now - began_ns).max(0) as f64 / 1e9;
-        let (rows, ids) = (rows_written(segment), load.ids.get());
+        let (rows, ids) = (segment.rows_written(), load.ids.get());
         let in_phase_secs = since(load.phase_began_ns.load(Relaxed));
         let rows_per_sec =
             if phase == LoadPhase::Rows && in_phase_secs > 0.0 { rows as f64 / in_phase_secs } else { 0.0 };
@@ -43,7 +39,8 @@ impl Standing {
     }
 }
 
-fn title(phase: LoadPhase) -> &'static str {
+/// A phase as users read it.
+pub fn title(phase: LoadPhase) -> &'static str {
     match phase {
         LoadPhase::Starting => "starting",
         LoadPhase::Rows => "loading rows",
@@ -105,65 +102,4 @@ fn server_progress(segment: &Segment) -> Option<String> {
     forget_activity();
     // A report is not worth an error.
     catalog::as_owner(|| spi::fetch::<String>(sql, &[leader.into()])).ok().flatten()
-}
-
-/// What a load has made, and how long each part took.
-pub fn closing_report(spec: &LoadSpec) -> Result<(), UserError> {
-    let report = catalog::as_owner(|| {
-        spi::fetch::<String>(
-            "SELECT pg_catalog.format('loaded \"%s\": %s rows in %s s%s, indexes %s s, vacuum and analyze %s s; tables %s, indexes %s', \
-                        name, rows, pg_catalog.round(load_secs::pg_catalog.numeric, 2), \
-                        ' (' || pg_catalog.round(rows_per_sec) || ' rows/s)', \
-                        pg_catalog.round(index_secs::pg_catalog.numeric, 2), pg_catalog.round(vacuum_secs::pg_catalog.numeric, 2), \
-                        pg_catalog.pg_size_pretty(table_bytes), pg_catalog.pg_size_pretty(index_bytes)) \
-             FROM bench.fixtures WHERE name = $1 AND schema = $2",
-            &[spec.name.as_str().into(), spec.schema.as_str().into()],
-        )
-    })?;
-    if let Some(report) = report {
-        pgrx::notice!("{report}");
-    }
-    Ok(())
-}
-
-/// Where a load stands: a row for bench.progress, or none when it is over.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn load_progress(
-    segment: Option<i64>,
-    load_id: Option<i64>,
-) -> TableIterator<
-    'static,
-    (
-        name!(phase, String),
-        name!(elapsed, f64),
-        name!(remaining, Option<f64>),
-        name!(rows, i64),
-        name!(rows_per_sec, Option<f64>),
-        name!(loaders, i32),
-    ),
-> {
-    let row = |segment: &Segment, load_id: i64| {
-        if !segment.is_of_load(load_id) || !is_under_way(segment) {
-            return None;
-        }
-        let standing = Standing::of(segment);
-        let at_work = |state| state == crate::shm::ClientState::Done;
-        let loaders = segment.slots().filter(|slot| slot.pid.load(Relaxed) != 0 && !at_work(slot.state()));
-        Some((
-            title(standing.phase).to_owned(),
-            standing.elapsed_secs,
-            standing.remaining_secs,
-            standing.rows.cast_signed(),
-            (standing.rows_per_sec > 0.0).then_some(standing.rows_per_sec),
-            loaders.count() as i32,
-        ))
-    };
-    let found = match (segment, load_id) {
-        (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id))
-            .flatten()
-            .filter(|_| catalog::may_see_load(load_id) == Ok(true)),
-        _ => None,
-    };
-    TableIterator::new(found)
 }

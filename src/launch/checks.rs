@@ -141,3 +141,16 @@ pub fn has_blocks(scripts: &[ScriptSpec]) -> bool {
     // Several statements may stand on a line.
     scripts.iter().flat_map(|script| script.source.split(['\n', ';'])).any(opens)
 }
+
+/// The longest script in bytes.
+pub const MAX_SCRIPT: usize = 16 << 20;
+
+/// A script takes several times its length when it is parsed; so do several in every client.
+pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {
+    let length: usize = scripts.into_iter().map(str::len).sum();
+    if length <= MAX_SCRIPT {
+        return Ok(());
+    }
+    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
+    Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
+}
