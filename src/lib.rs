@@ -14,16 +14,17 @@ mod engine;
 mod error;
 mod fixture;
 mod integration;
+mod launch;
 mod observe;
-mod settings;
+mod server;
 mod shm;
+mod sweep;
 mod worker;
-mod workload;
 
 pgrx::pg_module_magic!(name, version);
 
 /// Called by the server when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    settings::define();
+    launch::settings::define();
 }

@@ -10,10 +10,11 @@ use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::jsonb::Jsonb;
-use super::{required, sweeps};
+use super::required;
 use crate::catalog;
 use crate::error::OrRaise;
+use crate::server::jsonb::Jsonb;
+use crate::sweep::launch;
 
 /// What bench.ab takes as the same, as bench.compare by default.
 const MARGIN: f64 = 0.02;
@@ -116,7 +117,7 @@ fn ab(
     ),
 > {
     let compared = (|| {
-        let spec = sweeps::plan(SweepArguments {
+        let spec = launch::plan(SweepArguments {
             workload,
             clients: Some(vec![clients]),
             secs,
@@ -132,7 +133,7 @@ fn ab(
             nodes: Some("local".to_owned()),
             tags: Some(json!({})),
         })?;
-        let sweep_id = sweeps::run_to_the_end(spec)?;
+        let sweep_id = launch::run_to_the_end(spec)?;
         pgrx::notice!("runs are those of sweep {sweep_id}");
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
         let pairs = pairs

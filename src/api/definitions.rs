@@ -1,16 +1,18 @@
 //! bench.create_fixture, bench.drop_fixture, and what the built-in fixtures are made of.
 
-use std::ffi::CString;
-
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::required;
-use super::workloads::check_length;
 use crate::catalog::{self, Definition};
 use crate::error::OrRaise;
-use crate::{fixture, settings};
+use crate::fixture;
+use crate::launch::checks::check_length;
+use crate::server::guc;
+use crate::server::parser::is_one_select;
+use crate::server::roles::{self, superuser};
+use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::transaction::rolled_back;
 
 /// Defines a fixture. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -31,7 +33,7 @@ fn create(
     after_ddl: Option<String>,
     rows: Option<i64>,
 ) -> Result<(), UserError> {
-    super::checks::check_server()?;
+    crate::launch::checks::check_server()?;
     let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
     let name = required("name", name)?;
     let ddl = required("ddl", ddl)?;
@@ -44,15 +46,14 @@ fn create(
         return Err(invalid(format!("rows must not be negative, but is {rows}")));
     }
     check_length([ddl.as_str(), rows_query.as_str(), after_ddl.as_deref().unwrap_or_default()])?;
-    let mut owner = catalog::current_role();
+    let mut owner = roles::current_role();
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
     let old = catalog::definition(&name)?;
     if let Some(old) = &old {
         check_owner(old)?;
-        // SAFETY: looks up the current role.
-        if !unsafe { pg_sys::superuser() } {
+        if !superuser() {
             owner.clone_from(&old.owner);
         }
     }
@@ -67,18 +68,7 @@ fn create(
 /// # Errors
 /// 42601; the parser's own errors are raised.
 fn check_rows_query(query: &str) -> Result<(), UserError> {
-    let text = CString::new(query).map_err(|e| crate::error::internal(e.to_string()))?;
-    // SAFETY: a NUL-terminated text; the parser's list has one element at least where its length says so.
-    let is_select = unsafe {
-        let statements = pg_sys::ffi::pg_guard_ffi_boundary(|| pg_parse_query(text.as_ptr()));
-        !statements.is_null() && (*statements).length == 1 && {
-            let statement: *mut pg_sys::RawStmt = (*(*statements).elements).ptr_value.cast();
-            let node = (*statement).stmt;
-            (*node).type_ == pg_sys::NodeTag::T_SelectStmt
-                && (*node.cast::<pg_sys::SelectStmt>()).intoClause.is_null()
-        }
-    };
-    if is_select && query.contains("$1") && query.contains("$2") {
+    if is_one_select(query)? && query.contains("$1") && query.contains("$2") {
         return Ok(());
     }
     Err(UserError::new(
@@ -88,42 +78,38 @@ fn check_rows_query(query: &str) -> Result<(), UserError> {
     .hint("For example: SELECT id, md5(id::text) FROM generate_series($1, $2) AS id."))
 }
 
-unsafe extern "C-unwind" {
-    fn pg_parse_query(text: *const std::ffi::c_char) -> *mut pg_sys::List;
-}
-
 /// Makes the tables, empty, with all that comes after, and rolls it back.
 ///
 /// # Errors
 /// Whatever a load would run into.
 fn try_out(definition: &Definition) -> Result<(), UserError> {
-    let own_path = settings::initial_search_path()?;
-    let role = catalog::current_role();
-    catalog::rolled_back(|| {
+    let own_path = guc::initial_search_path()?;
+    let role = roles::current_role();
+    rolled_back(|| {
         let schema = catalog::try_staging_schema(&role)?;
-        let path = settings::search_path_with(&[&schema], &own_path);
-        settings::with_search_path(&path, || make_empty(definition, &schema))
+        let path = guc::search_path_with(&[&schema], &own_path);
+        guc::with_search_path(&path, || make_empty(definition, &schema))
     })
 }
 
 fn make_empty(definition: &Definition, schema: &str) -> Result<(), UserError> {
     let name = &definition.name;
-    catalog::run(&definition.ddl, &[])?;
-    let table = format!("{}.{}", settings::quote_identifier(schema), settings::quote_identifier(name));
+    spi::run(&definition.ddl, &[])?;
+    let table = format!("{}.{}", quote_identifier(schema), quote_identifier(name));
     let check = || {
         let sql = "SELECT true FROM pg_catalog.pg_class \
                    WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid \
                      AND NOT relispartition AND relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[])";
-        match catalog::fetch::<bool>(sql, &[table.as_str().into()])? {
+        match spi::fetch::<bool>(sql, &[table.as_str().into()])? {
             Some(_) => fixture::check_made(name, schema),
             None => Err(fixture::does_not_make(name, name)),
         }
     };
     check()?;
     // No ids: what can go wrong without a row does.
-    catalog::run(&format!("INSERT INTO {table} {}\n", definition.rows_query), &[1i64.into(), 0i64.into()])?;
+    spi::run(&format!("INSERT INTO {table} {}\n", definition.rows_query), &[1i64.into(), 0i64.into()])?;
     if let Some(after) = &definition.after_ddl {
-        catalog::run(after, &[])?;
+        spi::run(after, &[])?;
         check()?;
     }
     Ok(())
@@ -146,12 +132,12 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
     };
     check_owner(&old)?;
     for loaded in catalog::fixtures(&name)? {
-        if loaded.missing == 0 && catalog::acts_for(&loaded.owner)? {
+        if loaded.missing == 0 && roles::acts_for(&loaded.owner)? {
             return Err(UserError::new(
                 sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("fixture \"{name}\" is loaded in schema \"{}\"", loaded.schema),
             )
-            .hint(format!("First: SELECT bench.unload({}).", settings::quote_literal(&name))));
+            .hint(format!("First: SELECT bench.unload({}).", quote_literal(&name))));
         }
     }
     catalog::delete_definition(&name, &old.owner)
@@ -163,7 +149,7 @@ fn built_in(name: &str) -> UserError {
 }
 
 fn check_owner(definition: &Definition) -> Result<(), UserError> {
-    if catalog::acts_for(&definition.owner)? {
+    if roles::acts_for(&definition.owner)? {
         return Ok(());
     }
     Err(UserError::new(

@@ -4,9 +4,8 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
-use crate::worker::prewarm;
+use crate::server::{prewarm, trust};
 
 /// Reads a table into shared buffers. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -17,5 +16,5 @@ fn prewarm_table(relation: Option<pg_sys::Oid>) -> i64 {
 /// Whom the caller would have to trust. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn check_extension(name: Option<String>) {
-    required("name", name).and_then(|name| catalog::check_extension_trusted(&name)).or_raise();
+    required("name", name).and_then(|name| trust::check_extension_trusted(&name)).or_raise();
 }

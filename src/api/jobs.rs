@@ -4,18 +4,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunArguments;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::Value;
 
-use super::jsonb::Jsonb;
 use super::required;
-use super::runs::{check, run_function, start_only, stop_run};
+use super::runs::{run_function, stop_run};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::pg_cron;
-use crate::settings::quote_literal;
-use crate::worker::{coordinator, crew};
+use crate::launch::run::{check, start};
+use crate::server::jsonb::Jsonb;
+use crate::server::locks::OwnLock;
+use crate::server::roles::current_role_oid;
+use crate::server::spi::quote_literal;
+use crate::server::{database, worker_slots};
+use crate::worker::run::coordinator;
 
 /// The tag that holds the name of the job that has started a run.
 const TAG: &str = "job";
@@ -44,7 +47,7 @@ fn schedule_runs(
     pg_cron::check_name(&name)?;
     let request = check(arguments.clone())?;
     // Slots that are taken now may be free by then; those that there are not may not.
-    crew::check_configured(u64::from(request.options.clients) + 1, coordinator::KIND.noun)?;
+    worker_slots::check_configured(u64::from(request.options.clients) + 1, coordinator::KIND.noun)?;
     if let Some(Value::Object(tags)) = &mut arguments.tags
         && tags.insert(TAG.to_owned(), name.as_str().into()).is_some()
     {
@@ -96,7 +99,8 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
         UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags do not name a job")
             .hint("This is what the jobs of bench.schedule call; see bench.start.")
     })?;
-    let lock = JobLock::acquire(&job);
+    let lock = lock_of(&job);
+    lock.acquire();
     let run_id = match catalog::runs_of_job(&job)?.first() {
         Some(&run_id) => {
             warn(
@@ -105,42 +109,20 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
             );
             run_id
         }
-        None => start_only(arguments)?,
+        None => start(arguments)?,
     };
+    // Not at the end of the transaction, which a caller may keep open.
     lock.release();
     Ok(run_id)
 }
 
 /// Keeps others from starting a run of the same job and role between the look and the start. An error gives it back
 /// as well, with the rest of the (sub)transaction.
-struct JobLock(pg_sys::LOCKTAG);
-
-impl JobLock {
-    fn acquire(job: &str) -> Self {
-        // Always the same keys; two jobs of one hash would merely wait for each other.
-        let mut hasher = DefaultHasher::new();
-        job.hash(&mut hasher);
-        // SAFETY: this backend's own state. The tag is one of a user's lock, with a fourth field that advisory locks do
-        // not have (1 and 2 are theirs): nobody takes it from SQL.
-        unsafe {
-            let tag = pg_sys::LOCKTAG {
-                locktag_field1: pg_sys::MyDatabaseId.to_u32(),
-                locktag_field2: pg_sys::GetUserId().to_u32(),
-                locktag_field3: hasher.finish() as u32,
-                locktag_field4: 3,
-                locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
-                locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
-            };
-            pg_sys::LockAcquire(&raw const tag, pg_sys::ExclusiveLock as i32, false, false);
-            Self(tag)
-        }
-    }
-
-    /// Not at the end of the transaction, which a caller may keep open.
-    fn release(self) {
-        // SAFETY: the lock that was taken.
-        unsafe { pg_sys::LockRelease(&raw const self.0, pg_sys::ExclusiveLock as i32, false) };
-    }
+fn lock_of(job: &str) -> OwnLock {
+    // Always the same keys; two jobs of one hash would merely wait for each other.
+    let mut hasher = DefaultHasher::new();
+    job.hash(&mut hasher);
+    OwnLock::new(database::oid().to_u32(), current_role_oid().to_u32(), hasher.finish() as u32)
 }
 
 /// Drops a job and ends its run. See the COMMENT ON.

@@ -1,14 +1,11 @@
 //! Thin SQL functions: parse, call, return. Their SQL is in `src/schema`; they take `Option`s,
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
-pub mod checks;
 mod comparisons;
 mod definitions;
 mod extensions;
 pub mod fixtures;
 mod jobs;
-mod jsonb;
-mod load_progress;
 mod nodes;
 mod preview;
 mod progress;

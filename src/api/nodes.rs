@@ -1,26 +1,31 @@
 //! What nodes of a Citus cluster ask each other for a run on several of them.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::part::{PartAnswer, PartRequest, PartState};
-use bench_core::spec::{FixtureSpec, RunSpec};
+use bench_core::part::{PartAnswer, PartState};
+use bench_core::spec::limits::MAX_ARGUMENT;
+
+use pgrx::JsonB;
 use pgrx::prelude::*;
-use pgrx::{JsonB, pg_sys};
 use serde::Serialize;
 
-use super::checks::{check_connection_limit, check_role, check_server};
-use super::jsonb::PartJsonb;
-use super::runs::start_prepared;
-use super::workloads::check_length;
-use super::{required, results};
+use super::required;
+use crate::catalog;
 use crate::error::{OrRaise, internal};
-use crate::integration::{citus, cluster};
+use crate::integration::citus;
+use crate::launch::checks::MAX_SCRIPT;
+use crate::launch::part;
 use crate::observe::node::{self, NodeState};
-use crate::shm::{RunState, Segment, StopReason};
-use crate::worker::{ask_to_stop, coordinator, crew, is_under_way, now_ns, wake};
-use crate::{catalog, settings, workload};
+use crate::server::jsonb::Jsonb;
+use crate::server::process::{current_timestamp, now_ns, wake};
+use crate::server::roles::{self, superuser};
+use crate::shm::{RunState, Segment, StopReason, ask_to_stop, is_under_way};
+
+/// What a node asks another for: scripts, and what is as large as other arguments.
+type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
+
+pgrx::impl_sql_translatable!(PartJsonb, "jsonb");
 
 fn json(value: &impl Serialize) -> JsonB {
     JsonB(serde_json::to_value(value).unwrap_or_default())
@@ -34,8 +39,7 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
         let tables =
             tables.into_iter().map(|table| required("a table", table)).collect::<Result<Vec<_>, _>>()?;
         // Sessions of other roles hide from everybody else.
-        // SAFETY: looks up the current role.
-        let is_superuser = unsafe { pg_sys::superuser() };
+        let is_superuser = superuser();
         citus::check_installed("the state of a node")?;
         let may_run = catalog::may_run()?;
         catalog::as_owner(|| node::read(&tables, is_superuser))
@@ -48,78 +52,11 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
 #[pg_extern(sql = false)]
 fn start_part(request: Option<PartJsonb>) -> JsonB {
     // What is wrong is told as JSON: an error would get there without its SQLSTATE.
-    let answer = match start(request) {
+    let answer = match required("request", request).and_then(|request| part::start(request.0)) {
         Ok(run_id) => PartAnswer::RunId(run_id),
         Err(error) => PartAnswer::Error(error),
     };
     json(&answer)
-}
-
-fn start(request: Option<PartJsonb>) -> Result<i64, UserError> {
-    let request: PartRequest =
-        serde_json::from_value(required("request", request)?.0).map_err(|e| invalid(e.to_string()))?;
-    let PartRequest { spec, tables } = request.checked()?;
-    if !catalog::may_run()? {
-        return Err(cluster::may_not_run());
-    }
-    if spec.part_of.is_none() {
-        return Err(invalid("it is not said which run it is a part of".to_owned()));
-    }
-    check_server()?;
-    check_length(spec.scripts.iter().map(|script| script.source.as_str()))?;
-    let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
-    let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
-    workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
-    settings::check(&spec.options.settings)?;
-    check_role()?;
-    check_connection_limit(spec.options.clients)?;
-    crew::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
-    let fixtures = spec
-        .fixtures
-        .iter()
-        .zip(tables)
-        .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(fixture, &names)?, ..fixture.clone() }))
-        .collect::<Result<Vec<_>, UserError>>()?;
-    let spec = RunSpec {
-        fixtures,
-        role: catalog::current_role(),
-        // SAFETY: this backend's own state.
-        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
-        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
-        starter: Default::default(),
-        ..spec
-    };
-    // With its id it can be asked why it has failed, and dropped.
-    let (result, run_id) = start_prepared(&spec, checked.commands)?;
-    if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
-}
-
-fn invalid(message: String) -> UserError {
-    UserError::new(
-        sqlstate::INVALID_PARAMETER_VALUE,
-        format!("invalid request for a part of a run: {message}"),
-    )
-}
-
-/// The tables of a fixture as they are on this node. What the node that asks has made sure of holds there: schemas and
-/// privileges are each node's own.
-fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u32>, UserError> {
-    let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
-    for schema in schemas {
-        workload::check_usage(schema, &fixture.name)?;
-        catalog::check_schema_owner(schema)?;
-        catalog::check_schema_creators(schema)?;
-    }
-    names
-        .iter()
-        .map(|(schema, name)| {
-            catalog::table_of(schema, name)?.map(pg_sys::Oid::to_u32).ok_or_else(|| {
-                let message = format!("table {schema}.{name} does not exist on this node");
-                UserError::new(sqlstate::UNDEFINED_TABLE, message)
-                    .hint("Load the fixture distributed: options => '{\"distribute\": …}'.")
-            })
-        })
-        .collect()
 }
 
 /// The part that this role has been asked for.
@@ -129,7 +66,7 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
 fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if handle.role != catalog::current_role() {
+    if handle.role != roles::current_role() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),
@@ -156,7 +93,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
         if let Some(state) = state.flatten() {
             return Ok(json(&state));
         }
-        let status = results::status(run_id)?;
+        let status = catalog::status(run_id)?;
         let is_over = !matches!(&*status, "starting" | "running");
         let error = catalog::run_error(run_id)?;
         Ok(json(&PartState { status: is_over.then_some(status), error, ..PartState::default() }))
@@ -176,10 +113,7 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
     let has_begun = header.state() != RunState::Starting;
     PartState {
         is_ready: header.is_ready.load(Acquire) != 0,
-        began_us: has_begun.then(|| {
-            // SAFETY: reads the clock.
-            unsafe { pg_sys::GetCurrentTimestamp() + (timeline.warmup_start_ns - now_ns()) / 1000 }
-        }),
+        began_us: has_begun.then(|| current_timestamp() + (timeline.warmup_start_ns - now_ns()) / 1000),
         in_warmup: progress.in_warmup.load(Relaxed) != 0,
         samples: progress.samples.load(Acquire),
         elapsed_secs: figures.elapsed_secs,
@@ -206,8 +140,7 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
         let begins_us = required("begins_us", begins_us)?;
         let told = Segment::peek(handle.segment, |segment| {
             let header = segment.header();
-            // SAFETY: reads the clock.
-            let left_us = begins_us.saturating_sub(unsafe { pg_sys::GetCurrentTimestamp() });
+            let left_us = begins_us.saturating_sub(current_timestamp());
             let is_in_time = (1..=MOST_AHEAD_US).contains(&left_us);
             let is_there = segment.is_of_run(run_id) && is_under_way(segment) && is_in_time;
             if is_there {

@@ -4,12 +4,12 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, PreviewLine, Symbols, Variables, client_seeds};
 use pgrx::prelude::*;
 
-use super::jsonb::Jsonb;
 use super::required;
-use super::workloads::check_length;
 use crate::error::{OrRaise, raise};
 use crate::fixture::local_shard_keys;
-use crate::workload::{automatic_values, shard_values, value_of};
+use crate::launch::checks::check_length;
+use crate::server::jsonb::Jsonb;
+use crate::worker::run::variables::{automatic_values, shard_values, value_of};
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
@@ -45,7 +45,7 @@ fn lines(
     seed: Option<i64>,
     variables: Option<Jsonb>,
 ) -> Result<Vec<PreviewLine>, UserError> {
-    super::checks::check_encoding()?;
+    crate::launch::checks::check_encoding()?;
     let script = required("script", script)?;
     check_length([script.as_str()])?;
     let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;

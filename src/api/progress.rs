@@ -1,102 +1,13 @@
-//! How far a run under way is: bench.progress, and the NOTICEs of bench.run.
+//! How far runs and loads under way are: bench.progress.
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::spec::RunSpec;
 use pgrx::prelude::*;
 
 use crate::catalog;
-use crate::engine::unserved;
-use crate::error::warn;
-use crate::shm::{RunState, Segment};
-use crate::worker::is_under_way;
-
-/// How often bench.run reports its progress, at most.
-const REPORT_EVERY_SECS: f64 = 5.0;
-
-/// The NOTICEs of a run under way, in the manner of pgbench's.
-pub struct Reporter {
-    every_secs: f64,
-    next_secs: f64,
-    in_warmup: bool,
-    warned: bool,
-    warned_of_xids: bool,
-    has_rate: bool,
-    has_limit: bool,
-}
-
-impl Reporter {
-    pub fn new(spec: &RunSpec) -> Self {
-        let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
-        let o = &spec.options;
-        Self {
-            every_secs,
-            next_secs: every_secs,
-            in_warmup: o.warmup_secs > 0.0,
-            warned: false,
-            warned_of_xids: false,
-            has_rate: o.rate.is_some(),
-            has_limit: o.latency_limit_ms.is_some(),
-        }
-    }
-
-    /// Says what is new.
-    pub fn report(&mut self, segment: &Segment) {
-        let header = segment.header();
-        if header.state() != RunState::Starting && !self.warned {
-            self.warned = true;
-            self.warn_of_unserved(header.unserved.load(Relaxed));
-        }
-        let age = header.xid_age.load(Relaxed);
-        if age > 0 && !self.warned_of_xids {
-            self.warned_of_xids = true;
-            warn(
-                format!("transaction ids are running out: the oldest database is {age} transactions old"),
-                "VACUUM FREEZE its oldest tables. Runs end at 1.8 billion.",
-            );
-        }
-        let progress = &header.progress;
-        if progress.samples.load(Acquire) == 0 {
-            return;
-        }
-        let figures = progress.figures();
-        let in_warmup = progress.in_warmup.load(Relaxed) != 0;
-        if self.in_warmup && !in_warmup {
-            self.in_warmup = false;
-            self.next_secs = self.every_secs;
-        }
-        if figures.elapsed_secs + 1e-9 < self.next_secs {
-            return;
-        }
-        self.next_secs = figures.elapsed_secs + self.every_secs;
-        let mut schedule = String::new();
-        if self.has_rate {
-            schedule += &format!(", lag {:.3} ms", figures.lag_avg_ms);
-        }
-        if self.has_rate && self.has_limit {
-            schedule += &format!(", {} skipped", progress.skipped.get());
-        }
-        pgrx::notice!(
-            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{schedule}",
-            if in_warmup { "warm-up " } else { "" },
-            figures.elapsed_secs,
-            figures.tps,
-            figures.latency_avg_ms,
-            figures.latency_stddev_ms,
-            progress.failed.get()
-        );
-    }
-
-    fn warn_of_unserved(&self, bits: u32) {
-        let names = unserved::names(bits);
-        if !names.is_empty() {
-            warn(
-                format!("the engine's sessions do not honour: {}", names.join(", ")),
-                "Their cost is not in this run's figures; a client's session would pay it.",
-            );
-        }
-    }
-}
+use crate::launch::load_progress::{Standing, title};
+use crate::server::process::now_ns;
+use crate::shm::{ClientState, RunState, Segment, is_under_way};
 
 /// Where a run stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
@@ -141,7 +52,7 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
         return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));
     }
     let timeline = header.timeline.load();
-    let now = crate::worker::now_ns();
+    let now = now_ns();
     let (phase, since) = if now < timeline.warmup_start_ns {
         ("ramp", timeline.warmup_start_ns)
     } else if now < timeline.measure_start_ns {
@@ -165,4 +76,46 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
         header.progress.transactions.get().cast_signed(),
         clients,
     ))
+}
+
+/// Where a load stands: a row for bench.progress, or none when it is over.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn load_progress(
+    segment: Option<i64>,
+    load_id: Option<i64>,
+) -> TableIterator<
+    'static,
+    (
+        name!(phase, String),
+        name!(elapsed, f64),
+        name!(remaining, Option<f64>),
+        name!(rows, i64),
+        name!(rows_per_sec, Option<f64>),
+        name!(loaders, i32),
+    ),
+> {
+    let row = |segment: &Segment, load_id: i64| {
+        if !segment.is_of_load(load_id) || !is_under_way(segment) {
+            return None;
+        }
+        let standing = Standing::of(segment);
+        let at_work = |state| state == ClientState::Done;
+        let loaders = segment.slots().filter(|slot| slot.pid.load(Relaxed) != 0 && !at_work(slot.state()));
+        Some((
+            title(standing.phase).to_owned(),
+            standing.elapsed_secs,
+            standing.remaining_secs,
+            standing.rows.cast_signed(),
+            (standing.rows_per_sec > 0.0).then_some(standing.rows_per_sec),
+            loaders.count() as i32,
+        ))
+    };
+    let found = match (segment, load_id) {
+        (Some(segment), Some(load_id)) => Segment::peek(segment as u32, |s| row(s, load_id))
+            .flatten()
+            .filter(|_| catalog::may_see_load(load_id) == Ok(true)),
+        _ => None,
+    };
+    TableIterator::new(found)
 }

@@ -1,4 +1,4 @@
-//! What was measured, read back: bench.percentile, and what is said at the end of a run.
+//! What was measured, read back: bench.percentile.
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::stats::histogram::percentile_of;
@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::catalog;
-use crate::error::{OrRaise, warn};
+use crate::error::OrRaise;
 
 /// A latency percentile of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -31,55 +31,4 @@ fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
         Ok(percentile_of(catalog::histogram(run_id)?.into_iter(), p))
     })()
     .or_raise()
-}
-
-/// A run's status, 'crashed' included.
-pub fn status(run_id: i64) -> Result<String, UserError> {
-    let handle = catalog::run_handle(run_id)?;
-    super::runs::current_status(handle.status, handle.segment, run_id)
-}
-
-/// Says when a run is not what was asked for, or its samples are not what they should be.
-pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
-    let misplaced = catalog::as_owner(|| {
-        catalog::fetch::<i64>(
-            "SELECT harness FROM bench.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
-            &[run_id.into()],
-        )
-    })?;
-    if let Some(misplaced) = misplaced {
-        warn(
-            format!(
-                "{misplaced} transactions of run {run_id} are in the sample of an earlier interval than their own"
-            ),
-            "The coordinator was held up. The figures of the whole are right; use a longer sample_interval for the samples.",
-        );
-    }
-    let status = status(run_id)?;
-    if status != "completed" {
-        let why = catalog::as_owner(|| {
-            catalog::fetch::<String>(
-                "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
-                 FROM bench.run_log WHERE run_id = $1",
-                &[run_id.into()],
-            )
-        })?;
-        let errors = catalog::as_owner(|| {
-            catalog::fetch::<bool>(
-                "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1",
-                &[run_id.into()],
-            )
-        })?;
-        let (columns, view) = if errors.is_some() { ("*", "errors") } else { ("error", "runs") };
-        warn(
-            format!("run {run_id} is {status}: {}", why.unwrap_or_default()),
-            format!("See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
-        );
-    }
-    Ok(())
-}
-
-/// What pgbench prints at its end, for a run.
-pub fn closing_report(run_id: i64) -> Result<String, UserError> {
-    Ok(bench_core::report::closing(&catalog::headline(run_id)?))
 }

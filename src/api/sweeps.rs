@@ -5,22 +5,19 @@ use std::time::Instant;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::sweep::render;
-use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
-use pgrx::pg_sys;
+use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 
-use super::fixtures::choose_jobs;
-use super::jsonb::Jsonb;
 use super::reports::format_of;
 use super::required;
-use super::runs::prepare;
+use crate::catalog;
 use crate::error::{OrRaise, warn};
-use crate::fixture::LoadSpec;
-use crate::shm::{Segment, Shape, build};
-use crate::worker::caller::{Errand, Watch, stop_and_wait};
-use crate::worker::sweep_leader::KIND;
-use crate::worker::{Kind, crew, horizon, is_under_way, my_pid, random_seed, sweep_state, system};
-use crate::{catalog, settings};
+use crate::launch::handle::{Watch, stop_and_wait};
+use crate::server::jsonb::Jsonb;
+use crate::server::spi::quote_identifier;
+use crate::server::{database, horizon, roles};
+use crate::shm::{Segment, build, is_under_way};
+use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
 /// Everything that bench.sweep and bench.start_sweep take, in their order.
 macro_rules! sweep_function {
@@ -78,163 +75,12 @@ sweep_function!(
     start_only
 );
 
-/// Everything that can be found wrong before the first run, of any of the runs.
-pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
-    let mut pulse = || {
-        pgrx::check_for_interrupts!();
-    };
-    let options = SweepOptions::new(arguments, random_seed(), &mut pulse)?;
-    let options = SweepOptions { loaded: sweep_state::loaded(&options)?, ..options };
-    check(&options)?;
-    Ok(spec_of(options, None))
-}
-
-fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
-    SweepSpec {
-        options,
-        resumes,
-        observation: settings::observation(),
-        horizon_held: false,
-        role: catalog::current_role(),
-        // SAFETY: this backend's own state.
-        role_oid: unsafe { pg_sys::GetUserId() }.to_u32(),
-        database_oid: unsafe { pg_sys::MyDatabaseId }.to_u32(),
-    }
-}
-
-fn check(options: &SweepOptions) -> Result<(), UserError> {
-    let most = options.clients.iter().copied().max().unwrap_or(1);
-    // One more than the run needs: the sweep's own.
-    crew::check_slots(u64::from(most) + 2, KIND.noun)?;
-    system::check(options)?;
-    sweep_state::check(options)?;
-    for variant in &options.variants {
-        pgrx::check_for_interrupts!();
-        if variant.load.is_empty() {
-            let (run, _) = prepare(options.run_arguments(variant, most, None))?;
-            sweep_state::check_run(options, &run)?;
-        } else {
-            let load = sweep_state::load_of(options, variant)?;
-            let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
-            choose_jobs(load.jobs, spec.counted_ids())?;
-        }
-    }
-    Ok(())
-}
-
-/// Starts the leader.
-fn launch(spec: &SweepSpec) -> Result<Errand, UserError> {
-    let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment = Segment::create(
-        Shape { clients: 0, scripts: 0, commands: 0, ring: 1, nodes: 0, spec_bytes: 0 },
-        &json,
-    );
-    segment.header().caller_pid.store(my_pid(), Relaxed);
-    let kind = Kind { returns_after_crash: spec.options.changes_system(), ..KIND };
-    let most = spec.options.clients.iter().copied().max().unwrap_or(1);
-    Errand::start(segment, kind, spec.database_oid, spec.role_oid, most + 1)
-}
-
 fn sweep_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     run_to_the_end(plan(arguments)?)
 }
 
-/// Starts a sweep and waits for it, with NOTICEs.
-pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
-    let release = horizon::can_release();
-    if let Err(why) = release {
-        spec.horizon_held = true;
-        warn(
-            format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
-        );
-    }
-    let errand = launch(&spec)?;
-    errand.tie();
-    let mut reporter = Reporter::new();
-    let mut watch = Watch::new(false, true);
-    let result = errand.wait(release.is_ok(), |segment| {
-        reporter.report(segment);
-        look_at_run(segment, &mut watch);
-        false
-    });
-    let sweep_id = errand.segment.sweep_id();
-    errand.leave();
-    result?;
-    warn_of_status(sweep_id)?;
-    Ok(sweep_id)
-}
-
-/// The clients of a sweep's run may wait for a lock of this session, as its leader may.
-fn look_at_run(segment: &Segment, watch: &mut Watch) {
-    let under_way = segment.header().sweep.under_way.load(Acquire);
-    if Segment::peek(under_way, |run| watch.is_in_the_way_at_times(run)) == Some(true) {
-        watch.give_way(segment);
-    }
-}
-
-/// Says when a sweep is not what was asked for.
-fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
-    let status = catalog::sweep_handle(sweep_id)?.status;
-    if status != "completed" {
-        warn(
-            format!("sweep {sweep_id} is {status}"),
-            format!(
-                "See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}; bench.resume_sweep({sweep_id}) makes what is missing."
-            ),
-        );
-    }
-    Ok(())
-}
-
 fn start_only(arguments: SweepArguments) -> Result<i64, UserError> {
     start(&plan(arguments)?)
-}
-
-fn start(spec: &SweepSpec) -> Result<i64, UserError> {
-    let errand = launch(spec)?;
-    // Until the sweep has an id it is this call's to give up.
-    errand.tie();
-    let result = errand.wait(false, |segment| segment.sweep_id() != 0);
-    errand.segment.header().caller_pid.store(0, Relaxed);
-    let sweep_id = errand.segment.sweep_id();
-    errand.leave();
-    result.map(|()| sweep_id)
-}
-
-/// The NOTICEs of a sweep under way.
-struct Reporter {
-    began: Instant,
-    /// Runs that were done when the sweep began, or was taken up, and at the last look.
-    first: Option<u32>,
-    done: u32,
-}
-
-impl Reporter {
-    fn new() -> Self {
-        Self { began: Instant::now(), first: None, done: 0 }
-    }
-
-    fn report(&mut self, segment: &Segment) {
-        if segment.sweep_id() == 0 {
-            return;
-        }
-        let progress = &segment.header().sweep;
-        let (done, total) = (progress.done.load(Acquire), progress.total.load(Relaxed));
-        let first = *self.first.get_or_insert(done);
-        if done <= self.done.max(first) {
-            self.done = done;
-            return;
-        }
-        self.done = done;
-        let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
-        let left = each * f64::from(total - done);
-        // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
-        // behind that.
-        let place = progress.last_place.load(Relaxed);
-        let last = catalog::rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
-        pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}");
-    }
 }
 
 /// # Errors
@@ -265,8 +111,8 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
                         "Call bench.wait_sweep as a statement of its own.",
                     );
                 }
-                let mut watch = Watch::new(release.is_ok(), false);
-                let mut watch_of_run = Watch::new(false, false);
+                let mut watch = Watch::new(release.ok(), false);
+                let mut watch_of_run = Watch::new(None, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                     look_at_run(&segment, &mut watch_of_run);
                     watch.pause(&segment);
@@ -294,7 +140,7 @@ fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Optio
 /// 42501 for a sweep that the caller may not see.
 fn current_status(status: String, segment: u32, sweep_id: i64) -> Result<String, UserError> {
     // A standby cannot know, so there the row stands as it is.
-    if status != "running" || super::checks::is_standby() || catalog::is_led(sweep_id, segment) {
+    if status != "running" || database::is_standby() || catalog::is_led(sweep_id, segment) {
         return Ok(status);
     }
     // The row may have been read before the sweep ended well.
@@ -356,12 +202,12 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
         let sweep_id = required("sweep_id", sweep_id)?;
         let handle = catalog::sweep_handle(sweep_id)?;
         // A workload runs as the role that called, and all of a sweep's as the same.
-        if handle.role != catalog::current_role() {
+        if handle.role != roles::current_role() {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),
             )
-            .hint(format!("SET ROLE {} before the call.", settings::quote_identifier(&handle.role))));
+            .hint(format!("SET ROLE {} before the call.", quote_identifier(&handle.role))));
         }
         match status(sweep_id)?.as_str() {
             "running" => return Err(catalog::under_way(sweep_id)),
@@ -373,7 +219,7 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
             }
             _ => {}
         }
-        super::checks::check_server()?;
+        crate::launch::checks::check_server()?;
         let options = catalog::sweep_options(sweep_id)?;
         check(&options)?;
         start(&spec_of(options, Some(sweep_id)))

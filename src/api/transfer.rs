@@ -9,9 +9,11 @@ use pgrx::PgTryBuilder;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use super::{reports, required, results, runs};
-use crate::catalog::{self, Imported, StoredJsonb};
+use super::{reports, required};
+use crate::catalog::{self, Imported};
 use crate::error::{OrRaise, from_caught};
+use crate::server::roles;
+use crate::server::stored_jsonb::StoredJsonb;
 
 /// Runs as a document. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -38,7 +40,7 @@ fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserErr
             ));
         }
         catalog::check_visible(run_id)?;
-        if runs::is_open(&results::status(run_id)?) {
+        if catalog::is_open(&catalog::status(run_id)?) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("run {run_id} is under way"),
@@ -88,7 +90,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
         let role = catalog::run_handle(run_id)?.role;
-        if !catalog::acts_for(&role)? {
+        if !roles::acts_for(&role)? {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("run {run_id} belongs to role \"{role}\""),

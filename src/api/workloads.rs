@@ -6,9 +6,10 @@ use bench_core::spec::limits;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
-use crate::fixture;
+use crate::launch::checks::check_length;
+use crate::server::roles::{self, superuser};
+use crate::{catalog, fixture};
 
 /// Stores a script under a name. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -27,7 +28,7 @@ fn create(
     fixture: Option<String>,
     description: Option<String>,
 ) -> Result<(), UserError> {
-    super::checks::check_encoding()?;
+    crate::launch::checks::check_encoding()?;
     let name = required("name", name)?;
     let script = required("script", script)?;
     if name.is_empty() || name.len() > 63 || name.contains(['@', ',']) {
@@ -43,28 +44,14 @@ fn create(
     if let Some(fixture) = &fixture {
         fixture::known(fixture)?;
     }
-    let mut owner = catalog::current_role();
+    let mut owner = roles::current_role();
     if let Some(old) = catalog::workload(&name)? {
         check_owner(&old)?;
-        // SAFETY: looks up the current role.
-        if !unsafe { pgrx::pg_sys::superuser() } {
+        if !superuser() {
             owner = old.owner;
         }
     }
     catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())
-}
-
-/// The longest script in bytes.
-pub const MAX_SCRIPT: usize = 16 << 20;
-
-/// A script takes several times its length when it is parsed; so do several in every client.
-pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {
-    let length: usize = scripts.into_iter().map(str::len).sum();
-    if length <= MAX_SCRIPT {
-        return Ok(());
-    }
-    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
-    Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
 /// Removes a workload. See the COMMENT ON.
@@ -91,7 +78,7 @@ fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
         return Err(refuse(format!("workload \"{}\" is built in", workload.name))
             .hint("Choose another name for your own."));
     }
-    if !catalog::acts_for(&workload.owner)? {
+    if !roles::acts_for(&workload.owner)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))
             .hint("Only its owner, members of the owner and superusers may replace or drop it."));
     }

@@ -2,7 +2,8 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::{as_owner, fetch, fetch_all, run};
+use super::as_owner;
+use crate::server::spi::{fetch, fetch_all, run};
 
 /// A row of bench.custom_fixtures.
 pub struct Definition {

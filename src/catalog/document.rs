@@ -6,8 +6,9 @@ use bench_core::document::{Document, SCHEMA_VERSION, Samples, lenient};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::JsonB;
 
-use super::{RunHandle, as_owner, fetch, may_see, read, run_handle};
+use super::{RunHandle, as_owner, may_see, run_handle};
 use crate::error::internal;
+use crate::server::spi::{fetch, read};
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\

@@ -5,7 +5,7 @@ use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use serde_json::{Map, Value};
 
-use super::fetch_all;
+use crate::server::spi::fetch_all;
 
 /// A run in a series.
 pub struct Past {

@@ -3,7 +3,8 @@
 use bench_core::error::UserError;
 use pgrx::pg_sys;
 
-use super::{as_owner, fetch};
+use super::as_owner;
+use crate::server::spi::fetch;
 
 /// The transaction id that comes next, as text: those of all that has committed until now are before it.
 pub fn next_transaction_id() -> Result<String, UserError> {

@@ -5,9 +5,10 @@ use bench_core::spec::RunSpec;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{as_owner, current_role, fetch_all};
-use crate::shm::{Segment, build};
-use crate::worker::is_under_way;
+use super::as_owner;
+use crate::server::roles::current_role;
+use crate::server::spi::fetch_all;
+use crate::shm::{Segment, build, is_under_way};
 
 /// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
 fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {

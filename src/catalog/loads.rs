@@ -11,12 +11,17 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::{anchor, as_owner, as_role, fetch, fetch_all, may_see, run, schema_exists, transaction};
-use crate::fixture::LoadSpec;
+use super::{as_owner, may_see};
 use crate::integration::citus;
-use crate::settings::quote_identifier;
+use crate::server::extension::anchor;
+use crate::server::guc::set_local;
+use crate::server::locks;
+use crate::server::process::{is_backend, nap};
+use crate::server::relations::schema_exists;
+use crate::server::roles::as_role;
+use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
+use crate::server::transaction::transaction;
 use crate::shm::{Segment, build};
-use crate::worker::{is_backend, nap};
 
 /// The schema that a load makes its tables in.
 pub fn staging_schema(load_id: i64) -> String {
@@ -35,7 +40,7 @@ pub struct Load {
 ///
 /// # Errors
 /// 55006 when another session is loading it.
-pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError> {
+pub fn begin_load(fixture: &str, schema: &str, role: &str, segment: &Segment) -> Result<Load, UserError> {
     let owner = super::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
@@ -43,18 +48,12 @@ pub fn begin_load(spec: &LoadSpec, segment: &Segment) -> Result<Load, UserError>
         let taken = run(
             "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (schema, fixture) DO NOTHING",
-            &[
-                load_id.into(),
-                spec.name.as_str().into(),
-                spec.schema.as_str().into(),
-                spec.role.as_str().into(),
-                i64::from(segment.handle()).into(),
-            ],
+            &[load_id.into(), fixture.into(), schema.into(), role.into(), i64::from(segment.handle()).into()],
         )?;
         if taken == 0 {
-            return Err(taken_by(spec)?);
+            return Err(taken_by(fixture, schema)?);
         }
-        grant_staging_schema(&staging_schema(load_id), &spec.role)?;
+        grant_staging_schema(&staging_schema(load_id), role)?;
         Ok(Load { load_id, owner })
     })
 }
@@ -79,22 +78,18 @@ fn new_load_id() -> Result<i64, UserError> {
 }
 
 /// The error for a fixture that another load has.
-fn taken_by(spec: &LoadSpec) -> Result<UserError, UserError> {
-    let others = entries(
-        "WHERE fixture = $1 AND schema = $2",
-        &[spec.name.as_str().into(), spec.schema.as_str().into()],
-    )?;
+fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
+    let others = entries("WHERE fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
     let leftover = others.iter().find(|entry| !is_alive(entry));
     Ok(match leftover {
         None => UserError::new(
             sqlstate::OBJECT_IN_USE,
-            format!("fixture \"{}\" is being loaded by another session", spec.name),
+            format!("fixture \"{fixture}\" is being loaded by another session"),
         ),
         Some(entry) => UserError::new(
             sqlstate::OBJECT_IN_USE,
             format!(
-                "what a failed load of fixture \"{}\" has left in schema \"{}\" cannot be removed",
-                spec.name,
+                "what a failed load of fixture \"{fixture}\" has left in schema \"{}\" cannot be removed",
                 staging_schema(entry.load_id)
             ),
         )
@@ -181,11 +176,9 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
     )?;
     // For what else there may be in it. The setting lasts until the transaction ends.
     let timeout = CString::new(patience.as_millis().to_string()).unwrap_or_default();
-    // SAFETY: inside the nest level of `as_role`.
-    unsafe { super::set_local(c"lock_timeout", &timeout) };
+    set_local(c"lock_timeout", &timeout);
     for table in tables.unwrap_or_default() {
-        // SAFETY: a lock that the transaction gives back.
-        while !unsafe { pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as i32) } {
+        while !locks::try_lock(table, pg_sys::AccessExclusiveLock) {
             if began.elapsed() >= patience {
                 return Err(UserError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,

@@ -10,12 +10,13 @@ use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::JsonB;
 use serde_json::{Map, Value};
 
+use super::as_owner;
 use super::document::check_visible_of;
 use super::recorder::Status;
-use super::{acts_for, as_owner, fetch, fetch_all, run};
 use crate::error::internal;
-use crate::shm::{Segment, build};
-use crate::worker::is_under_way;
+use crate::server::roles::{self, acts_for};
+use crate::server::spi::{self, fetch, fetch_all, run};
+use crate::shm::{Segment, build, is_under_way};
 
 /// A run that a sweep is still to make.
 pub struct Planned {
@@ -75,7 +76,7 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
 pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> {
     as_owner(|| {
         let sql = "SELECT status, segment FROM bench.sweep_log WHERE sweep_id = $1 FOR UPDATE";
-        let rows = super::locked_rows(sql, &[sweep_id.into()], |row| {
+        let rows = spi::locked_rows(sql, &[sweep_id.into()], |row| {
             Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32))
         })?;
         match rows.first() {
@@ -321,5 +322,5 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
 /// Whether the current role may stop a run or a sweep of another.
 pub fn may_stop(role: &str) -> Result<bool, UserError> {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    Ok(acts_for(role)? || acts_for("pg_signal_backend")? && !super::is_superuser(role)?)
+    Ok(acts_for(role)? || acts_for("pg_signal_backend")? && !roles::is_superuser(role)?)
 }

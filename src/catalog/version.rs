@@ -3,10 +3,8 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::fetch;
-
-/// What Cargo.toml and the control file say.
-const OF_LIBRARY: &str = env!("CARGO_PKG_VERSION");
+use crate::server::extension::LIBRARY_VERSION;
+use crate::server::spi::fetch;
 
 /// Checks the version of the extension in this database.
 ///
@@ -16,7 +14,7 @@ pub fn check() -> Result<(), UserError> {
     let sql = "SELECT extversion FROM pg_catalog.pg_extension \
                WHERE extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name";
     match fetch::<String>(sql, &[])? {
-        Some(of_sql) if of_sql != OF_LIBRARY => Err(mismatch(&of_sql)),
+        Some(of_sql) if of_sql != LIBRARY_VERSION => Err(mismatch(&of_sql)),
         _ => Ok(()),
     }
 }
@@ -26,6 +24,6 @@ fn mismatch(of_sql: &str) -> UserError {
         sqlstate::NOT_IN_PREREQUISITE_STATE,
         "the library of pgbench_ext does not serve the version of the extension in this database",
     )
-    .detail(format!("The library is of version {OF_LIBRARY}, the extension of version {of_sql}."))
+    .detail(format!("The library is of version {LIBRARY_VERSION}, the extension of version {of_sql}."))
     .hint("Run ALTER EXTENSION pgbench_ext UPDATE. If the extension is the newer one, install its library.")
 }

@@ -18,4 +18,4 @@ pub use plans::Book;
 pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};
-pub use trap::{Log, SqlError};
+pub use trap::Log;

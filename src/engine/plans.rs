@@ -11,8 +11,8 @@ use pgrx::pg_sys;
 use super::lists::{list_first, list_length};
 use super::raw;
 use super::trap::in_subtransaction;
+use crate::server::process::now_ns;
 use crate::shm::{CommandCounters, CommandPlans, PlanForm};
-use crate::worker::now_ns;
 
 /// Where it is written what becomes of a command.
 #[derive(Clone, Copy)]

@@ -15,7 +15,9 @@ use super::raw;
 use super::results::{self, CapturedQuery, ReceiverFactory};
 use super::scans::{count_rows, index_scans};
 use super::statement::{Statement, Unprepared};
-use super::trap::{SqlError, trap};
+use super::trap::trap;
+use crate::error::SqlError;
+use crate::server::timeouts::{TIMEOUTS, is_known};
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
@@ -39,6 +41,11 @@ impl Session {
             )
         };
         Self { receivers: ReceiverFactory::new(results), message_context }
+    }
+
+    /// Sets no limit to how long this session's work takes, whatever others have set for all.
+    pub fn lift_timeouts(&self) -> Result<(), SqlError> {
+        TIMEOUTS.into_iter().filter(|name| is_known(name)).try_for_each(|name| self.set(name, c"0"))
     }
 
     /// Sets a configuration parameter as a client's connection options do: RESET comes back to it.

@@ -9,7 +9,8 @@ use pgrx::pg_sys;
 use super::analysis::{Plan, Prepared, analyse};
 use super::raw;
 use super::session::{start_timeout, stop_timeout};
-use super::trap::{Log, SqlError, trap, trap_with};
+use super::trap::{Log, trap, trap_with};
+use crate::error::SqlError;
 
 /// How a variable's value becomes a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,52 +1,10 @@
 //! PG_TRY for the transaction loop.
 
-use bench_core::error::UserError;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
 use pgrx::pg_sys;
 
 use super::raw;
-
-/// What the server said of a statement that failed.
-#[derive(Clone, Debug, Default)]
-pub struct SqlError {
-    /// As PostgreSQL packs it (MAKE_SQLSTATE).
-    pub sqlstate: i32,
-    pub message: String,
-    pub detail: Option<String>,
-    pub hint: Option<String>,
-    /// The character in the statement's text, counted from 1; 0: none in particular.
-    pub position: u32,
-}
-
-impl From<UserError> for SqlError {
-    fn from(error: UserError) -> Self {
-        Self {
-            sqlstate: crate::error::pack(&error.sqlstate),
-            message: error.message,
-            detail: error.detail,
-            hint: error.hint,
-            position: 0,
-        }
-    }
-}
-
-impl SqlError {
-    /// An error of this project's own.
-    pub fn new(sqlstate: pgrx::PgSqlErrorCode, message: impl Into<String>) -> Self {
-        Self { sqlstate: sqlstate as i32, message: message.into(), ..Self::default() }
-    }
-
-    /// Whether another try may succeed: serialization_failure or deadlock_detected.
-    pub fn is_retryable(&self) -> bool {
-        self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE as i32
-            || self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_T_R_DEADLOCK_DETECTED as i32
-    }
-
-    /// query_canceled.
-    pub fn is_cancel(&self) -> bool {
-        self.sqlstate == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32
-    }
-}
+use crate::error::SqlError;
 
 /// Whether an error is written to the server's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 //! which a worker does not run: setting one for a run would measure nothing, so it is refused;
 //! a server's default that has one on is warned of.
 
+use crate::server::guc;
+
 /// A parameter, the value that means off, and what to do instead.
 pub struct Unserved {
     pub name: &'static str,
@@ -46,7 +48,7 @@ pub fn on_by_default() -> u32 {
         .iter()
         .enumerate()
         .filter(|(_, u)| u.hint == LOGGING && u.name != "log_statement_sample_rate")
-        .filter(|(_, u)| crate::settings::current(u.name).is_some_and(|value| value != u.off))
+        .filter(|(_, u)| guc::current(u.name).is_some_and(|value| value != u.off))
         .fold(0, |bits, (bit, _)| bits | 1 << bit)
 }
 

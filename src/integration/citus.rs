@@ -5,7 +5,9 @@ use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::catalog::{fetch, fetch_all, run};
+use crate::server::extension::LIBRARY_VERSION;
+use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::{database, guc};
 
 /// Whether this database has Citus.
 pub fn is_installed() -> Result<bool, UserError> {
@@ -71,9 +73,8 @@ pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     )?;
     // A coordinator that was not made known to its workers is a node all the same.
     if !nodes.iter().any(|node| node.is_local) {
-        // SAFETY: a configuration variable of the server's.
-        let port = unsafe { pg_sys::PostPortNumber };
-        let host = crate::settings::current("citus.local_hostname").unwrap_or_default();
+        let port = database::port();
+        let host = guc::current("citus.local_hostname").unwrap_or_default();
         nodes.insert(0, NodeSpec { node: 0, host, port, is_coordinator: true, is_local: true, clients: 0 });
     }
     Ok(nodes)
@@ -119,7 +120,7 @@ pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
     let Some((name, since, instead)) = GONE.iter().find(|gone| gone.0.eq_ignore_ascii_case(name)) else {
         return Ok(None);
     };
-    if !is_installed()? || crate::settings::current(name).is_some() {
+    if !is_installed()? || guc::current(name).is_some() {
         return Ok(None);
     }
     let error = UserError::new(
@@ -166,4 +167,41 @@ pub fn checkpoint() -> Result<(), UserError> {
         }
     }
     Ok(())
+}
+
+/// The version of a node's extension; nothing where it has none, or where bench_internal.node_state is not its own.
+const VERSION_THERE: &str = "\
+    SELECT coalesce(pg_catalog.min(e.extversion), '') FROM pg_catalog.pg_extension e \
+    WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
+      AND (e.extversion OPERATOR(pg_catalog.<>) '{version}' OR EXISTS ( \
+        SELECT FROM pg_catalog.pg_depend d \
+        WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+          AND d.refobjid OPERATOR(pg_catalog.=) e.oid \
+          AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
+          AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+          AND d.objid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('bench_internal.node_state(pg_catalog.text[])')::pg_catalog.oid))";
+
+/// That a node has this extension in this version, before any of its functions is called there.
+///
+/// # Errors
+/// 55000 where it does not, 08006 where it does not answer.
+pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
+    match ask(node, &VERSION_THERE.replace("{version}", LIBRARY_VERSION))?.as_str() {
+        LIBRARY_VERSION => Ok(()),
+        "" => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("node {} does not have extension \"pgbench_ext\"", node.name()),
+        )
+        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator.")),
+        there => Err(other_version(node, there)),
+    }
+}
+
+/// The error for a node whose extension is of another version.
+pub fn other_version(node: &NodeSpec, there: &str) -> UserError {
+    UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("node {} has pgbench_ext {there}, and this one {LIBRARY_VERSION}", node.name()),
+    )
+    .hint("Install the same version on all nodes.")
 }

@@ -1,5 +1,5 @@
 //! Other extensions: found at run time, never required.
 
 pub mod citus;
-pub mod cluster;
+pub mod distributed;
 pub mod pg_cron;

@@ -3,8 +3,9 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use crate::catalog;
-use crate::settings::{current, quote_identifier, quote_literal};
+use crate::server::guc::current;
+use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::server::{database, roles, trust};
 
 /// What pg_cron keeps a job's name in.
 const NAME_BYTES: usize = pg_sys::NAMEDATALEN as usize - 1;
@@ -34,7 +35,7 @@ fn home() -> Option<String> {
 /// 55000 where pg_cron is not loaded, not created, or in another database; 42501 without USAGE on its schema,
 /// and where others than superusers could have put something in its place.
 pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserError> {
-    let database = catalog::database_name()?;
+    let database = database::name()?;
     let Some(home) = home() else {
         let libraries = current("shared_preload_libraries").filter(|list| !list.is_empty());
         let libraries = libraries.map_or("pg_cron".to_owned(), |list| format!("{list}, pg_cron"));
@@ -52,18 +53,18 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
         .hint(format!("There, as a superuser: {}", elsewhere(&database))));
     }
     let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'pg_cron'::pg_catalog.name";
-    if catalog::fetch::<bool>(created, &[])?.is_none() {
+    if spi::fetch::<bool>(created, &[])?.is_none() {
         return Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             "extension \"pg_cron\" is not installed",
         )
         .hint("As a superuser: CREATE EXTENSION pg_cron."));
     }
-    catalog::check_extension_trusted("pg_cron")?;
-    if catalog::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
+    trust::check_extension_trusted("pg_cron")?;
+    if spi::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
         return Ok(());
     }
-    let role = quote_identifier(&catalog::current_role());
+    let role = quote_identifier(&roles::current_role());
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for schema cron")
         .hint(format!("As a superuser: GRANT USAGE ON SCHEMA cron TO {role}.")))
 }
@@ -74,19 +75,19 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
 /// What pg_cron says of the schedule.
 pub fn schedule(name: &str, schedule: &str, command: &str) -> Result<i64, UserError> {
     let sql = "SELECT cron.schedule($1, $2, $3)";
-    let id = catalog::call::<i64>(sql, &[name.into(), schedule.into(), command.into()])?;
+    let id = spi::call::<i64>(sql, &[name.into(), schedule.into(), command.into()])?;
     Ok(id.unwrap_or_default())
 }
 
 /// The call that makes a job for another database.
 pub fn schedule_in_database(name: &str, schedule: &str, command: &str, database: &str) -> String {
-    let arguments = [name, schedule, command, database, &catalog::current_role()].map(quote_literal);
+    let arguments = [name, schedule, command, database, &roles::current_role()].map(quote_literal);
     format!("SELECT cron.schedule_in_database({});", arguments.join(", "))
 }
 
 /// The call that drops the current role's job, whoever makes it: cron.unschedule of a name takes the caller's own.
 pub fn unschedule_elsewhere(name: &str) -> String {
-    let [name, role] = [name, &catalog::current_role()].map(quote_literal);
+    let [name, role] = [name, &roles::current_role()].map(quote_literal);
     format!("SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = {name} AND username = {role};")
 }
 
@@ -95,10 +96,10 @@ pub fn unschedule(name: &str) -> Result<bool, UserError> {
     // By its id, for superusers see everybody's jobs, and cron.unschedule of a name that is not there fails.
     let sql = "SELECT jobid FROM cron.job WHERE jobname::pg_catalog.text OPERATOR(pg_catalog.=) $1 \
                AND username OPERATOR(pg_catalog.=) current_user::pg_catalog.text";
-    match catalog::fetch::<i64>(sql, &[name.into()])? {
+    match spi::fetch::<i64>(sql, &[name.into()])? {
         None => Ok(false),
         Some(id) => {
-            let gone = catalog::call::<bool>("SELECT cron.unschedule($1)", &[id.into()])?;
+            let gone = spi::call::<bool>("SELECT cron.unschedule($1)", &[id.into()])?;
             Ok(gone.unwrap_or_default())
         }
     }

@@ -11,9 +11,19 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};
-use crate::catalog::recorder::AuditLine;
-use crate::observe::node::NodeState;
+use super::node::NodeState;
 use crate::shm::{Segment, TotalsOf, unclear};
+
+/// A line of bench.audit: what the harness counted against what the server counted.
+#[derive(Clone, Debug)]
+pub struct AuditLine {
+    pub counter: String,
+    pub harness: Option<i64>,
+    pub server: Option<i64>,
+    /// Whether the two must be equal.
+    pub judged: bool,
+    pub reason: String,
+}
 
 /// What the clients counted, over all phases.
 struct Harness {

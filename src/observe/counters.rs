@@ -6,8 +6,11 @@ use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
-use crate::catalog::{self, fetch, transaction};
-use crate::observe::statement_calls;
+use super::statement_calls;
+use crate::integration::distributed;
+use crate::server::process::{current_timestamp, forget_statistics};
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
 use crate::shm::Segment;
 
 /// One reading.
@@ -47,10 +50,8 @@ pub type Tuples = [i64; 3];
 /// Reads the counters of the run's tables and statements, afresh.
 pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
     transaction(|| {
-        // SAFETY: reads the clock.
-        let at = unsafe { pg_sys::GetCurrentTimestamp() };
-        // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
-        unsafe { pg_sys::pgstat_clear_snapshot() };
+        let at = current_timestamp();
+        forget_statistics();
         let tables: Vec<pg_sys::Oid> = spec.tables().map(pg_sys::Oid::from).collect();
         let sum = |function: &str| -> Result<i64, UserError> {
             let sql = format!(
@@ -89,7 +90,7 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
         )?;
         // Reference tables: the rows are those of a shard on every node.
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
-        let elsewhere = catalog::distributed(&tables)?.len() > watched;
+        let elsewhere = distributed::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);
         let reset = fetch::<f64>(
             "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_stat_get_db_stat_reset_time($1))",

@@ -1,16 +1,17 @@
 //! What a run runs on: server, machine, kernel, file system.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs;
 
 use bench_core::document::{Environment, ServerSetting};
 use bench_core::error::UserError;
-use pgrx::pg_sys;
 
 use super::{machine, probes};
-use crate::catalog::{fetch, fetch_all, transaction};
 use crate::error::internal;
+use crate::server::process::processors;
+use crate::server::spi::{fetch, fetch_all};
+use crate::server::transaction::transaction;
+use crate::server::{database, guc};
 
 /// Kernel parameters that change what a database server can do.
 const KERNEL_PARAMETERS: [&str; 17] = [
@@ -47,15 +48,8 @@ pub fn settings_json() -> Result<String, UserError> {
         })
     })?;
     let shown: Vec<ServerSetting> =
-        settings.into_iter().filter(|setting| !is_for_superusers(&setting.name)).collect();
+        settings.into_iter().filter(|setting| !guc::is_for_superusers(&setting.name)).collect();
     serde_json::to_string(&shown).map_err(|e| internal(e.to_string()))
-}
-
-fn is_for_superusers(name: &str) -> bool {
-    let Ok(name) = CString::new(name) else { return true };
-    // SAFETY: a NUL-terminated name; one that does not exist has no flags.
-    let flags = unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) };
-    flags & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
 }
 
 /// Everything that is known before the run; what cannot be read is left out. `settings` is what [`settings_json`] has found in a client's session.
@@ -66,8 +60,7 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
     let mut environment = Environment {
         version,
         server_settings,
-        // SAFETY: reads the control file's copy in shared memory.
-        data_checksums: Some(unsafe { pg_sys::DataChecksumsEnabled() }),
+        data_checksums: Some(database::has_data_checksums()),
         processors: processors(),
         quota_processors: machine::quota_processors(),
         kernel_parameters: kernel_parameters(),
@@ -80,12 +73,6 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
     };
     of_linux(&mut environment);
     environment
-}
-
-/// Processors of the machine.
-pub fn processors() -> Option<u32> {
-    // SAFETY: asks the C library for a number.
-    u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|&count| count > 0)
 }
 
 fn line_of(file: &str) -> Option<String> {

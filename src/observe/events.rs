@@ -7,9 +7,10 @@ use bench_core::error::UserError;
 use pgrx::pg_sys;
 
 use super::server::ServerCounters;
-use crate::catalog::{fetch, fetch_all, transaction};
-
-const NS_PER_SEC: f64 = 1e9;
+use crate::server::database;
+use crate::server::process::NS_PER_SEC;
+use crate::server::spi::{fetch, fetch_all};
+use crate::server::transaction::transaction;
 
 /// Watches for events of one run.
 pub struct EventWatch {
@@ -60,7 +61,7 @@ impl EventWatch {
 
     /// Reads what was before.
     pub fn prepare(&mut self, now_ns: i64) -> Result<(), UserError> {
-        self.redo = redo();
+        self.redo = database::redo_pointer();
         self.checkpoint_before_ns = (!is_complete(self.redo)?).then_some(now_ns);
         self.vacuumed = self.vacuum_count()?.0;
         for row in self.vacuum_rows()? {
@@ -106,7 +107,7 @@ impl EventWatch {
 
     /// Looks whether a checkpoint has begun.
     pub fn look_for_checkpoint(&mut self, now_ns: i64) {
-        let redo = redo();
+        let redo = database::redo_pointer();
         if redo != self.redo {
             // Whatever was under way has ended: there is never more than one.
             self.end_checkpoint(now_ns);
@@ -275,12 +276,6 @@ struct VacuumRow {
     last_auto: Option<f64>,
     /// Since when one is under way, and whether it is automatic.
     running_since: Option<(f64, bool)>,
-}
-
-/// The redo pointer of the last checkpoint that has begun (CreateCheckPoint in xlog.c sets it at once).
-fn redo() -> u64 {
-    // SAFETY: reads a shared value under its spinlock, a hundred times a second.
-    unsafe { pg_sys::GetRedoRecPtr() }
 }
 
 /// Whether the checkpoint with this redo pointer has ended: the control file is written last.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use bench_core::cluster::Limits;
 use bench_core::error::UserError;
-use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
-use super::environment;
 use super::machine::{self, CpuTicks};
-use crate::catalog::{fetch, fetch_all};
-use crate::settings::current;
-use crate::worker::crew;
+use crate::server::extension::LIBRARY_VERSION;
+use crate::server::guc::current;
+use crate::server::process::{current_timestamp, forget_statistics, processors, start_timestamp};
+use crate::server::spi::{fetch, fetch_all};
+use crate::server::{database, worker_slots};
 
 /// One reading. Counters only ever grow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,24 +53,19 @@ const SETTINGS: [&str; 8] = [
     "max_connections",
 ];
 
-/// The version of this library.
-pub const EXTENSION_VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// What the connections between nodes are made with; of it only sslmode is anybody's business.
 const CONNINFO: &str = "citus.node_conninfo";
 
 /// Reads the state of this node, with the counters of the shards of these tables, given by qualified names, and with the limits
 /// for a role that is a superuser or none.
 pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserError> {
-    // SAFETY: set once, when the process starts.
-    let began_us = unsafe { pg_sys::MyStartTimestamp };
-    // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
-    unsafe { pg_sys::pgstat_clear_snapshot() };
+    let began_us = start_timestamp();
+    forget_statistics();
     let (inserted, updated, deleted) = tuples(tables)?;
     let (connections_opened, connections_reused) = connections()?.unzip();
     Ok(NodeState {
         began_us,
-        processors: environment::processors(),
+        processors: processors(),
         cpu: machine::read().cpu,
         inserted,
         updated,
@@ -85,12 +80,11 @@ pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserErro
         connections_opened,
         connections_reused,
         limits: limits(is_superuser)?,
-        extension_version: EXTENSION_VERSION.to_owned(),
+        extension_version: LIBRARY_VERSION.to_owned(),
         may_run: true,
         settings: settings(),
         // Last, so that all of the above is before it.
-        // SAFETY: reads the clock.
-        answered_us: unsafe { pg_sys::GetCurrentTimestamp() },
+        answered_us: current_timestamp(),
     })
 }
 
@@ -134,8 +128,7 @@ fn connections() -> Result<Option<(u64, u64)>, UserError> {
     {
         return Ok(None);
     }
-    // SAFETY: this backend's own state.
-    let database = unsafe { pg_sys::MyDatabaseId };
+    let database = database::oid();
     let counters = fetch_all(
         "SELECT connection_establishment_succeeded, connection_reused FROM pg_catalog.citus_stat_counters($1)",
         &[database.into()],
@@ -158,7 +151,7 @@ fn limits(is_superuser: bool) -> Result<Limits, UserError> {
             "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'",
         )? as u32,
         max_worker_processes: number("max_worker_processes").unsigned_abs(),
-        workers_in_use: crew::workers_in_use() as u32,
+        workers_in_use: worker_slots::workers_in_use() as u32,
         max_shared_pool_size: number("citus.max_shared_pool_size"),
         // From Citus 11.0 on; it does not count for superusers.
         max_client_connections: if is_superuser {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use crate::worker::{my_pid, now_ns};
+use crate::server::process::{my_pid, now_ns};
 
 /// Readings of the clock that are timed.
 const READINGS: i64 = 20_000;

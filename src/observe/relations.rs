@@ -4,7 +4,10 @@ use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 
-use crate::catalog::{fetch, set_local, transaction};
+use crate::server::guc::set_local;
+use crate::server::process::forget_statistics;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
 
 /// A reading of nothing.
 pub fn none() -> Value {
@@ -22,10 +25,8 @@ pub fn read(tables: &[pg_sys::Oid]) -> Result<Value, UserError> {
 
 fn read_with(tables: &[pg_sys::Oid], sizes: bool) -> Result<Value, UserError> {
     let found = transaction(|| {
-        // SAFETY: inside a transaction.
-        unsafe { set_local(c"lock_timeout", c"50ms") };
-        // SAFETY: drops this backend's cached statistics, so that the shared ones are read.
-        unsafe { pg_sys::pgstat_clear_snapshot() };
+        set_local(c"lock_timeout", c"50ms");
+        forget_statistics();
         fetch::<JsonB>(READ, &[tables.to_vec().into(), sizes.into()])
     })?;
     Ok(found.map_or_else(none, |json| json.0))

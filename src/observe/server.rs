@@ -1,9 +1,10 @@
 //! The server's cumulative counters of WAL, checkpoints and buffers, on whatever views its version has.
 
 use bench_core::error::UserError;
-use pgrx::pg_sys;
 
-use crate::catalog::{fetch, transaction};
+use crate::server::database;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
 
 /// The columns and views that differ between versions: checkpoints timed and requested, buffers written by the
 /// checkpointer, by the background writer and by backends themselves.
@@ -95,8 +96,7 @@ impl ServerCounters {
 /// Reads the counters: of the whole server, buffers found and temporary files of this database.
 pub fn read() -> Result<ServerCounters, UserError> {
     let values = transaction(|| {
-        // SAFETY: this backend's own state.
-        let database = unsafe { pg_sys::MyDatabaseId };
+        let database = database::oid();
         fetch::<Vec<Option<i64>>>(COUNTERS, &[database.into()])
     })?;
     let mut counters = ServerCounters::default();

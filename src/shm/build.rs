@@ -9,6 +9,8 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
 use super::{Header, MAGIC, Segment};
+use crate::server::database;
+use crate::server::process::is_backend;
 
 /// Found in the library's file by its first words; the rest are 16 hexadecimal digits.
 #[used]
@@ -78,12 +80,11 @@ fn look<T>(handle: u32, look: impl FnOnce(&Head) -> T) -> Option<T> {
 
 /// Whether a leader of another build is at work on the run, load or sweep that has this id in segments, in this database.
 pub fn is_led_by_other(handle: u32, row_id: i64) -> bool {
-    // SAFETY: this backend's own state.
-    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+    let database = database::oid().to_u32();
     look(handle, |head| {
         head.row_id.load(Acquire) == row_id
             && head.database.load(Relaxed) == database
-            && crate::worker::is_backend(head.coordinator_pid.load(Acquire))
+            && is_backend(head.coordinator_pid.load(Acquire))
     }) == Some(true)
 }
 

@@ -8,7 +8,7 @@ use bench_core::error::UserError;
 use bench_core::timeline::Timeline;
 
 use super::Counter;
-use crate::engine::SqlError;
+use crate::error::SqlError;
 
 /// Text of at most N bytes, written once.
 #[repr(C)]

@@ -10,6 +10,7 @@
 
 pub mod build;
 mod cells;
+mod leader;
 mod nodes;
 mod recorder;
 mod tallies;
@@ -23,9 +24,12 @@ pub use bench_core::tally::{Counter, Tally};
 use pgrx::pg_sys;
 
 pub use cells::*;
+pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
 pub use recorder::{Outcome, Recorder, Transaction};
 pub use tallies::*;
+
+use crate::server::database;
 
 /// "pgbench1" in ASCII: a segment whose head is as `build` has it.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
@@ -87,6 +91,21 @@ impl Shape {
     }
 }
 
+/// What is called when this process lets go of a segment, where the mapping is still in place. A static, by whose address the
+/// server knows it.
+pub struct DetachCallback(pub fn(&Segment));
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn call_back(segment: *mut pg_sys::dsm_segment, argument: pg_sys::Datum) {
+    // SAFETY: the server calls it with what `Segment::on_detach` has registered, before it unmaps the segment.
+    unsafe {
+        let DetachCallback(function) = &*argument.cast_mut_ptr::<DetachCallback>();
+        if let Some(segment) = Segment::recognize(segment) {
+            function(&segment);
+        }
+    }
+}
+
 /// A process's hold on a segment. It is neither `Send` nor `Sync`: a backend has one thread.
 ///
 /// Dropping it does not detach: the server detaches with the resource owner, with the process,
@@ -119,8 +138,7 @@ impl Segment {
         header.ring.store(shape.ring, Relaxed);
         header.nodes.store(shape.nodes, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
-        // SAFETY: this backend's own state.
-        header.database.store(unsafe { pg_sys::MyDatabaseId }.to_u32(), Relaxed);
+        header.database.store(database::oid().to_u32(), Relaxed);
         header.build.store(build::own(), Relaxed);
         header.magic.store(MAGIC, Release);
         segment
@@ -189,8 +207,7 @@ impl Segment {
 
     /// Whether this is the segment of that run of this database.
     pub fn is_of_run(&self, run_id: i64) -> bool {
-        // SAFETY: this backend's own state.
-        let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+        let database = database::oid().to_u32();
         let header = self.header();
         header.row_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
     }
@@ -258,38 +275,18 @@ impl Segment {
         unsafe { pg_sys::dsm_detach(self.raw) }
     }
 
-    /// Has the server call `callback` when this process lets go of the segment, in whatever way.
-    pub fn on_detach(&self, callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum)) {
-        // SAFETY: the callback is a function of this library, which stays loaded.
-        unsafe { pg_sys::on_dsm_detach(self.raw, Some(callback), pg_sys::Datum::from(0)) }
+    /// Has the server call it when this process lets go of the segment, in whatever way.
+    pub fn on_detach(&self, callback: &'static DetachCallback) {
+        let argument = pg_sys::Datum::from(std::ptr::from_ref(callback));
+        // SAFETY: the function is of this library, which stays loaded, and its argument lives as long.
+        unsafe { pg_sys::on_dsm_detach(self.raw, Some(call_back), argument) }
     }
 
     /// Takes back a callback registered by [`Segment::on_detach`].
-    pub fn cancel_on_detach(
-        &self,
-        callback: unsafe extern "C-unwind" fn(*mut pg_sys::dsm_segment, pg_sys::Datum),
-    ) {
-        // SAFETY: as above; the server compares function and argument.
-        unsafe { pg_sys::cancel_on_dsm_detach(self.raw, Some(callback), pg_sys::Datum::from(0)) }
-    }
-
-    /// The header of a segment in a detach callback, where the mapping is still in place.
-    ///
-    /// # Safety
-    /// `raw` must be what the server passed to a callback of [`Segment::on_detach`].
-    pub unsafe fn header_in_callback<'a>(raw: *mut pg_sys::dsm_segment) -> &'a Header {
-        // SAFETY: dsm_detach calls its callbacks before it unmaps, and they are registered only
-        // on segments made or recognized here.
-        unsafe { &*pg_sys::dsm_segment_address(raw).cast::<Header>() }
-    }
-
-    /// The whole segment in a detach callback.
-    ///
-    /// # Safety
-    /// As for [`Segment::header_in_callback`].
-    pub unsafe fn in_callback(raw: *mut pg_sys::dsm_segment) -> Option<Self> {
-        // SAFETY: by the caller.
-        unsafe { Self::recognize(raw) }
+    pub fn cancel_on_detach(&self, callback: &'static DetachCallback) {
+        let argument = pg_sys::Datum::from(std::ptr::from_ref(callback));
+        // SAFETY: the server compares function and argument.
+        unsafe { pg_sys::cancel_on_dsm_detach(self.raw, Some(call_back), argument) }
     }
 
     pub fn shape(&self) -> Shape {
@@ -309,6 +306,11 @@ impl Segment {
 
     pub fn slots(&self) -> impl Iterator<Item = &ClientSlot> {
         (0..self.shape.clients).map(|client| self.slot(client))
+    }
+
+    /// Of a load's segment: rows that count as the fixture's and are in its tables.
+    pub fn rows_written(&self) -> u64 {
+        self.slots().map(|slot| slot.totals[TotalsOf::Measured as usize].committed.get()).sum()
     }
 
     /// Counters of a client's commands, in the order of the scripts.

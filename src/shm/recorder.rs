@@ -7,7 +7,7 @@ use bench_core::intervals::Writer;
 use bench_core::timeline::{Phase, Timeline};
 
 use super::{ClientSlot, Header, Segment, Tally, Totals, TotalsOf};
-use crate::worker::now_ns;
+use crate::server::process::now_ns;
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,11 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::missing::Missing;
 
 use super::{Patience, Status, hold};
-use crate::catalog::{fetch, set_local, transaction};
-use crate::worker::{nap, termination_requested};
+use crate::server::guc::set_local;
+use crate::server::process::nap;
+use crate::server::signals::termination_requested;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
 
 /// A part of the end, by the view that users read it in.
 pub type Part = &'static str;
@@ -46,8 +49,7 @@ impl End {
             let may_wait = self.patience.is_left();
             let result = transaction(AssertUnwindSafe(|| {
                 if !may_wait {
-                    // SAFETY: inside a transaction.
-                    unsafe { set_local(c"lock_timeout", c"50ms") };
+                    set_local(c"lock_timeout", c"50ms");
                 }
                 hold()?;
                 still_there(self.run_id)?;

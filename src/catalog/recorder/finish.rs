@@ -5,8 +5,9 @@ use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 
 use super::end::{End, Part, Row};
-use super::{AuditLine, ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
-use crate::catalog::run;
+use super::{ErrorLine, Status, Totals, json_of, lines, ms, percentile_ms, relations};
+use crate::observe::audit::AuditLine;
+use crate::server::spi::run;
 
 /// Everything that is known at a run's end.
 pub struct Closing<'a> {

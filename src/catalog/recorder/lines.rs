@@ -5,9 +5,10 @@ use bench_core::error::UserError;
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
 
-use super::{AuditLine, ErrorLine, Totals, ms, percentile_ms, timestamp};
-use crate::catalog::run;
+use super::{ErrorLine, Totals, ms, percentile_ms, timestamp};
+use crate::observe::audit::AuditLine;
 use crate::observe::waits::split;
+use crate::server::spi::run;
 
 pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), UserError> {
     let mut lows = Vec::new();

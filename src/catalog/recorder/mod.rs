@@ -15,14 +15,15 @@ use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec, ScriptSpec};
 use bench_core::stats::histogram::Histogram;
-use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{FromDatum, Spi, pg_sys};
+use pgrx::{Spi, pg_sys};
 
 pub use self::end::{End, Part, Row};
 pub use self::finish::{Closing, finish, status_only};
 pub use super::totals::ms;
 pub use super::totals::{Sample, Totals};
-use super::{run, spi_error, transaction};
+use crate::server::signals::termination_requested;
+use crate::server::spi::{run, spi_error, timestamp};
+use crate::server::transaction::transaction;
 use crate::shm::Segment;
 
 /// How a run, or a sweep of them, ended.
@@ -76,17 +77,6 @@ pub struct ErrorLine {
     pub first_at: i64,
 }
 
-/// A line of bench.audit: what the harness counted against what the server counted.
-#[derive(Clone, Debug)]
-pub struct AuditLine {
-    pub counter: String,
-    pub harness: Option<i64>,
-    pub server: Option<i64>,
-    /// Whether the two must be equal.
-    pub judged: bool,
-    pub reason: String,
-}
-
 thread_local! {
     /// The extension's table of runs as it was at the run's beginning.
     static RUN_LOG: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
@@ -94,7 +84,7 @@ thread_local! {
 
 /// Holds the extension, the very one that the run began with.
 pub(super) fn hold() -> Result<(), UserError> {
-    super::guard::for_good();
+    crate::server::guard::for_good();
     let table = super::hold_extension()?;
     match RUN_LOG.get() {
         Some(first) if first != table => Err(UserError::new(
@@ -126,13 +116,8 @@ impl Patience {
 
     /// Whether to wait for a lock. Not when the server wants the recorder gone.
     fn is_left(&self) -> bool {
-        Instant::now() < self.until && !crate::worker::termination_requested()
+        Instant::now() < self.until && !termination_requested()
     }
-}
-
-fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
-    // SAFETY: every i64 is a TimestampTz.
-    unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
 }
 
 fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
@@ -143,7 +128,7 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
-        super::guard::check_all()?;
+        crate::server::guard::check_all()?;
         let o = &spec.options;
         let (secs, transactions) = match o.extent {
             Extent::Secs(secs) => (Some(secs), None),

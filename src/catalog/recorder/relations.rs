@@ -2,7 +2,7 @@
 
 use bench_core::error::UserError;
 
-use crate::catalog::run;
+use crate::server::spi::run;
 
 /// Columns of a relation's reading that only ever grow.
 const COUNTED: [&str; 11] = [

@@ -2,7 +2,7 @@
 
 use bench_core::error::UserError;
 
-use crate::catalog::fetch_all;
+use crate::server::spi::fetch_all;
 
 /// A column of a table of schema bench.
 pub struct Column {

@@ -1,15 +1,13 @@
 //! The end of a run's record: what is kept of a run goes with its row of bench.run_log, whoever deletes that and however.
 
-use std::ffi::CString;
-
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::trigger_support::PgTriggerOperation;
 
 use super::{RESULT_TABLES, RUN_LOG};
-use crate::catalog::{anchor, as_owner, fetch, fetch_all, in_use, is_led, run};
-use crate::error::internal;
+use crate::catalog::{as_owner, in_use, is_led};
+use crate::server::extension::anchor;
+use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
 
 /// A row that is about to go.
 struct Leaving {
@@ -53,21 +51,13 @@ fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserErr
     let sql = format!(
         "SELECT run_id, CASE WHEN status IN ('starting', 'running') THEN segment END, sweep_id FROM {source} ORDER BY run_id"
     );
-    Spi::connect(|client| {
-        // SAFETY: inside an SPI connection, to whose queries it makes the transition table known; nothing is changed.
-        unsafe { pg_sys::SPI_register_trigger_data(std::ptr::from_ref(trigger.trigger_data()).cast_mut()) };
-        client
-            .select(&sql, None, &[])?
-            .map(|row| {
-                Ok(Leaving {
-                    run_id: row.get::<i64>(1)?.unwrap_or_default(),
-                    open_segment: row.get::<i64>(2)?.map(|segment| segment as u32),
-                    sweep_id: row.get(3)?,
-                })
-            })
-            .collect::<pgrx::spi::Result<Vec<Leaving>>>()
+    fetch_in_trigger(trigger, &sql, |row| {
+        Ok(Leaving {
+            run_id: row.get::<i64>(1)?.unwrap_or_default(),
+            open_segment: row.get::<i64>(2)?.map(|segment| segment as u32),
+            sweep_id: row.get(3)?,
+        })
     })
-    .map_err(|error| internal(format!("unexpected SPI result: {error}")))
 }
 
 /// A run that crashed is over.
@@ -145,36 +135,6 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
         &[unjudged.into()],
     )
     .map(drop)
-}
-
-/// The text that a query of some runs finds with the snapshot of the statement under way, which sees the rows that it
-/// has itself deleted.
-fn fetch_as_of_statement(sql: &str, runs: &[i64]) -> Result<Option<String>, UserError> {
-    let sql = CString::new(sql).map_err(|e| internal(e.to_string()))?;
-    let mut types = [pg_sys::INT8ARRAYOID];
-    let mut values = [runs.to_vec().into_datum().unwrap_or(pg_sys::Datum::null())];
-    Spi::connect(|_| {
-        // SAFETY: inside an SPI connection, with one argument, which is not NULL. Being read-only it takes the active
-        // snapshot as it is, and there is one while triggers fire. The result is a text or NULL, and copied.
-        let found = unsafe {
-            let code = pg_sys::SPI_execute_with_args(
-                sql.as_ptr(),
-                1,
-                types.as_mut_ptr(),
-                values.as_mut_ptr(),
-                std::ptr::null(),
-                true,
-                1,
-            );
-            if code != pg_sys::SPI_OK_SELECT as i32 || pg_sys::SPI_processed != 1 {
-                return Err(internal(format!("unexpected SPI result: {code}")));
-            }
-            let table = pg_sys::SPI_tuptable;
-            let text = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
-            (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned())
-        };
-        Ok(found)
-    })
 }
 
 /// Deletes runs by their rows; how many.

@@ -6,9 +6,11 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns};
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
-use crate::catalog::{as_owner, fetch};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
+use crate::catalog::as_owner;
 use crate::error::{from_caught, internal};
+use crate::server::spi::fetch;
+use crate::server::stored_jsonb::StoredJsonb;
 
 /// Everything that is kept of these runs, in their order.
 ///

@@ -11,9 +11,12 @@ use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns};
 use super::ranges::check_values;
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, StoredJsonb};
-use crate::catalog::{as_owner, current_role, fetch, fetch_all, run};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
+use crate::catalog::as_owner;
 use crate::error::from_caught;
+use crate::server::roles::current_role;
+use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::stored_jsonb::StoredJsonb;
 
 /// How an imported run can have ended.
 const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];

@@ -7,14 +7,12 @@ mod import;
 mod part;
 mod prune;
 mod ranges;
-mod stored_jsonb;
 
 pub use deletion::{delete_runs, forget_runs};
 pub use export::export;
 pub use import::{Imported, import};
 pub use part::take_part;
 pub use prune::prune;
-pub use stored_jsonb::StoredJsonb;
 
 /// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within
 /// a version: readers pass over what they do not know, and what is missing is NULL or has its default.

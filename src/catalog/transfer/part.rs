@@ -3,9 +3,11 @@
 use bench_core::error::UserError;
 
 use super::import::insert_results;
-use super::{Imported, RESULT_TABLES, RUN_LOG, StoredJsonb};
-use crate::catalog::{as_owner, fetch, run};
+use super::{Imported, RESULT_TABLES, RUN_LOG};
+use crate::catalog::as_owner;
 use crate::error::internal;
+use crate::server::spi::{fetch, run};
+use crate::server::stored_jsonb::StoredJsonb;
 
 /// Writes what a node has measured as that node's share of a run of this one's.
 ///

@@ -4,7 +4,9 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
 use super::deletion::delete_runs;
-use crate::catalog::{acts_for, as_owner, fetch};
+use crate::catalog::as_owner;
+use crate::server::roles::acts_for;
+use crate::server::spi::fetch;
 
 /// Since when the run `r` is here and over. Of one that crashed before it started only its place among the others is
 /// known: ids are in the order in which runs are asked for.

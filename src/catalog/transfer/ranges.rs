@@ -5,7 +5,7 @@ use bench_core::error::{UserError, sqlstate};
 
 use super::columns::{Column, columns};
 use super::{Imported, RUN_LOG};
-use crate::catalog::fetch;
+use crate::server::spi::fetch;
 
 /// More clients than sessions that a server can have (MAX_BACKENDS of postmaster/postmaster.h).
 const MAX_CLIENTS: &str = "262143";

@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/transfer/deletion.rs", "{source}", "bench.run_log, or the transition table of a trigger on it"),
-    ("catalog/trust.rs", "{}.", "a hint"),
+    ("server/trust.rs", "{}.", "a hint"),
     ("fixture/builtin.rs", "clock_timestamp", ROWS),
     ("fixture/builtin.rs", "floor", ROWS),
     ("fixture/builtin.rs", "generate_series", ROWS),
@@ -30,18 +30,18 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
-    ("integration/cluster.rs", "run_command_on_all_nodes", "a hint"),
+    ("launch/nodes.rs", "run_command_on_all_nodes", "a hint"),
     ("integration/pg_cron.rs", "cron.job", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule_in_database", "a hint"),
     ("integration/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
     (
-        "worker/sweep_state.rs",
+        "sweep/state.rs",
         "{}",
         "the run's tables, after fixture::usable: of superusers, in schemas of superusers; locked",
     ),
     ("observe/audit.rs", "that", "a message"),
-    ("worker/sweep_state.rs", "would", "a message"),
+    ("sweep/state.rs", "would", "a message"),
 ];
 
 /// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.

@@ -18,7 +18,8 @@ use super::analysis::refuse_what_needs_a_client;
 use super::lists::{list_first, list_length};
 use super::raw;
 use super::session::{Session, drive};
-use super::trap::{SqlError, trap};
+use super::trap::trap;
+use crate::error::SqlError;
 use crate::shm::{CommandCounters, Counter};
 
 /// The ids of a transaction, and where it counts the rows that are in the table.

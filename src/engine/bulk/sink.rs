@@ -5,12 +5,12 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use super::super::analysis::error;
-use super::super::lists::list_length;
-use super::super::raw;
 use super::Rows;
 use super::batch::Batch;
 use super::routing::Routing;
+use crate::engine::analysis::error;
+use crate::engine::lists::list_length;
+use crate::engine::raw;
 use crate::shm::Counter;
 
 /// Rows that are held back at most, and bytes after which they are enough: MAX_BUFFERED_TUPLES and

@@ -1,0 +1,143 @@
+//! Loaded fixtures: rows of bench.fixtures.
+
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+
+use super::as_owner;
+use crate::server::spi::{fetch, fetch_all, run};
+
+/// A row of bench.fixtures.
+pub struct Fixture {
+    pub name: String,
+    pub schema: String,
+    pub owner: String,
+    pub rows: i64,
+    /// As given to bench.load.
+    pub options: serde_json::Value,
+    /// Tables that still exist.
+    pub tables: Vec<pg_sys::Oid>,
+    /// Tables that were dropped behind the extension's back.
+    pub missing: i64,
+}
+
+/// Loaded fixtures of a name, newest first.
+pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
+    as_owner(|| {
+        fetch_all(
+            "SELECT f.schema, f.owner, f.rows, f.options, \
+                    ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
+                          JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
+                    (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
+                     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)) \
+             FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
+            &[name.into()],
+            |row| {
+                Ok(Fixture {
+                    name: name.to_owned(),
+                    schema: row.get::<String>(1)?.unwrap_or_default(),
+                    owner: row.get::<String>(2)?.unwrap_or_default(),
+                    rows: row.get::<i64>(3)?.unwrap_or_default(),
+                    options: row.get::<pgrx::JsonB>(4)?.map_or(serde_json::Value::Null, |json| json.0),
+                    tables: row.get::<Vec<pg_sys::Oid>>(5)?.unwrap_or_default(),
+                    missing: row.get::<i64>(6)?.unwrap_or_default(),
+                })
+            },
+        )
+    })
+}
+
+/// What was measured of a load.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadFigures {
+    /// Rows written.
+    pub rows: i64,
+    /// Seconds spent on writing the rows.
+    pub load_secs: f64,
+    /// Seconds spent on indexes after, or before, the load.
+    pub index_secs: f64,
+    /// Seconds spent on VACUUM and ANALYZE.
+    pub vacuum_secs: f64,
+    /// Of the tables, and of their indexes.
+    pub bytes: (i64, i64),
+    /// Levels of the largest primary key's B-tree.
+    pub index_levels: Option<i32>,
+    /// Between that key's values and where they are in the table.
+    pub key_correlation: Option<f32>,
+}
+
+/// A fixture that has just been loaded.
+pub struct NewFixture<'a> {
+    pub name: &'a str,
+    pub schema: &'a str,
+    /// Whose it is.
+    pub role: &'a str,
+    pub rows: i64,
+    /// As given to bench.load.
+    pub options: &'a serde_json::Value,
+    /// The query of the table whose rows count as the fixture's.
+    pub rows_query: Option<&'a str>,
+}
+
+/// Registers a fixture that has just been loaded, over an older one in the same place.
+pub fn put_fixture(
+    fixture: &NewFixture,
+    tables: &[pg_sys::Oid],
+    figures: &LoadFigures,
+) -> Result<(), UserError> {
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
+                                         rows_per_sec, table_bytes, index_bytes, rows_query, index_secs, vacuum_secs, \
+                                         index_levels, key_correlation) \
+             SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
+                    $7, CASE WHEN $8 > 0 THEN $8 / $7 END, $9, $10, $11, $12, $13, $14, $15 \
+             ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
+                 rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
+                 load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
+                 table_bytes = EXCLUDED.table_bytes, index_bytes = EXCLUDED.index_bytes, \
+                 rows_query = EXCLUDED.rows_query, index_secs = EXCLUDED.index_secs, vacuum_secs = EXCLUDED.vacuum_secs, \
+                 index_levels = EXCLUDED.index_levels, key_correlation = EXCLUDED.key_correlation",
+            &[
+                fixture.name.into(),
+                fixture.schema.into(),
+                fixture.role.into(),
+                tables.to_vec().into(),
+                fixture.rows.into(),
+                pgrx::JsonB(fixture.options.clone()).into(),
+                figures.load_secs.into(),
+                figures.rows.into(),
+                figures.bytes.0.into(),
+                figures.bytes.1.into(),
+                fixture.rows_query.into(),
+                figures.index_secs.into(),
+                figures.vacuum_secs.into(),
+                figures.index_levels.into(),
+                figures.key_correlation.into(),
+            ],
+        )
+        .map(drop)
+    })
+}
+
+/// Forgets a fixture.
+pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        let sql = "DELETE FROM bench.fixtures WHERE schema = $1 AND name = $2";
+        run(sql, &[schema.into(), name.into()]).map(drop)
+    })
+}
+
+/// What a load has made and how long each part took, as a line.
+pub fn load_line(name: &str, schema: &str) -> Result<Option<String>, UserError> {
+    as_owner(|| {
+        fetch::<String>(
+            "SELECT pg_catalog.format('loaded \"%s\": %s rows in %s s%s, indexes %s s, vacuum and analyze %s s; tables %s, indexes %s', \
+                        name, rows, pg_catalog.round(load_secs::pg_catalog.numeric, 2), \
+                        ' (' || pg_catalog.round(rows_per_sec) || ' rows/s)', \
+                        pg_catalog.round(index_secs::pg_catalog.numeric, 2), pg_catalog.round(vacuum_secs::pg_catalog.numeric, 2), \
+                        pg_catalog.pg_size_pretty(table_bytes), pg_catalog.pg_size_pretty(index_bytes)) \
+             FROM bench.fixtures WHERE name = $1 AND schema = $2",
+            &[name.into(), schema.into()],
+        )
+    })
+}

@@ -1,0 +1,261 @@
+//! What is kept of a run's nodes, and of a run that is another node's part of one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::NodeSpec;
+use bench_core::error::UserError;
+use pgrx::{JsonB, pg_sys};
+use serde_json::{Value, json};
+
+use super::as_owner;
+use super::recorder::{End, Patience, Row, Status, hold, status_only};
+use crate::observe::audit::SHARED;
+use crate::observe::counters::Tuples;
+use crate::observe::node::NodeState;
+use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::transaction::transaction;
+use crate::shm::NodeCell;
+
+/// Schemas and names of tables, in their order.
+pub fn names_of(tables: &[pg_sys::Oid]) -> Result<Vec<(String, String)>, UserError> {
+    fetch_all(
+        "SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text \
+         FROM pg_catalog.unnest($1) WITH ORDINALITY AS t (oid, place) \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.oid \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace ORDER BY t.place",
+        &[tables.to_vec().into()],
+        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+    )
+}
+
+/// The table of that schema and name, whatever the current role may do with it.
+pub fn table_of(schema: &str, name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    fetch::<pg_sys::Oid>(
+        "SELECT c.oid FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.text",
+        &[schema.into(), name.into()],
+    )
+}
+
+/// Whether the current role may start runs here.
+pub fn may_run() -> Result<bool, UserError> {
+    let may = "SELECT pg_catalog.has_function_privilege('bench.run'::pg_catalog.regproc, 'EXECUTE') \
+               OR pg_catalog.has_function_privilege('bench.start'::pg_catalog.regproc, 'EXECUTE')";
+    Ok(fetch::<bool>(may, &[])? == Some(true))
+}
+
+/// Whether a run is a part of another node's.
+pub fn is_part(run_id: i64) -> Result<bool, UserError> {
+    as_owner(|| {
+        let sql = "SELECT part_of IS NOT NULL FROM bench.run_log WHERE run_id = $1";
+        Ok(fetch::<bool>(sql, &[run_id.into()])? == Some(true))
+    })
+}
+
+/// Why a run did not complete.
+pub fn run_error(run_id: i64) -> Result<Option<Value>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT error FROM bench.run_log WHERE run_id = $1";
+        Ok(fetch::<JsonB>(sql, &[run_id.into()])?.map(|json| json.0))
+    })
+}
+
+/// What a node's state says of the run, by the columns of bench.node_log; the rest stays NULL.
+fn figures(node: &NodeSpec, cell: &NodeCell, begins_us: i64) -> Value {
+    let state = |text: Option<String>| text.and_then(|text| serde_json::from_str::<NodeState>(&text).ok());
+    let (before, after) = (state(cell.before.get()), state(cell.after.get()));
+    let clock = cell.clock();
+    let began_us = cell.began_us.load(Relaxed);
+    let mut columns = json!({
+        "name": node.name(),
+        "is_coordinator": node.is_coordinator,
+        "clients": node.clients,
+        "start_offset_ms": (began_us != 0).then(|| (began_us - begins_us) as f64 / 1e3),
+        "clock_offset_ms": before.is_some().then_some(clock.offset_us / 1e3),
+        "clock_error_ms": before.is_some().then_some(clock.error_us / 1e3),
+        "error": cell.failure(),
+    });
+    let Value::Object(listed) = &mut columns else { return columns };
+    if let Some(after) = after {
+        listed.insert("processors".to_owned(), json!(after.processors));
+        listed.insert("prepared_left".to_owned(), json!(after.prepared_left));
+        listed.insert("settings".to_owned(), json!(after.settings));
+        if let Some(before) = before {
+            listed.extend(since(&before, &after));
+        }
+    }
+    columns
+}
+
+/// What has happened between two readings.
+fn since(before: &NodeState, after: &NodeState) -> BTreeMap<String, Value> {
+    let mut columns = BTreeMap::new();
+    let mut put = |name: &str, value: Value| columns.insert(name.to_owned(), value);
+    if let Some((now, then)) = after.cpu.zip(before.cpu) {
+        let cpu = now.since(then);
+        let share = |ticks: u64| (cpu.total() > 0).then(|| ticks as f64 / cpu.total() as f64);
+        put("cpu_user", json!(share(cpu.user)));
+        put("cpu_system", json!(share(cpu.system)));
+        put("cpu_iowait", json!(share(cpu.iowait)));
+        put("cpu_steal", json!(share(cpu.steal)));
+        put("cpu_idle", json!(share(cpu.idle)));
+    }
+    let counted = |now: u64, then: u64| now.saturating_sub(then);
+    put("prepared", json!(counted(after.prepared, before.prepared)));
+    if let Some((now, then)) = after.connections_opened.zip(before.connections_opened) {
+        put("connections_opened", json!(counted(now, then)));
+    }
+    if let Some((now, then)) = after.connections_reused.zip(before.connections_reused) {
+        put("connections_reused", json!(counted(now, then)));
+    }
+    columns
+}
+
+/// Writes what is known of the nodes, beside what [`super::take_part`] has brought. `begins_us` is the instant that was
+/// agreed.
+pub fn write_nodes<'a>(
+    run_id: i64,
+    nodes: impl Iterator<Item = (&'a NodeSpec, &'a NodeCell)>,
+    begins_us: i64,
+) -> Result<(), UserError> {
+    let rows: Vec<(i32, Value)> =
+        nodes.map(|(node, cell)| (node.node, figures(node, cell, begins_us))).collect();
+    with_patience(|| write_rows(run_id, &rows))
+}
+
+fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
+    transaction(|| {
+        hold()?;
+        for (node, columns) in rows {
+            run(
+                "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, error, start_offset_ms, \
+                     clock_offset_ms, clock_error_ms, processors, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, prepared, \
+                     connections_opened, connections_reused, prepared_left, settings) \
+                 SELECT $1, $2, x.name, x.is_coordinator, x.clients, x.error, x.start_offset_ms, \
+                     x.clock_offset_ms, x.clock_error_ms, x.processors, x.cpu_user, x.cpu_system, x.cpu_iowait, x.cpu_steal, x.cpu_idle, \
+                     x.prepared, x.connections_opened, x.connections_reused, x.prepared_left, x.settings \
+                 FROM pg_catalog.jsonb_populate_record(NULL::bench.node_log, $3) x \
+                 ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name, is_coordinator = excluded.is_coordinator, \
+                     clients = excluded.clients, error = coalesce(n.error, excluded.error), \
+                     start_offset_ms = excluded.start_offset_ms, clock_offset_ms = excluded.clock_offset_ms, \
+                     clock_error_ms = excluded.clock_error_ms, processors = excluded.processors, cpu_user = excluded.cpu_user, \
+                     cpu_system = excluded.cpu_system, cpu_iowait = excluded.cpu_iowait, cpu_steal = excluded.cpu_steal, \
+                     cpu_idle = excluded.cpu_idle, prepared = excluded.prepared, connections_opened = excluded.connections_opened, \
+                     connections_reused = excluded.connections_reused, prepared_left = excluded.prepared_left, settings = excluded.settings",
+                &[run_id.into(), (*node).into(), JsonB(columns.clone()).into()],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// What kept a part from completing, with its node's name: of several the one that tells most, and of those
+/// rather that of the node that was the `first` to end. `None` where all have completed.
+pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, UserError> {
+    let found = transaction(|| {
+        hold()?;
+        fetch_all(
+            "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status <> 'completed' \
+             ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), \
+                 coalesce(node <> $2, true), node LIMIT 1",
+            &[run_id.into(), first.into()],
+            |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<JsonB>(2)?)),
+        )
+    })?;
+    Ok(found.into_iter().next().map(|(name, error)| {
+        let error = error.and_then(|json| serde_json::from_value::<UserError>(json.0).ok());
+        let error =
+            error.unwrap_or_else(|| crate::error::internal("its part of the run has ended unexpectedly"));
+        UserError { message: format!("node {name}: {}", error.message), ..error }
+    }))
+}
+
+/// Writes the figures of all nodes together, and how the run ended; `written` is what became of the nodes' own.
+pub fn finish(
+    run_id: i64,
+    status: Status,
+    error: Option<&UserError>,
+    written: Result<(), UserError>,
+    shards: Option<Tuples>,
+) -> Result<(), UserError> {
+    let mut end = End::new(run_id);
+    if let Err(reason) = written {
+        end.miss("bench.nodes", reason);
+    }
+    end.part("bench.audit", || audit_of_nodes(run_id, shards));
+    let told = "What its nodes have measured is in bench.nodes.";
+    end.close(status, error, told, |status, error, row| match row {
+        Row::Whole => row_of_nodes(run_id, status, error),
+        Row::StatusOnly => status_only(run_id, status, error),
+    })
+}
+
+/// Bears with a lock on the tables of results for a while.
+pub fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
+    let patience = Patience::new();
+    loop {
+        match work() {
+            Err(error) if patience.bears(&error) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Adds up the nodes' counters.
+fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
+         SELECT $1, 0, counter, bench_internal.as_bigint(pg_catalog.sum(harness)), \
+             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN bench_internal.as_bigint(pg_catalog.sum(server)) END, \
+             pg_catalog.bool_and(judged), pg_catalog.min(reason) \
+         FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
+        &[run_id.into()],
+    )?;
+    if let Some(shards) = shards {
+        run(
+            "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
+             FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
+             WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
+               AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
+               AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
+                   = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
+            &[run_id.into(), shards.to_vec().into(), SHARED.into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// The run's row, from its nodes'.
+fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Result<usize, UserError> {
+    let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
+    let changed = run(
+        "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+             latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
+             latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
+             environment = coalesce(t.environment, '{}') \
+         FROM (SELECT pg_catalog.sum(n.transactions * bench_internal.figure(n.latency_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
+                   pg_catalog.sum(n.transactions * (bench_internal.figure(n.latency_stddev_ms) ^ 2 + bench_internal.figure(n.latency_avg_ms) ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
+                   pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
+                   bench_internal.as_bigint(pg_catalog.sum(n.backlog)) AS backlog, \
+                   pg_catalog.sum(n.transactions * bench_internal.figure(n.lag_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
+                   (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
+               FROM bench.node_log n WHERE n.run_id = $1) t \
+         WHERE r.run_id = $1",
+        &[run_id.into(), status.as_str().into(), error.into()],
+    )?;
+    let histogram = super::histogram(run_id)?;
+    let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
+    run(
+        "UPDATE bench.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
+        &[
+            run_id.into(),
+            percentile(0.5).into(),
+            percentile(0.95).into(),
+            percentile(0.99).into(),
+            percentile(0.999).into(),
+        ],
+    )?;
+    Ok(changed)
+}

@@ -1,0 +1,67 @@
+//! Workloads: rows of bench.workloads.
+
+use bench_core::error::UserError;
+
+use super::as_owner;
+use crate::server::spi::{fetch, fetch_all, run};
+
+/// A row of bench.workloads.
+pub struct Workload {
+    pub name: String,
+    pub owner: String,
+    pub fixture: Option<String>,
+    pub script: String,
+    pub builtin: bool,
+}
+
+/// A workload by its name.
+pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1";
+        let found = fetch_all(sql, &[name.into()], |row| {
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            Ok(Workload {
+                name: text(1)?,
+                owner: text(2)?,
+                fixture: row.get(3)?,
+                script: text(4)?,
+                builtin: row.get::<bool>(5)?.unwrap_or_default(),
+            })
+        })?;
+        Ok(found.into_iter().next())
+    })
+}
+
+/// The names of all workloads.
+pub fn workload_names() -> Result<Vec<String>, UserError> {
+    as_owner(|| {
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.workloads";
+        Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
+    })
+}
+
+/// Stores a workload of this owner's, over an older one of the same name.
+///
+/// A member who replaces the owner's leaves it the owner's; a superuser takes it over.
+pub fn put_workload(
+    name: &str,
+    owner: &str,
+    fixture: Option<&str>,
+    script: &str,
+    description: Option<&str>,
+) -> Result<(), UserError> {
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.workloads (name, owner, fixture, script, description) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, fixture = EXCLUDED.fixture, \
+                 script = EXCLUDED.script, description = EXCLUDED.description",
+            &[name.into(), owner.into(), fixture.into(), script.into(), description.into()],
+        )?;
+        Ok(())
+    })
+}
+
+/// Removes a workload.
+pub fn delete_workload(name: &str) -> Result<(), UserError> {
+    as_owner(|| run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()]).map(drop))
+}

@@ -1,0 +1,100 @@
+//! Tables that are spread over the shards of a Citus cluster: here they are empty, and what a size or a statistic of
+//! the server's says of them is of no account.
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::citus;
+use crate::server::guc::set_local;
+use crate::server::relations::with_partitions;
+use crate::server::spi::fetch;
+
+/// Those of the tables whose rows Citus has: distributed and reference tables, and partitions of such.
+pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    if !citus::is_installed()? {
+        return Ok(Vec::new());
+    }
+    let found = fetch::<Vec<pg_sys::Oid>>(
+        "SELECT pg_catalog.array_agg(p.logicalrelid::pg_catalog.oid) FROM pg_catalog.pg_dist_partition p \
+         WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) ANY ($1)",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
+/// The other tables.
+pub fn local(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let distributed = distributed(tables)?;
+    Ok(tables.iter().copied().filter(|table| !distributed.contains(table)).collect())
+}
+
+/// Has what this transaction does to distributed tables go to each node over one connection, so that each statement
+/// finds there what those before it have done.
+pub fn go_in_sequence() {
+    set_local(c"citus.multi_shard_modify_mode", c"sequential");
+}
+
+/// Bytes of tables, their partitions included, and of their indexes, on whatever nodes they are.
+pub fn sizes(tables: &[pg_sys::Oid]) -> Result<(i64, i64), UserError> {
+    let sum = |sql: &str, tables: Vec<pg_sys::Oid>| {
+        let sql = format!("SELECT pg_catalog.sum({sql})::pg_catalog.int8 FROM pg_catalog.unnest($1) AS t");
+        fetch::<i64>(&sql, &[tables.into()]).map(Option::unwrap_or_default)
+    };
+    let all = with_partitions(tables)?;
+    let (distributed, local) = (distributed(&all)?, local(&all)?);
+    let mut bytes = sum("pg_catalog.pg_table_size(t)", local.clone())?;
+    let mut index_bytes = sum("pg_catalog.pg_indexes_size(t)", local)?;
+    if !distributed.is_empty() {
+        let rows = sum("pg_catalog.citus_table_size(t)", distributed.clone())?;
+        bytes += rows;
+        index_bytes += sum("pg_catalog.citus_total_relation_size(t)", distributed)? - rows;
+    }
+    Ok((bytes, index_bytes))
+}
+
+/// Has the nodes read a table's shards, with their indexes, into shared buffers.
+///
+/// # Errors
+/// 55000 where a node does not have this extension, or with what it has said.
+pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
+    for node in citus::nodes()?.iter().filter(|node| !node.is_local) {
+        citus::check_extension(node)?;
+    }
+    // Where the table is partitioned, its partitions have the pages.
+    let failed = fetch::<String>(
+        "SELECT pg_catalog.format('%s:%s: %s', p.nodename, p.nodeport, p.result) \
+         FROM pg_catalog.pg_class c, pg_catalog.run_command_on_placements(c.oid::pg_catalog.regclass, $2) AS p \
+         WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" AND NOT p.success LIMIT 1",
+        &[table.into(), "SELECT bench_internal.prewarm('%s'::pg_catalog.regclass)".into()],
+    )?;
+    match failed {
+        None => Ok(()),
+        Some(answer) => Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            "the shards on a node could not be read into shared buffers",
+        )
+        .detail(answer)),
+    }
+}
+
+/// The most keys that a run is given.
+const MAX_KEYS: i32 = 4096;
+
+/// A value of the distribution column for each of a table's shards, in the order of the shards, or for so many of them
+/// as clients can make use of; `None` for a table that is not distributed by hash.
+pub fn shard_keys(table: pg_sys::Oid) -> Result<Option<Vec<i64>>, UserError> {
+    if distributed(&[table])?.is_empty() {
+        return Ok(None);
+    }
+    // Small numbers until each shard has one: of n shards, all but one in exp(20) are found among 20 n.
+    fetch::<Vec<i64>>(
+        "SELECT pg_catalog.array_agg(key ORDER BY shard) FROM ( \
+             SELECT shard, pg_catalog.min(key) AS key FROM ( \
+                 SELECT key, pg_catalog.get_shard_id_for_distribution_column($1::pg_catalog.regclass, key) AS shard \
+                 FROM (SELECT pg_catalog.generate_series(1, 1000 + 20 * LEAST($2, n)) AS key \
+                       FROM (SELECT pg_catalog.count(*) AS n FROM pg_catalog.pg_dist_shard s \
+                             WHERE s.logicalrelid OPERATOR(pg_catalog.=) $1::pg_catalog.regclass) AS shards) AS candidates) AS placed \
+             GROUP BY shard ORDER BY shard LIMIT $2) AS keys",
+        &[table.into(), MAX_KEYS.into()],
+    )
+}

@@ -1,0 +1,156 @@
+//! What can be found wrong before any worker is started, apart from the arguments themselves.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::ScriptSpec;
+use pgrx::pg_sys;
+
+use crate::catalog;
+use crate::server::roles::{self, current_role_oid};
+use crate::server::spi::{self, quote_identifier};
+use crate::server::{database, locks};
+
+/// A server that can be written to.
+pub fn check_server() -> Result<(), UserError> {
+    check_encoding()?;
+    let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
+    if database::is_standby() {
+        return Err(read_only("a standby cannot run a benchmark: its results could not be written")
+            .hint("Run it on the primary."));
+    }
+    if database::is_read_only() {
+        return Err(read_only("cannot run a benchmark in a read-only transaction")
+            .hint("Use SET TRANSACTION READ WRITE, and see default_transaction_read_only."));
+    }
+    Ok(())
+}
+
+/// Scripts and messages travel between the processes as UTF-8.
+pub fn check_encoding() -> Result<(), UserError> {
+    if database::is_utf8() {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::FEATURE_NOT_SUPPORTED,
+        "benchmarks run only in databases with encoding UTF8 or SQL_ASCII",
+    ))
+}
+
+/// A role that can log in, for each client is a new session of it.
+pub fn check_role() -> Result<(), UserError> {
+    let role = roles::current_role();
+    let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    let oid = current_role_oid();
+    if spi::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
+        return check_connect();
+    }
+    Err(UserError::new(
+        sqlstate::INVALID_AUTHORIZATION,
+        format!("role \"{role}\" is not permitted to log in"),
+    )
+    .detail("Each client of a run is a new session of the calling role.")
+    .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", quote_identifier(&role))))
+}
+
+/// A database that the role may connect to.
+fn check_connect() -> Result<(), UserError> {
+    let database = database::oid();
+    let sql = "SELECT pg_catalog.has_database_privilege($1, 'CONNECT')";
+    if spi::fetch::<bool>(sql, &[database.into()])? == Some(true) {
+        return Ok(());
+    }
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for database \"{}\"", database::name()?),
+    )
+    .detail("Each client of a run is a new session of the calling role, which needs CONNECT."))
+}
+
+/// The role's own limit, which the server does not enforce for background workers.
+pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
+    let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    let oid = current_role_oid();
+    match spi::fetch::<i32>(sql, &[oid.into()])? {
+        Some(limit) if limit >= 0 && clients > limit.unsigned_abs() => Err(UserError::new(
+            sqlstate::TOO_MANY_CONNECTIONS,
+            format!("too many clients for role \"{}\"", roles::current_role()),
+        )
+        .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
+        _ => Ok(()),
+    }
+}
+
+/// Locks of this very session that conflict with what the workload will take.
+pub fn check_own_locks(
+    tables: &[pg_sys::Oid],
+    needed: i32,
+    who_waits: &str,
+    hint: &str,
+) -> Result<(), UserError> {
+    let held = catalog::as_owner(|| {
+        spi::fetch_all(
+            "SELECT l.relation::pg_catalog.regclass::pg_catalog.text, l.mode FROM pg_catalog.pg_locks l \
+             WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted \
+               AND l.database = (SELECT oid FROM pg_catalog.pg_database \
+                                 WHERE datname = pg_catalog.current_database()) \
+               AND (l.relation = ANY ($1) \
+                    OR l.relation IN (SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = ANY ($1))) \
+             ORDER BY l.relation = ANY ($1) DESC, l.relation",
+            &[tables.to_vec().into()],
+            |row| {
+                let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+                Ok((text(1)?, text(2)?))
+            },
+        )
+    })?;
+    for (relation, mode) in held {
+        if locks::do_conflict(locks::mode_of_name(&mode), needed) {
+            return Err(UserError::new(
+                sqlstate::OBJECT_IN_USE,
+                format!("this session holds a lock on {relation} that {who_waits} would wait for"),
+            )
+            .detail(format!("Held: {mode}. The session would wait for the run, and the run for the session."))
+            .hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// The weakest lock that every statement of the scripts is content with: reading ones wait for
+/// nobody but an ACCESS EXCLUSIVE lock.
+pub fn lock_of(scripts: &[ScriptSpec]) -> i32 {
+    let reads = |source: &str| {
+        source
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| !line.is_empty() && !line.starts_with('\\') && !line.starts_with("--"))
+            .all(|line| line.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select")))
+    };
+    if scripts.iter().all(|script| reads(&script.source)) {
+        pg_sys::AccessShareLock as i32
+    } else {
+        pg_sys::RowExclusiveLock as i32
+    }
+}
+
+/// Whether a script has blocks of several statements, as far as its text tells.
+pub fn has_blocks(scripts: &[ScriptSpec]) -> bool {
+    let opens = |line: &str| {
+        let word = line.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        word.eq_ignore_ascii_case("begin") || word.eq_ignore_ascii_case("start")
+    };
+    // Several statements may stand on a line.
+    scripts.iter().flat_map(|script| script.source.split(['\n', ';'])).any(opens)
+}
+
+/// The longest script in bytes.
+pub const MAX_SCRIPT: usize = 16 << 20;
+
+/// A script takes several times its length when it is parsed; so do several in every client.
+pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<(), UserError> {
+    let length: usize = scripts.into_iter().map(str::len).sum();
+    if length <= MAX_SCRIPT {
+        return Ok(());
+    }
+    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
+    Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
+}

@@ -1,0 +1,208 @@
+//! The session that asked for a run or a load, while it waits.
+//!
+//! The segment's detach callback is its last will: an error, a termination, a disconnect all end
+//! in a detach, and the callback asks for a stop. The work itself goes on in the workers.
+
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+
+use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::horizon::Releasable;
+use crate::server::locks::is_blocked_by_me;
+use crate::server::process::{check_client_connection, is_backend, nap};
+use crate::server::worker_slots;
+use crate::shm::{DetachCallback, RunState, Segment, StopReason, ask_to_stop, is_under_way};
+
+/// How often a waiting session looks up when nobody wakes it.
+const LOOK_MS: i64 = 200;
+
+/// How often it looks whether its client is still there and whether it is in its own way.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+
+/// Work that a worker leads: a coordinator's or a load leader's.
+pub struct LaunchHandle {
+    pub segment: Segment,
+    leader: Worker,
+}
+
+impl LaunchHandle {
+    /// Starts the leader of a segment's workers.
+    ///
+    /// # Errors
+    /// 53400 when there is no slot for it.
+    pub fn start(
+        segment: Segment,
+        kind: WorkerKind,
+        database: u32,
+        role: u32,
+        workers: u32,
+    ) -> Result<Self, UserError> {
+        match Worker::register(kind, segment.handle(), 0, database, role) {
+            Some(leader) => Ok(Self { segment, leader }),
+            None => {
+                segment.detach();
+                Err(worker_slots::no_slots(u64::from(workers) + 1, kind.noun))
+            }
+        }
+    }
+
+    /// Waits until `done` says so or the leader has finished, however long it takes.
+    ///
+    /// # Errors
+    /// What the leader reports, or that it has died.
+    pub fn wait(
+        &self,
+        releasable: Option<Releasable>,
+        mut done: impl FnMut(&Segment) -> bool,
+    ) -> Result<(), UserError> {
+        let mut watch = Watch::new(releasable, true);
+        let result = loop {
+            let outcome = self.outcome();
+            let is_done = done(&self.segment);
+            if let Some(outcome) = outcome {
+                break outcome;
+            }
+            if is_done {
+                break self.segment.header().failure().map_or(Ok(()), Err);
+            }
+            watch.pause(&self.segment);
+        };
+        watch.end();
+        result
+    }
+
+    /// How the work has ended, if it has; only when its leader's process has gone, and with it its worker slot and its
+    /// locks.
+    pub fn outcome(&self) -> Option<Result<(), UserError>> {
+        if !self.leader.has_stopped() {
+            return None;
+        }
+        // A leader that ends has written its state first.
+        let header = self.segment.header();
+        Some(match (header.failure(), header.state()) {
+            (Some(error), _) => Err(error),
+            (None, RunState::Finished) => Ok(()),
+            (None, _) => Err(self.segment.check_refusal().err().unwrap_or_else(|| {
+                UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    "the background worker that led the work has ended unexpectedly",
+                )
+                .hint("The server's log says why.")
+            })),
+        })
+    }
+
+    /// From now on the end of this session's wait is the end of the work.
+    pub fn tie(&self) {
+        self.segment.on_detach(&CALLER_GONE);
+    }
+
+    /// Lets go of the segment, with the work done or in others' hands.
+    pub fn leave(self) {
+        self.segment.cancel_on_detach(&CALLER_GONE);
+        self.segment.detach();
+    }
+}
+
+/// How long a stop waits for the work to have ended.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Stops work that is under way and waits for its end; false when it was not under way.
+pub fn stop_and_wait(segment: &Segment) -> bool {
+    if !is_under_way(segment) {
+        return false;
+    }
+    ask_to_stop(segment.header(), StopReason::Requested);
+    let began = Instant::now();
+    while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
+        nap(20);
+    }
+    true
+}
+
+static CALLER_GONE: DetachCallback = DetachCallback(|segment| {
+    if segment.header().state() != RunState::Finished {
+        ask_to_stop(segment.header(), StopReason::CallerGone);
+    }
+});
+
+/// A waiting session's eyes: interrupts, its client, its own locks, its snapshot.
+pub struct Watch {
+    /// The right to let the xmin horizon go meanwhile.
+    releasable: Option<Releasable>,
+    /// Whether the end of this wait is the end of the work.
+    owns_the_work: bool,
+    checked: Instant,
+    /// Each client's attempts at the last check.
+    attempts: Vec<u64>,
+}
+
+impl Watch {
+    pub fn new(releasable: Option<Releasable>, owns_the_work: bool) -> Self {
+        Self { releasable, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
+    }
+
+    /// Waits a moment. A cancel or a termination of this session leaves from here by an ERROR.
+    pub fn pause(&mut self, segment: &Segment) {
+        pgrx::check_for_interrupts!();
+        if self.checked.elapsed() >= CHECK_EVERY {
+            check_client_connection();
+        }
+        if self.is_in_the_way_at_times(segment) {
+            self.give_way(segment);
+        }
+        if let Some(releasable) = self.releasable {
+            releasable.release();
+        }
+        nap(LOOK_MS);
+    }
+
+    /// Ends the wait.
+    pub fn end(&self) {
+        if let Some(releasable) = self.releasable {
+            releasable.resume();
+        }
+    }
+
+    /// Whether somebody at work in the segment waits for a lock of this session; not looked at each time that it is called.
+    pub fn is_in_the_way_at_times(&mut self, segment: &Segment) -> bool {
+        let is_due = self.checked.elapsed() >= CHECK_EVERY;
+        if is_due {
+            self.checked = Instant::now();
+        }
+        is_due && self.is_in_the_way(segment)
+    }
+
+    /// A client that waits for a lock of this very session would wait for ever: the server's
+    /// deadlock detector sees no cycle, for this session waits for no lock.
+    fn is_in_the_way(&mut self, segment: &Segment) -> bool {
+        let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
+        let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
+        let blocked = segment
+            .slots()
+            .enumerate()
+            .filter(|(client, slot)| stuck(*client) && !slot.is_over())
+            .map(|(_, slot)| slot.pid.load(Relaxed))
+            .chain([segment.header().coordinator_pid.load(Relaxed)])
+            .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
+        self.attempts = attempts;
+        blocked
+    }
+
+    /// Ends the work, or this wait, for a lock of this session.
+    pub fn give_way(&self, segment: &Segment) {
+        if self.owns_the_work {
+            ask_to_stop(segment.header(), StopReason::BlockedByCaller);
+        } else {
+            crate::error::raise(
+                UserError::new(
+                    sqlstate::DEADLOCK_DETECTED,
+                    "the run waits for a lock that this session holds while it waits for the run",
+                )
+                .hint("Commit before the call of bench.wait."),
+            );
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Loads: from arguments to a started leader.
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+use serde_json::{Map, Value};
+
+use super::handle::LaunchHandle;
+use super::load_progress::Reporter;
+use crate::catalog;
+use crate::error::warn;
+use crate::fixture::LoadSpec;
+use crate::server::process::{has_client, my_pid};
+use crate::server::{horizon, relations, worker_slots};
+use crate::shm::{Segment, Shape};
+use crate::worker::load::leader;
+
+/// More jobs than this would only wait for each other in the same table.
+const MAX_JOBS: i32 = 256;
+
+/// A fixture that has been loaded.
+pub struct Loaded {
+    pub spec: LoadSpec,
+    /// Rows written.
+    pub rows: i64,
+}
+
+/// Has workers begin to load a fixture. Their end is the caller's to wait for, and they end with the caller.
+pub fn begin(
+    fixture: &str,
+    options: &Map<String, Value>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+) -> Result<(LaunchHandle, LoadSpec), UserError> {
+    let spec = LoadSpec::new(fixture, rows, 1, options)?;
+    super::checks::check_server()?;
+    super::checks::check_role()?;
+    spec.check_cluster()?;
+    let replaced = spec.replaced()?;
+    spec.check_privileges()?;
+    let spec = LoadSpec { jobs: choose_jobs(jobs, spec.counted_ids())?, ..spec };
+    if let Some(existing) = replaced {
+        catalog::check_unused(&spec.name, &existing.tables)?;
+        super::checks::check_own_locks(
+            &relations::with_partitions(&existing.tables)?,
+            pg_sys::AccessExclusiveLock as i32,
+            "the load",
+            "Commit or roll back before the call.",
+        )?;
+    }
+    worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
+    let json = serde_json::to_string(&spec).unwrap_or_default();
+    let shape = Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, nodes: 0, spec_bytes: 0 };
+    let segment = Segment::create(shape, &json);
+    let pid = my_pid();
+    segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
+    segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);
+    let launched = LaunchHandle::start(segment, leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
+    launched.tie();
+    Ok((launched, spec))
+}
+
+/// Loads a fixture with workers and waits for them.
+pub fn load(
+    fixture: &str,
+    options: &Map<String, Value>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+) -> Result<Loaded, UserError> {
+    let (launched, spec) = begin(fixture, options, rows, jobs)?;
+    let release = horizon::can_release();
+    // A sweep's leader has nobody to tell.
+    if let Err(why) = release
+        && has_client()
+    {
+        warn(
+            format!("this call holds back the xmin horizon while it waits, because {why}"),
+            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
+        );
+    }
+    let mut reporter = Reporter::new(&spec.name);
+    let result = launched.wait(release.ok(), |segment| {
+        reporter.report(segment);
+        false
+    });
+    let rows = launched.segment.rows_written().cast_signed();
+    let holder = launched.segment.header().load.horizon_holder.get();
+    launched.leave();
+    result?;
+    if let Some(holder) = holder {
+        warn(
+            format!(
+                "some pages of fixture \"{fixture}\" are not all-visible: {holder} holds back the xmin horizon"
+            ),
+            format!("End it, then VACUUM {}.", spec.qualified(&spec.relations[0])),
+        );
+    }
+    Ok(Loaded { spec, rows })
+}
+
+/// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.
+pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
+    match jobs {
+        Some(jobs) if (1..=MAX_JOBS).contains(&jobs) => Ok(jobs.unsigned_abs()),
+        Some(jobs) => Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("jobs must be between 1 and {MAX_JOBS}, not {jobs}"),
+        )),
+        None => {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+            let free = worker_slots::free_slots().saturating_sub(1).max(1);
+            let deserved = rows.unsigned_abs() / 50_000 + 1;
+            let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
+            if free < wanted {
+                pgrx::notice!("loading with {free} jobs and not {wanted}, as no more worker slots are free");
+            }
+            Ok(wanted.min(free) as u32)
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! From the arguments of a call to a leader that has been started: what they mean here, what can be found wrong before any
+//! worker is started, the segment, and the wait of the session that asked.
+
+pub mod checks;
+pub mod handle;
+pub mod load;
+pub mod load_progress;
+pub mod nodes;
+pub mod outcome;
+pub mod part;
+pub mod run;
+pub mod run_progress;
+pub mod settings;
+pub mod workload;

@@ -1,0 +1,116 @@
+//! What a run has to know of the Citus cluster that it is on, found out before it starts.
+
+use bench_core::cluster::{
+    ClusterSpec, Limits, NodeSpec, Nodes, check_connections, check_worker_slots, place,
+};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunOptions;
+use pgrx::pg_sys;
+
+use crate::error::{internal, warn};
+use crate::integration::citus::{self, check_extension};
+use crate::observe::node::{self, NodeState};
+use crate::server::extension::LIBRARY_VERSION;
+use crate::server::roles::superuser;
+use crate::{catalog, fixture};
+
+/// The nodes with their clients, and the run's distributed tables; `None` for a run that has nothing to do with Citus. Each
+/// node is asked once, and so is the way to it.
+///
+/// # Errors
+/// 55000 where there are no such nodes, 53300 with the numbers where one has too few connections, 08006 where one that is
+/// to have clients does not answer.
+pub fn of_run(
+    options: &RunOptions,
+    tables: &[pg_sys::Oid],
+    has_blocks: bool,
+) -> Result<Option<ClusterSpec>, UserError> {
+    let is_local = options.nodes == Nodes::Local;
+    if is_local && (tables.is_empty() || !citus::is_installed()?) {
+        return Ok(None);
+    }
+    let distributed = citus::distributed(tables)?;
+    if is_local && distributed.is_empty() {
+        return Ok(None);
+    }
+    if !is_local && distributed.len() < tables.len() {
+        return Err(UserError::new(
+            sqlstate::WRONG_OBJECT_TYPE,
+            format!("nodes => '{}' needs distributed tables, and the run has others", options.nodes.as_str()),
+        )
+        .hint(DISTRIBUTE));
+    }
+    let mut nodes = citus::nodes()?;
+    place(&mut nodes, options.nodes, options.clients)?;
+    if is_local {
+        // As for any run on one node, whatever Citus calls it.
+        nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
+    }
+    let mut asked = Vec::with_capacity(nodes.len());
+    let mut silent = 0;
+    for node in nodes {
+        match limits_of(&node) {
+            Ok(limits) => asked.push((node, limits)),
+            Err(error) if node.clients > 0 => return Err(error),
+            // Its processors are not told of; the clients' statements may get there all the same.
+            Err(error) => {
+                silent += 1;
+                warn(error.message, error.hint.unwrap_or_default());
+            }
+        }
+    }
+    check_connections(&asked, has_blocks)?;
+    if !is_local {
+        check_worker_slots(&asked)?;
+    }
+    let nodes = asked.into_iter().map(|(node, _)| node).collect();
+    Ok(Some(ClusterSpec { nodes, tables: distributed, silent }))
+}
+
+/// What to do for a run on several nodes.
+const DISTRIBUTE: &str =
+    "Load the fixture with option distribute, where it has that; or use nodes => 'local'.";
+
+/// A fixture that is not there would be loaded as a local one.
+///
+/// # Errors
+/// 55000.
+pub fn check_loaded(fixtures: &[String]) -> Result<(), UserError> {
+    for name in fixtures {
+        if fixture::usable(name)?.is_none() {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("fixture \"{name}\" is not loaded"),
+            )
+            .hint(DISTRIBUTE));
+        }
+    }
+    Ok(())
+}
+
+/// The error for a role that may not start runs on a node.
+pub fn may_not_run() -> UserError {
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run").hint(
+        "Privileges on the extension's functions are each node's own: SELECT run_command_on_all_nodes('GRANT EXECUTE ON FUNCTION bench.run TO …').",
+    )
+}
+
+/// What a node has to give, when it is one that can have clients.
+fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
+    if node.is_local {
+        let is_superuser = superuser();
+        return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
+    }
+    // Not asked of what somebody else may have put in the extension's place.
+    check_extension(node)?;
+    let answer = citus::ask(node, "SELECT bench_internal.node_state('{}')")?;
+    let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;
+    if node.clients > 0 && state.extension_version != LIBRARY_VERSION {
+        return Err(citus::other_version(node, &state.extension_version));
+    }
+    if node.clients > 0 && !state.may_run {
+        let error = may_not_run();
+        return Err(UserError { message: format!("node {}: {}", node.name(), error.message), ..error });
+    }
+    Ok(state.limits)
+}

@@ -1,0 +1,203 @@
+//! Runs: from arguments to a started coordinator.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::Nodes;
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
+use pgrx::pg_sys;
+
+use super::checks::{
+    check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
+};
+use super::handle::LaunchHandle;
+use super::run_progress::Reporter;
+use super::{nodes, outcome, settings, workload};
+use crate::error::warn;
+use crate::integration::citus;
+use crate::observe::counters;
+use crate::server::process::{my_pid, random_seed};
+use crate::server::roles::{self, current_role_oid};
+use crate::server::{database, horizon, worker_slots};
+use crate::shm::{Segment, Shape, ring_for};
+use crate::worker::run::coordinator;
+
+/// What the arguments of a run mean here, as far as that holds for a later run as well.
+pub struct Request {
+    pub options: RunOptions,
+    scripts: Vec<ScriptSpec>,
+    checked: workload::Checked,
+    fixture_names: Vec<String>,
+}
+
+/// Everything that can be found wrong with the arguments themselves, by this role and in this database.
+pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
+    if arguments.workload.is_none() {
+        return Err(workload::missing()?);
+    }
+    let options = RunOptions::new(arguments)?;
+    check_server()?;
+    let mut fixture_names: Vec<String> = Vec::new();
+    let mut scripts = Vec::with_capacity(options.mix.len());
+    for share in &options.mix {
+        let workload = workload::find(&share.workload)?;
+        let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
+            Some(index) => index,
+            None => {
+                fixture_names.push(name);
+                fixture_names.len() - 1
+            }
+        });
+        scripts.push(ScriptSpec {
+            name: workload.name,
+            source: workload.script,
+            weight: share.weight,
+            fixture,
+        });
+    }
+    check_length(scripts.iter().map(|script| script.source.as_str()))?;
+    let checked = workload::check_scripts(&scripts, &fixture_names, &options)?;
+    settings::check(&options.settings)?;
+    check_role()?;
+    check_connection_limit(options.clients)?;
+    Ok(Request { options, scripts, checked, fixture_names })
+}
+
+/// Everything that can be found wrong before any worker is started.
+pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
+    let Request { options, scripts, checked, fixture_names } = check(arguments)?;
+    if options.nodes == Nodes::Local {
+        worker_slots::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
+    } else {
+        citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
+        nodes::check_loaded(&fixture_names)?;
+    }
+    let fixtures = fixture_names
+        .iter()
+        .map(|name| workload::find_fixture(name, &options.settings, options.clients))
+        .collect::<Result<Vec<FixtureSpec>, _>>()?;
+    workload::check_rows(&fixtures, &scripts, &checked)?;
+    workload::check_shards(&fixtures, &scripts, &checked)?;
+    workload::check_names(&fixtures, &options.settings)?;
+    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
+    if !tables.is_empty() {
+        check_own_locks(
+            &tables,
+            lock_of(&scripts),
+            "the workload",
+            "Commit or roll back before the call, or use bench.start.",
+        )?;
+    }
+    let seed = options.seed.unwrap_or_else(random_seed);
+    let cluster = nodes::of_run(&options, &tables, has_blocks(&scripts))?;
+    if let Some(cluster) = &cluster {
+        // One more for each node, and one that leads where several have clients.
+        let here: u32 =
+            cluster.nodes.iter().filter(|n| n.is_local && n.clients > 0).map(|n| n.clients + 1).sum();
+        let needed = u64::from(here) + cluster.nodes.len() as u64;
+        worker_slots::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
+    }
+    let spec = RunSpec {
+        options,
+        seed,
+        scripts,
+        fixtures,
+        observation: settings::observation(),
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
+        horizon_held: false,
+        sweep_id: None,
+        system: Default::default(),
+        cluster,
+        part_of: None,
+        starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
+    };
+    Ok((spec, checked.commands))
+}
+
+/// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
+const MAX_SEGMENT: usize = 1 << 30;
+
+/// Starts the coordinator.
+pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHandle, UserError> {
+    let json = serde_json::to_string(spec).unwrap_or_default();
+    // The coordinator of a run on several nodes has no clients of its own.
+    let is_here = !spec.is_of_several_nodes();
+    let shape = Shape {
+        clients: if is_here { spec.options.clients } else { 0 },
+        scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
+        commands: if is_here { commands } else { 0 },
+        ring: ring_for(spec.options.sample_interval_secs),
+        nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
+        spec_bytes: json.len() as u32,
+    };
+    if shape.bytes() > MAX_SEGMENT {
+        return Err(UserError::new(
+            sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
+            format!("the run would need {} MB of shared memory", shape.bytes() >> 20),
+        )
+        .detail(format!(
+            "For {} clients with {commands} commands in {} scripts, and samples every {} s; the limit is {} MB.",
+            spec.options.clients,
+            spec.scripts.len(),
+            spec.options.sample_interval_secs,
+            MAX_SEGMENT >> 20
+        ))
+        .hint("Use fewer clients, a smaller mix, or a longer sample_interval."));
+    }
+    let segment = Segment::create(shape, &json);
+    segment.header().caller_pid.store(caller_pid, Relaxed);
+    segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
+    // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
+    LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, spec.options.clients)
+}
+
+/// Runs a workload and waits for it, with NOTICEs; the run's id.
+pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
+    let (mut spec, commands) = prepare(arguments)?;
+    settings::tell_what_does_not_apply(&spec.options.settings)?;
+    let release = horizon::can_release();
+    if let Err(why) = release {
+        spec.horizon_held = true;
+        warn(
+            format!("this call holds back the xmin horizon while it waits, because {why}"),
+            "Rows that the workload kills cannot be pruned, which slows an update workload. Call bench.run as a statement of its own, or use bench.start.",
+        );
+    }
+    let launched = launch(&spec, commands, my_pid())?;
+    launched.tie();
+    let mut reporter = Reporter::new(&spec);
+    let result = launched.wait(release.ok(), |segment| {
+        reporter.report(segment);
+        false
+    });
+    let run_id = launched.segment.header().run_id.load(Acquire);
+    launched.leave();
+    result?;
+    pgrx::notice!("{}", outcome::closing_report(run_id)?);
+    outcome::warn_of_status(run_id)?;
+    Ok(run_id)
+}
+
+/// Starts a run and returns its id as soon as it has one.
+pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
+    let (spec, commands) = prepare(arguments)?;
+    settings::tell_what_does_not_apply(&spec.options.settings)?;
+    let (result, run_id) = start_prepared(&spec, commands)?;
+    result.map(|()| run_id)
+}
+
+/// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
+/// what has kept it from going on.
+pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<(Result<(), UserError>, i64), UserError> {
+    let launched = launch(spec, commands, my_pid())?;
+    // Until the run has an id it is this call's to give up.
+    launched.tie();
+    let known = |segment: &Segment| segment.header().run_id.load(Acquire) != 0;
+    let result = launched.wait(None, known);
+    launched.segment.header().caller_pid.store(0, Relaxed);
+    let run_id = launched.segment.header().run_id.load(Acquire);
+    launched.leave();
+    Ok((result, run_id))
+}

@@ -1,0 +1,96 @@
+//! The NOTICEs of bench.run.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::spec::RunSpec;
+
+use crate::engine::unserved;
+use crate::error::warn;
+use crate::shm::{RunState, Segment};
+
+/// How often bench.run reports its progress, at most.
+const REPORT_EVERY_SECS: f64 = 5.0;
+
+/// The NOTICEs of a run under way, in the manner of pgbench's.
+pub struct Reporter {
+    every_secs: f64,
+    next_secs: f64,
+    in_warmup: bool,
+    warned: bool,
+    warned_of_xids: bool,
+    has_rate: bool,
+    has_limit: bool,
+}
+
+impl Reporter {
+    pub fn new(spec: &RunSpec) -> Self {
+        let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
+        let o = &spec.options;
+        Self {
+            every_secs,
+            next_secs: every_secs,
+            in_warmup: o.warmup_secs > 0.0,
+            warned: false,
+            warned_of_xids: false,
+            has_rate: o.rate.is_some(),
+            has_limit: o.latency_limit_ms.is_some(),
+        }
+    }
+
+    /// Says what is new.
+    pub fn report(&mut self, segment: &Segment) {
+        let header = segment.header();
+        if header.state() != RunState::Starting && !self.warned {
+            self.warned = true;
+            self.warn_of_unserved(header.unserved.load(Relaxed));
+        }
+        let age = header.xid_age.load(Relaxed);
+        if age > 0 && !self.warned_of_xids {
+            self.warned_of_xids = true;
+            warn(
+                format!("transaction ids are running out: the oldest database is {age} transactions old"),
+                "VACUUM FREEZE its oldest tables. Runs end at 1.8 billion.",
+            );
+        }
+        let progress = &header.progress;
+        if progress.samples.load(Acquire) == 0 {
+            return;
+        }
+        let figures = progress.figures();
+        let in_warmup = progress.in_warmup.load(Relaxed) != 0;
+        if self.in_warmup && !in_warmup {
+            self.in_warmup = false;
+            self.next_secs = self.every_secs;
+        }
+        if figures.elapsed_secs + 1e-9 < self.next_secs {
+            return;
+        }
+        self.next_secs = figures.elapsed_secs + self.every_secs;
+        let mut schedule = String::new();
+        if self.has_rate {
+            schedule += &format!(", lag {:.3} ms", figures.lag_avg_ms);
+        }
+        if self.has_rate && self.has_limit {
+            schedule += &format!(", {} skipped", progress.skipped.get());
+        }
+        pgrx::notice!(
+            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{schedule}",
+            if in_warmup { "warm-up " } else { "" },
+            figures.elapsed_secs,
+            figures.tps,
+            figures.latency_avg_ms,
+            figures.latency_stddev_ms,
+            progress.failed.get()
+        );
+    }
+
+    fn warn_of_unserved(&self, bits: u32) {
+        let names = unserved::names(bits);
+        if !names.is_empty() {
+            warn(
+                format!("the engine's sessions do not honour: {}", names.join(", ")),
+                "Their cost is not in this run's figures; a client's session would pay it.",
+            );
+        }
+    }
+}

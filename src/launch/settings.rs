@@ -1,0 +1,98 @@
+//! Settings of a run, and this project's own parameter.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Observation;
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+
+use crate::engine::unserved;
+use crate::integration::citus;
+use crate::server::guc;
+use crate::server::spi::fetch;
+
+/// The values of pgbench_ext.observation.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum ObservationSetting {
+    #[name = c"on"]
+    On,
+    #[name = c"off"]
+    Off,
+    #[name = c"alternate"]
+    Alternate,
+}
+
+static OBSERVATION: GucSetting<ObservationSetting> =
+    GucSetting::<ObservationSetting>::new(ObservationSetting::On);
+
+/// Defines this project's own parameters, once for each process that loads the library.
+pub fn define() {
+    GucRegistry::define_enum_guc(
+        c"pgbench_ext.observation",
+        c"Whether runs observe waits, WAL, checkpoints and processors.",
+        c"With alternate they do so in every other interval, which shows what it costs.",
+        &OBSERVATION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// Whether this session's runs are to observe the server.
+pub fn observation() -> Observation {
+    match OBSERVATION.get() {
+        ObservationSetting::On => Observation::On,
+        ObservationSetting::Off => Observation::Off,
+        ObservationSetting::Alternate => Observation::Alternate,
+    }
+}
+
+/// Checks the settings of a run as the calling role's session would, without changing anything.
+///
+/// # Errors
+/// 0A000 for what the engine does not do; the server's own errors for the rest.
+pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
+    for (name, value) in settings {
+        pgrx::check_for_interrupts!();
+        if let Some(unserved) = unserved::find(name) {
+            return Err(UserError::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "configuration parameter \"{}\" has no effect on the engine's sessions",
+                    unserved.name
+                ),
+            )
+            .hint(unserved.hint));
+        }
+        if let Some(gone) = citus::gone_parameter(name)? {
+            return Err(gone);
+        }
+        guc::check_for_session(name, value)?;
+    }
+    Ok(())
+}
+
+/// A client is a new session: what the caller has SET does not reach it. Says so, with the
+/// `settings` to pass.
+pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserError> {
+    const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits";
+    let differing = fetch::<pgrx::JsonB>(
+        "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
+         WHERE source OPERATOR(pg_catalog.=) 'session' AND setting OPERATOR(pg_catalog.<>) reset_val \
+           AND NOT name OPERATOR(pg_catalog.=) ANY (pg_catalog.string_to_array($1, ','))",
+        &[OF_THE_CLIENT.into()],
+    )?;
+    let Some(pgrx::JsonB(serde_json::Value::Object(mut differing))) = differing else { return Ok(()) };
+    differing.retain(|name, _| {
+        // This project's own are the caller's.
+        unserved::find(name).is_none()
+            && !name.starts_with("pgbench_ext.")
+            && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
+    });
+    if !differing.is_empty() {
+        let names: Vec<&str> = differing.keys().map(String::as_str).collect();
+        pgrx::notice!(
+            "clients are new sessions, in which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
+            names.join(", "),
+            serde_json::Value::Object(differing.clone())
+        );
+    }
+    Ok(())
+}

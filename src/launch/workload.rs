@@ -1,0 +1,261 @@
+//! From a workload's name to what a run executes, with every question of ownership answered.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::script::{self, Script, Symbols};
+use bench_core::shard_keys;
+use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, ScriptSpec};
+use pgrx::pg_sys;
+
+use super::load;
+use crate::catalog::{self, Workload};
+use crate::fixture::{self, SHARDS};
+use crate::integration::citus;
+use crate::server::roles::{self, superuser};
+use crate::server::{guc, spi};
+use crate::worker::run::variables::{AUTOMATIC, ROWS, SCALE};
+
+/// A workload by name, if this role may run it.
+///
+/// # Errors
+/// 42704 with the known names; 42501 for a superuser before another role's script.
+pub fn find(name: &str) -> Result<Workload, UserError> {
+    let Some(workload) = catalog::workload(name)? else {
+        let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
+        citus::check_coordinator(&error.message)?;
+        return Err(error.hint(known()?));
+    };
+    if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("workload \"{name}\" belongs to role \"{}\", and would run as a superuser", workload.owner),
+        )
+        .hint(
+            "Read its script, then take it over with bench.create_workload, or SET ROLE to its owner before the call.",
+        ));
+    }
+    Ok(workload)
+}
+
+/// The error for a workload that is NULL.
+pub fn missing() -> Result<UserError, UserError> {
+    Ok(UserError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, "workload must not be null").hint(known()?))
+}
+
+fn known() -> Result<String, UserError> {
+    Ok(format!("Known workloads: {}.", catalog::workload_names()?.join(", ")))
+}
+
+/// What a look at the scripts of a run has found.
+pub struct Checked {
+    /// Commands of all scripts together.
+    pub commands: u32,
+    /// What each script reads of its fixture.
+    pub reads: Vec<Reads>,
+}
+
+/// Which of the variables that come from its fixture a script reads.
+pub struct Reads {
+    rows: bool,
+    scale: bool,
+    /// The last of the keys of shards, or 0.
+    shard_keys: usize,
+}
+
+/// The scripts of a run, parsed once to see that they are whole.
+///
+/// # Errors
+/// What the parser says; 42703 for a variable that nothing defines; 42601 for what a statement with
+/// parameters cannot hold.
+pub fn check_scripts(
+    scripts: &[ScriptSpec],
+    fixture_names: &[String],
+    options: &RunOptions,
+) -> Result<Checked, UserError> {
+    let mut symbols = Symbols::new();
+    let parsed = scripts
+        .iter()
+        .map(|script| script::parse(&script.name, &script.source, &mut symbols))
+        .collect::<Result<Vec<Script>, _>>()?;
+    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
+    let mut assigned = vec![false; symbols.len()];
+    for script in &parsed {
+        script.for_each_assigned(&mut |id| assigned[id.index()] = true);
+    }
+    let mut checked = Checked { commands: 0, reads: Vec::new() };
+    for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
+        let fixture = fixture.and_then(|index| fixture_names.get(index));
+        let is_constant = |id: script::VariableId| {
+            let variable = symbols.name(id);
+            AUTOMATIC.contains(&variable)
+                || (fixture.is_some() && variable == ROWS)
+                || (fixture.is_some_and(|name| name == SHARDS) && shard_keys::number_of(variable).is_some())
+                || options.variables.contains_key(variable)
+        };
+        let is_captured = |variable: &str| {
+            parsed.iter().flat_map(Script::capture_prefixes).any(|prefix| variable.starts_with(prefix))
+        };
+        if options.query_mode != QueryMode::Simple {
+            let undefined = script.undefined_variables(&symbols, &|id| {
+                is_constant(id) || assigned[id.index()] || is_captured(symbols.name(id))
+            });
+            if let Some((line, id)) = undefined {
+                return Err(undefined_variable(symbols.name(id), name, line));
+            }
+            script.check_parameterized(&symbols, &|id| assigned[id.index()], &is_constant)?;
+        }
+        checked.commands += script.commands.len() as u32;
+        // Symbols are of all scripts: what counts is this one's text.
+        let mut own = Symbols::new();
+        script::parse(name, &script.source, &mut own)?;
+        let reads =
+            |variable: &str| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
+        let last_key = shard_keys::names().zip(1..).filter(|(name, _)| reads(name)).last();
+        checked.reads.push(Reads {
+            rows: reads(ROWS),
+            scale: reads(SCALE),
+            shard_keys: last_key.map_or(0, |(_, number)| number),
+        });
+    }
+    Ok(checked)
+}
+
+fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
+    UserError::new(
+        sqlstate::UNDEFINED_COLUMN,
+        format!("undefined variable \"{variable}\" in script \"{script}\", line {line}"),
+    )
+    .hint(format!(
+        "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture; and shard_key_1 to shard_key_{}, with fixture {SHARDS}.",
+        AUTOMATIC.join(", "),
+        shard_keys::SHARD_KEYS
+    ))
+}
+
+/// A fixture without rows gives a script nothing to draw ids from.
+///
+/// # Errors
+/// 55000, before any worker is started.
+pub fn check_rows(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &Checked,
+) -> Result<(), UserError> {
+    let empty = scripts.iter().zip(&checked.reads).find_map(|(script, reads)| {
+        let fixture = fixtures.get(script.fixture?)?;
+        ((reads.rows && fixture.rows == 0) || (reads.scale && fixture.scale == 0)).then_some(fixture)
+    });
+    let Some(fixture) = empty else { return Ok(()) };
+    Err(UserError::new(
+        sqlstate::NOT_IN_PREREQUISITE_STATE,
+        format!("fixture \"{}\" is loaded with no rows, and the workload needs some", fixture.name),
+    )
+    .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
+}
+
+/// # Errors
+/// 55000 for a script that has to touch more shards than its fixture has, before any worker is started.
+pub fn check_shards(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    checked: &Checked,
+) -> Result<(), UserError> {
+    for (script, reads) in scripts.iter().zip(&checked.reads) {
+        let of_shards = script.fixture.and_then(|index| fixtures.get(index)).filter(|f| f.name == SHARDS);
+        let Some(fixture) = of_shards else { continue };
+        let (shards, needed) = (fixture.shard_keys.len(), reads.shard_keys);
+        if needed > shards {
+            return Err(UserError::new(
+                sqlstate::NOT_IN_PREREQUISITE_STATE,
+                format!("workload \"{}\" needs {needed} shards, and fixture \"{SHARDS}\" has {shards}", script.name),
+            )
+            .hint(format!("Load it with more: SELECT bench.load('{SHARDS}', options => '{{\"shard_count\": {needed}}}');")));
+        }
+    }
+    Ok(())
+}
+
+/// One search_path serves all scripts of a run: each fixture's tables have to be what their names
+/// find there.
+///
+/// # Errors
+/// 55000 for a fixture that is hidden by another's schema.
+pub fn check_names(fixtures: &[FixtureSpec], settings: &[(String, String)]) -> Result<(), UserError> {
+    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
+    let is_given = settings.iter().any(|(name, _)| name.eq_ignore_ascii_case("search_path"));
+    if is_given || schemas.iter().all(|schema| *schema == schemas[0]) && schemas.len() == fixtures.len() {
+        return Ok(());
+    }
+    let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
+    guc::with_search_path(&path, || {
+        for fixture in fixtures {
+            let tables: Vec<pg_sys::Oid> = fixture.tables.iter().map(|&table| table.into()).collect();
+            let hidden = spi::fetch::<String>(
+                // Nobody names a partition.
+                "SELECT pg_catalog.min(oid::pg_catalog.regclass::pg_catalog.text) FROM pg_catalog.pg_class \
+                 WHERE oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT relispartition AND NOT pg_catalog.pg_table_is_visible(oid)",
+                &[tables.into()],
+            )?;
+            if let Some(hidden) = hidden {
+                return Err(UserError::new(
+                    sqlstate::NOT_IN_PREREQUISITE_STATE,
+                    format!("table {hidden} of fixture \"{}\" is hidden by one of the same name in another fixture's schema", fixture.name),
+                )
+                .hint("Load the fixtures of a mix into one schema."));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A fixture's schema has to be one that the role may look into.
+///
+/// # Errors
+/// 42501; never for one that does not exist.
+pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace \
+               WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    if spi::fetch::<bool>(sql, &[schema.into()])? != Some(false) {
+        return Ok(());
+    }
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
+        .detail(format!("Fixture \"{fixture}\" is in it."))
+        .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
+}
+
+/// The fixture for a workload, loaded first in its small default size if there is none.
+///
+/// # Errors
+/// 42501 when only another role's is there and this role may not use it.
+pub fn find_fixture(
+    name: &str,
+    settings: &[(String, String)],
+    clients: u32,
+) -> Result<FixtureSpec, UserError> {
+    let found = fixture::usable(name)?;
+    if let Some(found) = &found {
+        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
+    }
+    if fixture::is_per_client(name) {
+        if let Some(load) = fixture::load_for_clients(name, found.as_ref(), clients)? {
+            load::load(name, &load.options, Some(load.rows), None)?;
+        } else if let Some(found) = found {
+            return Ok(found);
+        }
+    } else if let Some(found) = found {
+        return Ok(found);
+    } else if let Some(found) = fixture::made_by_pgbench(name, settings)? {
+        return Ok(found);
+    } else {
+        let rows = fixture::known(name)?.default_rows();
+        citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
+        pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
+        load::load(name, &Default::default(), None, None)?;
+    }
+    fixture::usable(name)?.ok_or_else(|| {
+        UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("fixture \"{name}\" was loaded and cannot be seen"),
+        )
+        .hint("In REPEATABLE READ and SERIALIZABLE load it in a transaction of its own first.")
+    })
+}

@@ -1,0 +1,64 @@
+//! What a worker still has to put in order when it is terminated, from a callback of its process's exit.
+//!
+//! In such a callback the server interrupts no wait: a lock that somebody else holds would keep the process for as long. So interrupts
+//! are let in, and locks and statements are limited. An ERROR is a FATAL error there (errstart in utils/error/elog.c):
+//! it ends the callback, and the exit goes on with the next one, which rolls back (shmem_exit in storage/ipc/ipc.c).
+
+use std::ffi::CStr;
+
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+
+use super::signals::take_cancels_at_exit;
+use super::{process, timeouts};
+
+/// What is called before this process lets go of shared memory, however it ends. A static, by whose address the server knows
+/// it.
+pub struct Callback(pub fn());
+
+/// Has the server call it: what was registered last is called first.
+pub fn call(callback: &'static Callback) {
+    // SAFETY: the function is of this library, which stays loaded, and its argument lives as long.
+    unsafe {
+        pg_sys::before_shmem_exit(Some(call_back), pg_sys::Datum::from(std::ptr::from_ref(callback)));
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn call_back(_code: i32, argument: pg_sys::Datum) {
+    // SAFETY: the argument is what `call` has registered.
+    let Callback(function) = unsafe { &*argument.cast_mut_ptr::<Callback>() };
+    function();
+}
+
+/// How long a lock is waited for. A setting of the session's.
+const LOCK_TIMEOUT: &CStr = c"2s";
+
+/// How long all of it may take.
+const LIMIT_MS: i32 = 5000;
+
+/// Runs `work`, which opens transactions of its own, within seconds. Where it meets an ERROR of the server's, this does not
+/// return: the callback is over, and the next one is called.
+///
+/// # Errors
+/// Those of the work.
+pub fn put_in_order(work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
+    // SAFETY: leaves whatever was open; outside a transaction it does nothing. The counter is what keeps interrupts off
+    // (proc_exit_prepare sets it to 1); with no transaction open nothing is held that an interrupt could leave behind.
+    unsafe {
+        pg_sys::AbortOutOfAnyTransaction();
+        take_cancels_at_exit();
+        pg_sys::SetConfigOption(
+            c"lock_timeout".as_ptr(),
+            LOCK_TIMEOUT.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+        );
+        process::forget_cancel();
+        let held_off = pg_sys::InterruptHoldoffCount;
+        pg_sys::InterruptHoldoffCount = 0;
+        let result = timeouts::within(LIMIT_MS, work);
+        pg_sys::InterruptHoldoffCount = held_off;
+        result
+    }
+}

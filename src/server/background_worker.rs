@@ -1,0 +1,151 @@
+//! Dynamic background workers: how one is registered, and what its process begins with.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use pgrx::pg_sys;
+
+use super::process::my_pid;
+use super::signals::{self, OnTerminate};
+
+/// What a worker has to know before it can read the segment; travels in bgw_extra.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Extra {
+    index: u32,
+    database: u32,
+    /// 0: the bootstrap superuser.
+    role: u32,
+}
+
+/// A kind of worker.
+#[derive(Clone, Copy)]
+pub struct WorkerKind {
+    /// The function that the server calls.
+    pub entry: &'static CStr,
+    /// As pg_stat_activity's backend_type shows it.
+    pub title: &'static CStr,
+    /// What users call it, or what it leads.
+    pub noun: &'static str,
+    /// Whether the server is to start it once more after a crash, to put in order what outlives one.
+    pub returns_after_crash: bool,
+}
+
+/// A registered worker.
+pub struct Worker {
+    handle: *mut pg_sys::BackgroundWorkerHandle,
+}
+
+impl Worker {
+    /// Registers a worker that starts as soon as the postmaster gets to it; `None` when all slots
+    /// are taken. The calling process's latch is set when it starts and when it ends.
+    pub fn register(kind: WorkerKind, segment: u32, index: u32, database: u32, role: u32) -> Option<Self> {
+        // SAFETY: all zeroes are valid in this plain struct; the texts fit their fields, which
+        // `put` makes sure of; the extra data is plain bytes smaller than the field; the handle
+        // is palloc'd in a context that lasts as long as the process.
+        unsafe {
+            let mut worker: pg_sys::BackgroundWorker = std::mem::zeroed();
+            put(&mut worker.bgw_name, kind.title);
+            put(&mut worker.bgw_type, kind.title);
+            put(&mut worker.bgw_library_name, c"$libdir/pgbench_ext");
+            put(&mut worker.bgw_function_name, kind.entry);
+            worker.bgw_flags =
+                (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as c_int;
+            worker.bgw_start_time = pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished;
+            worker.bgw_restart_time =
+                if kind.returns_after_crash { 1 } else { pg_sys::BGW_NEVER_RESTART as c_int };
+            worker.bgw_main_arg = pg_sys::Datum::from(segment);
+            worker.bgw_notify_pid = my_pid();
+            let extra = Extra { index, database, role };
+            std::ptr::copy_nonoverlapping(
+                (&raw const extra).cast::<c_char>(),
+                worker.bgw_extra.as_mut_ptr(),
+                std::mem::size_of::<Extra>(),
+            );
+            let mut handle = std::ptr::null_mut();
+            let context = pg_sys::CurrentMemoryContext;
+            pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+            let registered = pg_sys::RegisterDynamicBackgroundWorker(&raw mut worker, &raw mut handle);
+            pg_sys::CurrentMemoryContext = context;
+            registered.then_some(Self { handle })
+        }
+    }
+
+    /// Whether the worker has ended, or never will start.
+    pub fn has_stopped(&self) -> bool {
+        let mut pid = 0;
+        // SAFETY: the handle came from the server and is never freed.
+        let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.handle, &raw mut pid) };
+        status == pg_sys::BgwHandleStatus::BGWH_STOPPED
+            || status == pg_sys::BgwHandleStatus::BGWH_POSTMASTER_DIED
+    }
+
+    /// Asks the postmaster to end it, started or not.
+    pub fn terminate(&self) {
+        // SAFETY: as above.
+        unsafe { pg_sys::TerminateBackgroundWorker(self.handle) }
+    }
+}
+
+fn put<const N: usize>(field: &mut [c_char; N], text: &CStr) {
+    let bytes = text.to_bytes_with_nul();
+    assert!(bytes.len() <= N);
+    for (to, from) in field.iter_mut().zip(bytes) {
+        *to = *from as c_char;
+    }
+}
+
+/// What `Worker::register` has given to this worker.
+fn extra() -> Extra {
+    // SAFETY: called in workers of this library only, whose bgw_extra was written by `Worker::register` as an Extra; it is
+    // read unaligned.
+    unsafe { (&raw const (*pg_sys::MyBgworkerEntry).bgw_extra).cast::<Extra>().read_unaligned() }
+}
+
+/// First thing in a worker: its signals, and a resource owner, which is needed by dsm_attach as in the server's own parallel
+/// workers (ParallelWorkerMain). Its index among those of its kind.
+pub fn begin(on_terminate: OnTerminate) -> u32 {
+    signals::install(on_terminate);
+    // SAFETY: on the process's main thread, before anything else has set an owner.
+    unsafe {
+        pg_sys::CurrentResourceOwner =
+            pg_sys::ResourceOwnerCreate(std::ptr::null_mut(), c"pgbench_ext".as_ptr());
+    }
+    extra().index
+}
+
+/// Connects a worker to its database as its role. Once in its process.
+pub fn connect() {
+    let Extra { database, role, .. } = extra();
+    connect_as(database, role);
+}
+
+/// The connection of a worker that has returned after a crash of the server, to the database that it was of, as the bootstrap
+/// superuser. Once in its process.
+pub fn connect_after_crash() {
+    connect_as(extra().database, 0);
+}
+
+fn connect_as(database: u32, role: u32) {
+    // SAFETY: in a worker that has asked for a connection; the server refuses a second one by an error.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database.into(), role.into(), 0) };
+}
+
+/// First thing in a worker that [`WorkerKind::returns_after_crash`]: so that it returns after nothing else, for the server
+/// starts again what has ended with another code than 0, as at a FATAL error or SIGTERM.
+pub fn return_only_after_crash() {
+    unsafe extern "C-unwind" {
+        fn on_proc_exit(callback: Option<extern "C" fn(c_int, pg_sys::Datum)>, argument: pg_sys::Datum);
+    }
+    extern "C" fn end(_code: c_int, _argument: pg_sys::Datum) {
+        // SAFETY: the callback that was registered first is called last, when all is in order.
+        unsafe { libc::_exit(0) }
+    }
+    // SAFETY: the callback is a function of this library, which stays loaded.
+    unsafe { on_proc_exit(Some(end), pg_sys::Datum::from(0)) };
+}
+
+/// Whether this worker is one that [`WorkerKind::returns_after_crash`].
+pub fn may_return_after_crash() -> bool {
+    // SAFETY: set by the server before it calls a worker's entry.
+    unsafe { (*pg_sys::MyBgworkerEntry).bgw_restart_time != pg_sys::BGW_NEVER_RESTART as c_int }
+}

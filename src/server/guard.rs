@@ -1,0 +1,327 @@
+//! What others own is not touched with a superuser's rights.
+//!
+//! The recorder is the bootstrap superuser, and whoever calls may be a superuser as well. The owner of a table decides what
+//! runs when a row of it is written: triggers (deferred ones run as whoever commits, before PostgreSQL 18), constraints,
+//! defaults, rules. The owner of a view decides what runs when it is read, and the planner evaluates parts of either. So each
+//! statement on the extension's tables is looked at before it is planned, while its relations are locked: ALTER … OWNER and
+//! CREATE TRIGGER have to wait for its transaction.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_char, c_int};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::{pg_guard, pg_sys};
+
+use super::relations::owner_of;
+use super::roles::superuser;
+use super::spi::{fetch_all, quote_identifier};
+use super::transaction::transaction;
+use crate::error::{OrRaise, internal};
+
+thread_local! {
+    /// Whether this process's statements are looked at.
+    static ON: Cell<bool> = const { Cell::new(false) };
+    /// Tables whose triggers are looked at all the same.
+    static FIXTURES: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+    static INSTALLED: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
+}
+
+/// While it lives, statements are looked at.
+pub struct Guard {
+    before: bool,
+}
+
+impl Guard {
+    pub fn new() -> Self {
+        install();
+        Self { before: ON.replace(true) }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        ON.set(self.before);
+    }
+}
+
+/// From here on, every statement of this process is looked at.
+pub fn for_good() {
+    install();
+    ON.set(true);
+}
+
+/// From here on, what a superuser's statements change in these tables must fire nobody else's triggers: a fixture's owner is
+/// a superuser then, and so is its schema's, but others may have been granted TRIGGER. A trigger that is made later has the
+/// statements planned anew. Nothing for other roles, and nothing of tables that are no fixture's. In a worker without a
+/// transaction.
+///
+/// # Errors
+/// None but the server's own.
+pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), UserError> {
+    let is_superuser = transaction(|| Ok(superuser()))?;
+    if is_superuser {
+        install();
+        FIXTURES.replace(tables.collect());
+    }
+    Ok(())
+}
+
+/// Sees that what a superuser is about to do with tables, which are locked, fires nobody else's triggers.
+///
+/// # Errors
+/// 42501.
+pub fn check_fixture_triggers(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    if superuser() {
+        // SAFETY: the tables are locked.
+        tables.iter().try_for_each(|&table| unsafe {
+            look_at(table, |relation| check_triggers(relation, WORKLOAD))
+        })?;
+    }
+    Ok(())
+}
+
+fn install() {
+    if INSTALLED.replace(true) {
+        return;
+    }
+    // SAFETY: the hook is set and called on the process's only thread; this library stays loaded.
+    unsafe {
+        PREVIOUS.set(pg_sys::planner_hook);
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
+    unsafe {
+        if ON.get() {
+            check(query, &|oid| check_relation(oid)).or_raise();
+        } else if FIXTURES.with_borrow(|fixtures| !fixtures.is_empty()) {
+            check(query, &|oid| match FIXTURES.with_borrow(|fixtures| fixtures.contains(&oid)) {
+                true => look_at(oid, |relation| check_triggers(relation, WORKLOAD)),
+                false => Ok(()),
+            })
+            .or_raise();
+        }
+        match PREVIOUS.get() {
+            Some(previous) => previous(query, text, options, parameters),
+            None => pg_sys::standard_planner(query, text, options, parameters),
+        }
+    }
+}
+
+/// # Safety
+/// A rewritten query whose relations are locked.
+unsafe fn check(
+    query: *mut pg_sys::Query,
+    check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    let mut relations = std::ptr::null_mut();
+    let mut others = std::ptr::null_mut();
+    let mut row_security = false;
+    // SAFETY: as the plan cache asks of a query what it depends on; a list of OIDs comes back, or NULL for an empty one.
+    unsafe {
+        pg_sys::extract_query_dependencies(
+            query.cast(),
+            &raw mut relations,
+            &raw mut others,
+            &raw mut row_security,
+        );
+        let number = if relations.is_null() { 0 } else { (*relations).length as usize };
+        for place in 0..number {
+            check_one((*(*relations).elements.add(place)).oid_value)?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// A relation that is locked.
+unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
+    // SAFETY: by the caller.
+    unsafe {
+        look_at(oid, |relation| check_owner(relation).and_then(|()| check_triggers(relation, RECORDER)))
+    }
+}
+
+/// # Safety
+/// A relation that is locked.
+unsafe fn look_at(
+    oid: pg_sys::Oid,
+    look: impl FnOnce(pg_sys::Relation) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    // SAFETY: the relcache entry is held from its opening to its closing, and is not written to.
+    unsafe {
+        let relation = pg_sys::RelationIdGetRelation(oid);
+        if relation.is_null() {
+            return Err(internal("a relation that is locked is gone"));
+        }
+        let result = look(relation);
+        pg_sys::RelationClose(relation);
+        result
+    }
+}
+
+unsafe fn check_owner(relation: pg_sys::Relation) -> Result<(), UserError> {
+    // SAFETY: by the caller, an open relation.
+    let (owner, kind) = unsafe { ((*(*relation).rd_rel).relowner, (*(*relation).rd_rel).relkind) };
+    if is_trusted(owner) {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    Err(not_a_superusers(kind as u8, &unsafe { name_of(relation) }, &role_name(owner)))
+}
+
+fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
+    let (noun, alter) = match kind {
+        pg_sys::RELKIND_VIEW => ("view", "VIEW"),
+        pg_sys::RELKIND_COMPOSITE_TYPE => ("type", "TYPE"),
+        _ => ("table", "TABLE"),
+    };
+    refusal(format!("{noun} {name} belongs to role \"{owner}\", which is not a superuser"))
+        .detail(format!("The owner of a {noun} decides what runs when it is used, and the recorder is a superuser."))
+        .hint(format!(
+            "Drop the triggers, rules, constraints and defaults that this role has added, then ALTER {alter} {name} OWNER TO a superuser."
+        ))
+}
+
+/// Before a run begins, so that it does not end when the first sample is written.
+///
+/// # Errors
+/// 42501 where one of the extension's tables, views and row types belongs to a role that is no superuser.
+pub fn check_all() -> Result<(), UserError> {
+    let others = fetch_all(
+        "SELECT c.relkind::pg_catalog.text, pg_catalog.format('%I.%I', n.nspname, c.relname), r.rolname::pg_catalog.text \
+         FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) c.relowner \
+         WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{bench,bench_internal}'::pg_catalog.name[]) \
+           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,c}'::pg_catalog.\"char\"[]) AND NOT r.rolsuper \
+         ORDER BY c.relname LIMIT 1",
+        &[],
+        |row| {
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            let kind = text(1)?.bytes().next().unwrap_or_default();
+            Ok(not_a_superusers(kind, &text(2)?, &text(3)?))
+        },
+    )?;
+    others.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Whom a trigger would run as.
+const RECORDER: &str = "It would run as the recorder, which is a superuser.";
+const WORKLOAD: &str = "It would run as the role that runs the workload, which is a superuser.";
+
+unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(), UserError> {
+    // SAFETY: by the caller, an open relation; its triggers are an array of that length.
+    let triggers = unsafe {
+        match (*relation).trigdesc {
+            triggers if triggers.is_null() => &[],
+            triggers => std::slice::from_raw_parts((*triggers).triggers, (*triggers).numtriggers as usize),
+        }
+    };
+    for trigger in triggers {
+        // What a foreign key does is done as the owner of the other table, whose triggers run then.
+        let owner = match trigger.tgconstrrelid {
+            other if trigger.tgisinternal && other != pg_sys::InvalidOid => owner_of(other)?,
+            _ => owner_of_function(trigger.tgfoid)?,
+        };
+        if !is_trusted(owner) {
+            // SAFETY: as above; a trigger has a name.
+            let (name, trigger) =
+                unsafe { (name_of(relation), CStr::from_ptr(trigger.tgname).to_string_lossy()) };
+            return Err(refusal(format!(
+                "trigger \"{trigger}\" of table {name} is role \"{}\"'s, which is not a superuser",
+                role_name(owner)
+            ))
+            .detail(detail)
+            .hint(format!("Drop it, or the foreign key that it belongs to, and REVOKE TRIGGER, REFERENCES ON {name} from others.")));
+        }
+    }
+    Ok(())
+}
+
+/// The owner of a schema can have its name mean another one.
+///
+/// # Errors
+/// 42501 where a schema of the extension belongs to a role that is no superuser.
+pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
+    // SAFETY: a syscache look-up; the tuple is released after its last use.
+    let (name, owner) = unsafe {
+        let id = pg_sys::SysCacheIdentifier::NAMESPACEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(schema));
+        if tuple.is_null() {
+            return Err(internal("cache lookup failed for a schema of the extension"));
+        }
+        let row: *const pg_sys::FormData_pg_namespace = pg_sys::GETSTRUCT(tuple).cast();
+        let name = CStr::from_ptr((*row).nspname.data.as_ptr()).to_string_lossy().into_owned();
+        let owner = (*row).nspowner;
+        pg_sys::ReleaseSysCache(tuple);
+        (name, owner)
+    };
+    if is_trusted(owner) {
+        return Ok(());
+    }
+    Err(refusal(format!("schema {name} belongs to role \"{}\", which is not a superuser", role_name(owner)))
+        .detail("Its owner could put another schema in its place, and the recorder is a superuser.")
+        .hint(format!("ALTER SCHEMA {name} OWNER TO a superuser.")))
+}
+
+fn owner_of_function(function: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
+    // SAFETY: a syscache look-up; the tuple is released after its last use.
+    unsafe {
+        let id = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let tuple = pg_sys::SearchSysCache1(id, pg_sys::Datum::from(function));
+        if tuple.is_null() {
+            return Err(internal("cache lookup failed for a trigger's function"));
+        }
+        let row: *const pg_sys::FormData_pg_proc = pg_sys::GETSTRUCT(tuple).cast();
+        let owner = (*row).proowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Ok(owner)
+    }
+}
+
+fn is_trusted(owner: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up inside a transaction.
+    unsafe { pg_sys::superuser_arg(owner) }
+}
+
+fn refusal(message: String) -> UserError {
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+}
+
+/// By its number where it is gone.
+fn role_name(role: pg_sys::Oid) -> String {
+    // SAFETY: a palloc'd string, or NULL.
+    unsafe {
+        match pg_sys::GetUserNameFromId(role, true) {
+            name if name.is_null() => role.to_u32().to_string(),
+            name => CStr::from_ptr(name).to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// Qualified, and quoted where it has to be.
+///
+/// # Safety
+/// An open relation.
+unsafe fn name_of(relation: pg_sys::Relation) -> String {
+    // SAFETY: by the caller; a palloc'd string, or NULL for a schema that is gone; a name is NUL-terminated.
+    unsafe {
+        let class = (*relation).rd_rel;
+        let schema = match pg_sys::get_namespace_name((*class).relnamespace) {
+            name if name.is_null() => "?".into(),
+            name => CStr::from_ptr(name).to_string_lossy(),
+        };
+        let name = CStr::from_ptr((*class).relname.data.as_ptr()).to_string_lossy();
+        format!("{}.{}", quote_identifier(&schema), quote_identifier(&name))
+    }
+}

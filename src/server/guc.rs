@@ -1,0 +1,215 @@
+//! Configuration parameters: reading, setting and checking them by the server's own functions.
+
+use std::ffi::{CStr, CString};
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::{PgTryBuilder, pg_sys};
+
+use super::roles::superuser;
+use super::spi::{fetch, quote_identifier};
+use crate::error::from_caught;
+
+/// A parameter's value in this session; `None` for one that does not exist.
+pub fn current(name: &str) -> Option<String> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a NUL-terminated name; missing_ok, not restricted to what the role may see, for
+    // the names this project asks for are harmless.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+    }
+}
+
+/// Sets a configuration parameter until the transaction, or the settings' nest level, ends. Outside of
+/// both it does nothing.
+pub fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings; what is to be restored is remembered by the nest level, if there is one.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
+/// The search_path that a new session of this role begins with: the caller's SET does not count, nor does the path of
+/// the role that the caller has logged in as.
+pub fn initial_search_path() -> Result<String, UserError> {
+    let sql = "WITH given AS ( \
+                   SELECT s.setrole, s.setdatabase, pg_catalog.substr(c.setting, 13) AS path \
+                   FROM pg_catalog.pg_db_role_setting s CROSS JOIN pg_catalog.unnest(s.setconfig) AS c (setting) \
+                   WHERE pg_catalog.starts_with(c.setting, 'search_path=') \
+                     AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
+                         (SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())])) \
+               SELECT coalesce( \
+                   (SELECT path FROM given WHERE setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, \
+                           (SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user)]) \
+                    ORDER BY setrole OPERATOR(pg_catalog.=) 0, setdatabase OPERATOR(pg_catalog.=) 0 LIMIT 1), \
+                   (SELECT CASE WHEN EXISTS (SELECT FROM given JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole \
+                                             WHERE r.rolname OPERATOR(pg_catalog.=) session_user) \
+                                THEN boot_val ELSE reset_val END \
+                    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'))";
+    Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
+}
+
+/// A search_path with schemas put before it, each once.
+pub fn search_path_with(schemas: &[&str], own: &str) -> String {
+    let mut path: Vec<String> = Vec::new();
+    for schema in schemas {
+        let schema = quote_identifier(schema);
+        if !path.contains(&schema) {
+            path.push(schema);
+        }
+    }
+    if !own.trim().is_empty() {
+        path.push(own.to_owned());
+    }
+    path.join(", ")
+}
+
+/// Does something under another search_path.
+pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let path = CString::new(path).unwrap_or_default();
+    // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
+    // error that leaves from here ends the transaction, and the nest level with it.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        set_local(c"search_path", &path);
+        let result = work();
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// The elements of a value of a parameter that is a list of names, such as search_path; `None` for other parameters.
+///
+/// # Errors
+/// 22023 for a malformed list.
+pub fn list_elements(name: &str, value: &str) -> Result<Option<Vec<String>>, UserError> {
+    let malformed = || {
+        let message = format!("invalid list syntax in parameter \"{name}\"");
+        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    };
+    let parameter = CString::new(name).map_err(|_| malformed())?;
+    let value = CString::new(value).map_err(|_| malformed())?;
+    // SAFETY: a NUL-terminated name, with missing_ok; SplitGUCList takes apart a copy of its own, palloc'd as it wants it,
+    // and gives back a list of pointers into that.
+    unsafe {
+        if pg_sys::GetConfigOptionFlags(parameter.as_ptr(), true) as u32 & pg_sys::GUC_LIST_QUOTE == 0 {
+            return Ok(None);
+        }
+        let copy = pg_sys::pstrdup(value.as_ptr());
+        let mut list = std::ptr::null_mut();
+        if !pg_sys::SplitGUCList(copy, b',' as std::ffi::c_char, &raw mut list) {
+            return Err(malformed());
+        }
+        let length = if list.is_null() { 0 } else { (*list).length as usize };
+        let element =
+            |place| CStr::from_ptr((*(*list).elements.add(place)).ptr_value.cast()).to_string_lossy();
+        Ok(Some((0..length).map(|place| element(place).into_owned()).collect()))
+    }
+}
+
+/// Checks a value as SET would in the current role's session, without changing anything.
+///
+/// # Errors
+/// The server's own.
+pub fn check_for_session(name: &str, value: &str) -> Result<(), UserError> {
+    let context = if superuser() { pg_sys::GucContext::PGC_SUSET } else { pg_sys::GucContext::PGC_USERSET };
+    check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION)
+}
+
+/// Checks a value as a reload of the configuration files would, without changing anything.
+///
+/// # Errors
+/// The server's own.
+pub fn check_for_reload(name: &str, value: &str) -> Result<(), UserError> {
+    check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE)
+}
+
+fn check_value(
+    name: &str,
+    value: &str,
+    context: pg_sys::GucContext::Type,
+    source: pg_sys::GucSource::Type,
+) -> Result<(), UserError> {
+    let text = |text: &str| {
+        CString::new(text).map_err(|_| {
+            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
+        })
+    };
+    let (name, value) = (text(name)?, text(value)?);
+    PgTryBuilder::new(|| {
+        // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
+        // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).
+        unsafe {
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                value.as_ptr(),
+                context,
+                source,
+                pg_sys::GucAction::GUC_ACTION_SET,
+                false,
+                pgrx::PgLogLevel::ERROR as i32,
+                false,
+            );
+        }
+        Ok(())
+    })
+    // Nothing was written and nothing is held at this point, and the error is raised again
+    // with its own SQLSTATE by the caller.
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute()
+}
+
+/// Sets a parameter for the rest of this process's session, with a superuser's rights.
+pub fn set_for_session(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+        );
+    }
+}
+
+/// Whether only superusers may read the parameter.
+pub fn is_for_superusers(name: &str) -> bool {
+    let Ok(name) = CString::new(name) else { return true };
+    // SAFETY: a NUL-terminated name; one that does not exist has no flags.
+    let flags = unsafe { pg_sys::GetConfigOptionFlags(name.as_ptr(), true) };
+    flags & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0
+}
+
+/// maintenance_work_mem of this session, in kB.
+pub fn maintenance_work_mem_kb() -> i64 {
+    // SAFETY: a configuration variable of the server's.
+    i64::from(unsafe { pg_sys::maintenance_work_mem })
+}
+
+/// Has the postmaster, and by it all processes, read the configuration files.
+pub fn reload() {
+    // SAFETY: a signal to this process's own postmaster, as pg_reload_conf sends it.
+    unsafe { libc::kill(pg_sys::PostmasterPid, libc::SIGHUP) };
+}
+
+/// Reads the configuration files where the postmaster has told this process to, and says whether it has. In a transaction.
+pub fn read_if_told() -> bool {
+    // SAFETY: what the loops of the server's own processes do (HandleMainLoopInterrupts in postmaster/interrupt.c).
+    unsafe {
+        let told = (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0;
+        if told {
+            (&raw mut pg_sys::ConfigReloadPending).write_volatile(0);
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+        told
+    }
+}

@@ -1,0 +1,28 @@
+//! The ground floor: safe wrappers of what the server offers to one of its processes.
+//!
+//! Here is what knows PostgreSQL's functions and globals and nothing of runs, loads and sweeps. With [`crate::shm`] and
+//! [`crate::engine`] it is the only place with `unsafe`, beside the reading of other processes' waits.
+
+pub mod at_exit;
+pub mod background_worker;
+pub mod database;
+pub mod extension;
+pub mod guard;
+pub mod guc;
+pub mod horizon;
+pub mod jsonb;
+pub mod locks;
+pub mod parser;
+pub mod prewarm;
+pub mod process;
+pub mod relations;
+pub mod roles;
+pub mod set_function;
+pub mod signals;
+pub mod spi;
+pub mod stored_jsonb;
+pub mod timeouts;
+pub mod transaction;
+pub mod trust;
+pub mod wait;
+pub mod worker_slots;

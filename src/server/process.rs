@@ -1,0 +1,164 @@
+//! This process and the others of the server: clocks, ids, latches and signals.
+
+use std::ffi::c_int;
+
+use bench_core::error::UserError;
+use pgrx::{PgTryBuilder, pg_sys};
+
+use crate::error::from_caught;
+
+/// Nanoseconds in a second, for figures in seconds.
+pub const NS_PER_SEC: f64 = 1e9;
+
+/// Nanoseconds of CLOCK_MONOTONIC, the same in every process of the machine.
+#[inline]
+pub fn now_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid pointer; CLOCK_MONOTONIC is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// The time of day as a TimestampTz: microseconds since 2000-01-01.
+pub fn current_timestamp() -> i64 {
+    // SAFETY: reads the clock.
+    unsafe { pg_sys::GetCurrentTimestamp() }
+}
+
+/// When this process began, a TimestampTz.
+pub fn start_timestamp() -> i64 {
+    // SAFETY: set once, when the process starts.
+    unsafe { pg_sys::MyStartTimestamp }
+}
+
+/// A seed that nobody can guess.
+pub fn random_seed() -> i64 {
+    let mut bytes = [0; 8];
+    // SAFETY: a valid buffer of that length.
+    let drawn = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    if drawn { i64::from_ne_bytes(bytes) } else { now_ns() }
+}
+
+/// Processors of the machine that are online.
+pub fn processors() -> Option<u32> {
+    // SAFETY: asks the C library for a number.
+    u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok().filter(|&count| count > 0)
+}
+
+/// Bytes of the machine's memory.
+pub fn memory_bytes() -> i64 {
+    // SAFETY: asks the C library for two constants of the machine.
+    unsafe { libc::sysconf(libc::_SC_PHYS_PAGES).saturating_mul(libc::sysconf(libc::_SC_PAGESIZE)) }
+}
+
+/// This process's own pid.
+pub fn my_pid() -> i32 {
+    // SAFETY: set once, when the process starts.
+    unsafe { pg_sys::MyProcPid }
+}
+
+/// Whether this process serves a client, which workers do not.
+pub fn has_client() -> bool {
+    // SAFETY: set once, when the process starts.
+    unsafe { !pg_sys::MyProcPort.is_null() }
+}
+
+/// Whether a backend with this pid is connected to the server.
+pub fn is_backend(pid: i32) -> bool {
+    // SAFETY: BackendPidGetProc searches the shared process array.
+    unsafe { !pg_sys::BackendPidGetProc(pid).is_null() }
+}
+
+/// Sets the latch of another backend, if it still is there.
+pub fn wake(pid: i32) {
+    if pid == 0 {
+        return;
+    }
+    // SAFETY: as in `is_backend`; a process that ends meanwhile leaves its PGPROC in place, and a latch set in vain is
+    // harmless.
+    unsafe {
+        let process = pg_sys::BackendPidGetProc(pid);
+        if !process.is_null() {
+            pg_sys::SetLatch(&raw mut (*process).procLatch);
+        }
+    }
+}
+
+/// Cancels what another backend is doing, as pg_cancel_backend does; false where there is no such backend.
+pub fn cancel(pid: i32) -> bool {
+    let is_there = pid != 0 && is_backend(pid);
+    if is_there {
+        // SAFETY: a signal to a backend of this server.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+    }
+    is_there
+}
+
+/// Forgets a cancel of this process that has done its work, so that it does not hit what follows.
+pub fn forget_cancel() {
+    // SAFETY: a flag of this process's own, which signal handlers write.
+    unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
+}
+
+/// Waits until the latch is set or the time is up, then serves interrupts. Outside a transaction
+/// in workers, so that a barrier of another backend (DROP DATABASE) never waits for this one.
+pub fn nap(milliseconds: i64) {
+    wait_for_latch(milliseconds, pg_sys::PG_WAIT_EXTENSION);
+    pgrx::check_for_interrupts!();
+}
+
+/// As [`nap`], in a worker that has something to put in order before it gives in to a cancel.
+///
+/// # Errors
+/// The cancel, as an error like others.
+pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
+    PgTryBuilder::new(|| {
+        nap(milliseconds);
+        Ok(())
+    })
+    // Where a transaction is open, its end is with the caller.
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute()
+}
+
+/// Waits until this process's latch is set or so many milliseconds have passed, shown as that wait event. Interrupts are the
+/// caller's to serve.
+pub fn wait_for_latch(milliseconds: i64, wait_event: u32) {
+    // The longest that fits the server's milliseconds; whoever waits longer looks again.
+    let milliseconds = milliseconds.clamp(0, i64::from(i32::MAX));
+    // SAFETY: this process's own latch; WL_EXIT_ON_PM_DEATH ends the process with the postmaster.
+    unsafe {
+        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, wait_event);
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+}
+
+/// Ends this session if its client has gone, as the server does between the messages of one that
+/// is still there.
+pub fn check_client_connection() {
+    unsafe extern "C-unwind" {
+        fn pq_check_connection() -> bool;
+    }
+    // SAFETY: MyProcPort is set in sessions that have a client, and only there is the socket looked
+    // at. The guard turns an ERROR into the usual unwinding.
+    unsafe {
+        if has_client() && !pg_sys::ffi::pg_guard_ffi_boundary(|| pq_check_connection()) {
+            pg_sys::ClientConnectionLost = 1;
+            pg_sys::InterruptPending = 1;
+            pgrx::check_for_interrupts!();
+        }
+    }
+}
+
+/// Drops this process's copy of the cumulative statistics, so that the shared ones are read next.
+pub fn forget_statistics() {
+    // SAFETY: frees memory of this process's own.
+    unsafe { pg_sys::pgstat_clear_snapshot() };
+}
+
+/// Drops what this transaction has seen of other sessions' activity.
+pub fn forget_activity() {
+    // SAFETY: frees memory of this process's own.
+    unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
+}

@@ -1,0 +1,87 @@
+//! Tables and schemas, by their OIDs and names.
+
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+
+use super::spi::{fetch, run};
+use crate::error::internal;
+
+/// The owner of a table.
+///
+/// # Errors
+/// XX000 for a table that is gone.
+pub fn owner_of(table: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
+    // SAFETY: a syscache look-up; the tuple is released before returning.
+    unsafe {
+        let tuple =
+            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(table));
+        if tuple.is_null() {
+            return Err(internal(format!("cache lookup failed for relation {}", table.to_u32())));
+        }
+        let class: *mut pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
+        let owner = (*class).relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Ok(owner)
+    }
+}
+
+/// Whether there is a schema of this name.
+pub fn schema_exists(name: &str) -> Result<bool, UserError> {
+    let sql =
+        "SELECT true FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    Ok(fetch::<bool>(sql, &[name.into()])?.is_some())
+}
+
+/// Drops tables, as the current role: all at once, for they may refer to each other.
+pub fn drop_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let names = fetch::<String>(
+        "SELECT pg_catalog.string_agg(t::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.unnest($1) AS t",
+        &[tables.to_vec().into()],
+    )?;
+    names.map_or(Ok(()), |names| run(&format!("DROP TABLE {names}"), &[]).map(drop))
+}
+
+/// Tables, and then the partitions that they have, without a lock on any.
+pub fn with_partitions(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let partitions = fetch::<Vec<pg_sys::Oid>>(
+        "WITH RECURSIVE tree (relation) AS ( \
+             SELECT t FROM pg_catalog.unnest($1) AS t \
+             UNION \
+             SELECT c.oid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) tree.relation \
+             JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition) \
+         SELECT pg_catalog.array_agg(relation ORDER BY relation) FROM tree \
+         WHERE relation OPERATOR(pg_catalog.<>) ALL ($1)",
+        &[tables.to_vec().into()],
+    )?;
+    Ok([tables, &partitions.unwrap_or_default()].concat())
+}
+
+/// Levels of a B-tree, from the root to the leaves: 0 for an empty one.
+///
+/// It is the meta page that tells (BTMetaPageData in access/nbtree.h); pageinspect's bt_metap shows
+/// one less, as it counts the leaves' level as 0.
+pub fn btree_levels(index: pg_sys::Oid) -> Option<i32> {
+    #[repr(C)]
+    struct MetaPage {
+        magic: u32,
+        version: u32,
+        root: u32,
+        level: u32,
+    }
+    const MAGIC: u32 = 0x053162;
+    const SHARE: i32 = 1;
+    // SAFETY: the index is locked, the page pinned and locked while it is read; a page's contents begin after a
+    // header of 24 bytes (SizeOfPageHeaderData, a multiple of eight), and are longer than this.
+    unsafe {
+        let relation = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
+        let buffer = pg_sys::ReadBuffer(relation, 0);
+        pg_sys::LockBuffer(buffer, SHARE);
+        let contents = pg_sys::BufferGetBlock(buffer).cast::<u8>().add(24);
+        let meta = &*contents.cast::<MetaPage>();
+        let levels = (meta.magic == MAGIC).then_some(if meta.root == 0 { 0 } else { meta.level as i32 + 1 });
+        let _ = meta.version;
+        pg_sys::UnlockReleaseBuffer(buffer);
+        pg_sys::index_close(relation, pg_sys::AccessShareLock as i32);
+        levels
+    }
+}

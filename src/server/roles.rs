@@ -1,0 +1,180 @@
+//! Who is who, and what keeps a superuser from running what others have put in its way.
+
+use std::ffi::CStr;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use super::guard::Guard;
+use super::guc::set_local;
+use super::spi::{fetch, quote_identifier};
+use crate::error::internal;
+
+/// Whether the current role is a superuser.
+pub fn superuser() -> bool {
+    // SAFETY: looks up the current role, in a transaction.
+    unsafe { pg_sys::superuser() }
+}
+
+/// The OID of the current role.
+pub fn current_role_oid() -> pg_sys::Oid {
+    // SAFETY: this backend's own state.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// Whether a role of this name exists and is a superuser.
+pub fn is_superuser(role: &str) -> Result<bool, UserError> {
+    let sql =
+        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
+}
+
+/// A superuser's workers must not work in a schema of somebody else: its owner can drop any table
+/// in it, and put one with triggers in its place.
+///
+/// # Errors
+/// 42501; never for other roles, nor for a schema that does not exist.
+pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
+    if !superuser() {
+        return Ok(());
+    }
+    let owner = fetch::<String>(
+        // The members of pg_database_owner are the database's owner alone.
+        "SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_namespace n \
+         JOIN pg_catalog.pg_database d ON d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
+         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) \
+             CASE WHEN n.nspowner OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.regrole THEN d.datdba ELSE n.nspowner END \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
+        &[schema.into()],
+    )?;
+    match owner {
+        None => Ok(()),
+        Some(owner) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("schema \"{schema}\" belongs to role \"{owner}\", which could have a superuser run triggers"),
+        )
+        .hint(format!(
+            "SET ROLE to its owner before the call, load into another schema, or ALTER SCHEMA {} OWNER TO CURRENT_USER.",
+            quote_identifier(schema)
+        ))),
+    }
+}
+
+/// What keeps a superuser from a schema in which others have put something of their own, or can,
+/// before what a script means: the schema of a fixture comes first in the clients' search_path.
+///
+/// # Errors
+/// 42501; never for other roles.
+pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
+    if !superuser() {
+        return Ok(());
+    }
+    let creator = fetch::<String>(
+        "SELECT pg_catalog.min(coalesce(r.rolname::pg_catalog.text, 'public')) FROM pg_catalog.pg_namespace n \
+         CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a \
+         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.grantee \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND a.privilege_type OPERATOR(pg_catalog.=) 'CREATE' \
+           AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner AND coalesce(NOT r.rolsuper, true)",
+        &[schema.into()],
+    )?;
+    let stranger = fetch::<String>(
+        "SELECT pg_catalog.min(r.rolname::pg_catalog.text) FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ( \
+             SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT oprowner FROM pg_catalog.pg_operator WHERE oprnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT typowner FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) n.oid UNION \
+             SELECT collowner FROM pg_catalog.pg_collation WHERE collnamespace OPERATOR(pg_catalog.=) n.oid \
+         ) AS o (owner) JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) o.owner \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
+        &[schema.into()],
+    )?;
+    if let Some(stranger) = stranger {
+        return Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("role \"{stranger}\" owns something in schema \"{schema}\", which could have a superuser run it"),
+        )
+        .hint("SET ROLE to another role before the call, or load into a schema of your own."));
+    }
+    match creator {
+        None => Ok(()),
+        Some(creator) => Err(UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("role \"{creator}\" may create in schema \"{schema}\", and so could have a superuser run what it puts there"),
+        )
+        .hint(format!(
+            "SET ROLE to another role before the call, load into another schema, or REVOKE CREATE ON SCHEMA {}.",
+            quote_identifier(schema)
+        ))),
+    }
+}
+
+/// Whether the tables belong to superusers.
+pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
+    let others = fetch::<i64>(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r \
+         ON r.oid OPERATOR(pg_catalog.=) c.relowner \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT r.rolsuper",
+        &[tables.to_vec().into()],
+    )?;
+    Ok(others == Some(0))
+}
+
+/// Whether the current role has the privileges of the named one: is it, inherits from it, or is a superuser; as
+/// pg_has_role with USAGE. A role that no longer exists has only superusers above it.
+pub fn acts_for(role: &str) -> Result<bool, UserError> {
+    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
+    // SAFETY: catalog look-ups inside a transaction.
+    Ok(unsafe {
+        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
+        pg_sys::superuser()
+            || (oid != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), oid))
+    })
+}
+
+/// The current role's name: the one that a workload runs as.
+pub fn current_role() -> String {
+    // SAFETY: raises an error when the role is gone; otherwise a palloc'd string.
+    unsafe {
+        CStr::from_ptr(pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false)).to_string_lossy().into_owned()
+    }
+}
+
+/// Runs `body` as another role, with a search_path of pg_catalog, and goes back. An error goes back as well: the end of the
+/// (sub)transaction restores role and settings.
+pub fn as_role<T>(owner: pg_sys::Oid, body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let _guard = Guard::new();
+    // SAFETY: as the server's own referential integrity triggers switch roles (ri_PerformCheck);
+    // LOCAL_USERID_CHANGE forbids SET ROLE inside. The settings' nest level is closed below, or by
+    // the abort of the transaction.
+    unsafe {
+        let mut role = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut role, &raw mut context);
+        let level = pg_sys::NewGUCNestLevel();
+        set_local(c"search_path", c"pg_catalog, pg_temp");
+        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(role, context);
+        pg_sys::AtEOXact_GUC(true, level);
+        result
+    }
+}
+
+/// Runs `body`, in the recorder, as a run's role. Nothing in it can go back to being the recorder, nor leave behind what runs
+/// later, as VACUUM keeps the functions of indexes from that.
+pub fn as_run_role<T>(
+    role: pg_sys::Oid,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    // SAFETY: as in `as_role`; the abort of the transaction goes back after an error.
+    unsafe {
+        let mut before = pg_sys::InvalidOid;
+        let mut context = 0;
+        pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION | pg_sys::SECURITY_LOCAL_USERID_CHANGE;
+        pg_sys::SetUserIdAndSecContext(role, context | restricted as i32);
+        let result = body();
+        pg_sys::SetUserIdAndSecContext(before, context);
+        result
+    }
+}

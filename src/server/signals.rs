@@ -1,0 +1,86 @@
+//! How workers take signals.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+use pgrx::pg_sys;
+
+use super::timeouts::{LOCK_TIMEOUT, STATEMENT_TIMEOUT};
+
+/// How a worker takes SIGTERM.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OnTerminate {
+    /// As a client's session: at the next CHECK_FOR_INTERRUPTS, rolling back.
+    AtInterrupt,
+    /// By a flag, [`termination_requested`], so that there is time to write down how it ended.
+    Flag,
+}
+
+static TERMINATION_REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether SIGTERM has come to a worker that takes it by a flag.
+pub fn termination_requested() -> bool {
+    TERMINATION_REQUESTED.load(Relaxed)
+}
+
+/// Sets a worker's handlers, and lets signals in.
+pub(super) fn install(on_terminate: OnTerminate) {
+    let handler = match on_terminate {
+        OnTerminate::AtInterrupt => raw::die as Handler,
+        OnTerminate::Flag => set_termination_flag,
+    };
+    // SAFETY: handlers of the server's own or of this library, which stays loaded; signals are still blocked.
+    unsafe {
+        raw::pqsignal(libc::SIGTERM, Some(handler));
+        if on_terminate == OnTerminate::Flag {
+            raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag));
+        }
+        raw::pqsignal(libc::SIGHUP, Some(raw::SignalHandlerForConfigReload));
+        pg_sys::BackgroundWorkerUnblockSignals();
+    }
+}
+
+/// Has a cancel ([`cancel_or_set_flag`]) reach a process that exits, which the server's own handler does not.
+pub(super) fn take_cancels_at_exit() {
+    // SAFETY: the handler is of this library, which stays loaded.
+    unsafe { raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag)) };
+}
+
+unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {
+    TERMINATION_REQUESTED.store(true, Relaxed);
+    // SAFETY: SetLatch is made for signal handlers; MyLatch is set before signals are let in.
+    unsafe { raw::SetLatch(pg_sys::MyLatch) };
+}
+
+/// A cancel means the same as a termination: the work as a whole is to end. But timeouts of locks and statements
+/// come as SIGINT as well (LockTimeoutHandler in utils/init/postinit.c), and are the statement's.
+unsafe extern "C-unwind" fn cancel_or_set_flag(signal: c_int) {
+    // SAFETY: what StatementCancelHandler does (tcop/postgres.c); the indicator is a plain read.
+    unsafe {
+        if raw::get_timeout_indicator(LOCK_TIMEOUT, false)
+            || raw::get_timeout_indicator(STATEMENT_TIMEOUT, false)
+        {
+            (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
+            (&raw mut pg_sys::InterruptPending).write_volatile(1);
+            raw::SetLatch(pg_sys::MyLatch);
+        } else {
+            set_termination_flag(signal);
+        }
+    }
+}
+
+type Handler = unsafe extern "C-unwind" fn(c_int);
+
+/// Functions that serve as, or in, signal handlers: there no guard may stand around them.
+mod raw {
+    use std::ffi::c_int;
+
+    unsafe extern "C-unwind" {
+        pub fn die(signal: c_int);
+        pub fn SignalHandlerForConfigReload(signal: c_int);
+        pub fn SetLatch(latch: *mut pgrx::pg_sys::Latch);
+        pub fn get_timeout_indicator(id: c_int, reset_indicator: bool) -> bool;
+        #[cfg_attr(feature = "pg18", link_name = "pqsignal_be")]
+        pub fn pqsignal(signal: c_int, handler: Option<super::Handler>) -> *const std::ffi::c_void;
+    }
+}

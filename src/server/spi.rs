@@ -1,0 +1,134 @@
+//! Statements by the server programming interface.
+
+use std::ffi::CString;
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiHeapTupleData};
+use pgrx::{PgTrigger, Spi, pg_sys};
+
+use crate::error::internal;
+
+/// An identifier, quoted where it needs to be.
+pub fn quote_identifier(name: &str) -> String {
+    pgrx::spi::quote_identifier(name)
+}
+
+/// A text as a literal.
+pub fn quote_literal(text: &str) -> String {
+    pgrx::spi::quote_literal(text)
+}
+
+/// An SPI failure that is not an ERROR of the server's: a bug of ours.
+pub fn spi_error(error: pgrx::spi::Error) -> UserError {
+    // Users' own statements: those of a fixture.
+    if matches!(error, pgrx::spi::Error::SpiError(pgrx::spi::SpiErrorCodes::Transaction)) {
+        let message = "cannot begin or end transactions in the statements of a fixture";
+        return UserError::new(sqlstate::INVALID_TRANSACTION_TERMINATION, message);
+    }
+    internal(format!("unexpected SPI result: {error}"))
+}
+
+/// Reads with the latest snapshot, for what workers commit while this session's statement runs has
+/// to be seen, whatever its isolation level. No transaction id is assigned: one would hold back the xmin horizon.
+pub fn read<T>(body: impl FnOnce(&SpiClient) -> pgrx::spi::Result<T>) -> Result<T, UserError> {
+    // SAFETY: inside a transaction; popped below, or by the abort after an error.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+    let result = Spi::connect(body).map_err(spi_error);
+    // SAFETY: the one that was pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
+}
+
+/// Runs a query for its first value.
+pub fn fetch<T: FromDatum + IntoDatum>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+) -> Result<Option<T>, UserError> {
+    read(|client| {
+        let table = client.select(sql, Some(1), arguments)?;
+        if table.is_empty() { Ok(None) } else { table.first().get(1) }
+    })
+}
+
+/// Runs a statement for its effect; the number of rows.
+pub fn run(sql: &str, arguments: &[DatumWithOid]) -> Result<usize, UserError> {
+    Spi::connect_mut(|client| client.update(sql, None, arguments).map(|table| table.len())).map_err(spi_error)
+}
+
+/// Runs a statement for its effect and its first value.
+pub fn call<T: FromDatum + IntoDatum>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
+    Spi::connect_mut(|client| client.update(sql, None, arguments)?.first().get(1)).map_err(spi_error)
+}
+
+/// All rows of a query, each as `row` has it.
+pub fn fetch_all<T>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+    row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+) -> Result<Vec<T>, UserError> {
+    read(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
+}
+
+/// All rows of a query that locks the rows it finds, which is no reading.
+pub fn locked_rows<T>(
+    sql: &str,
+    arguments: &[DatumWithOid],
+    row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+) -> Result<Vec<T>, UserError> {
+    let all = |client: &mut SpiClient| -> pgrx::spi::Result<Vec<T>> {
+        client.update(sql, None, arguments)?.map(|found| row(&found)).collect()
+    };
+    Spi::connect_mut(all).map_err(spi_error)
+}
+
+/// All rows of a query on the transition tables of a trigger that is firing.
+pub fn fetch_in_trigger<T>(
+    trigger: &PgTrigger,
+    sql: &str,
+    row: impl Fn(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
+) -> Result<Vec<T>, UserError> {
+    Spi::connect(|client| {
+        // SAFETY: inside an SPI connection, to whose queries it makes the transition table known; nothing is changed.
+        unsafe { pg_sys::SPI_register_trigger_data(std::ptr::from_ref(trigger.trigger_data()).cast_mut()) };
+        client.select(sql, None, &[])?.map(|found| row(&found)).collect::<pgrx::spi::Result<Vec<T>>>()
+    })
+    .map_err(spi_error)
+}
+
+/// The text that a query of some ids finds with the snapshot of the statement under way, which sees the rows that it
+/// has itself deleted.
+pub fn fetch_as_of_statement(sql: &str, ids: &[i64]) -> Result<Option<String>, UserError> {
+    let sql = CString::new(sql).map_err(|e| internal(e.to_string()))?;
+    let mut types = [pg_sys::INT8ARRAYOID];
+    let mut values = [ids.to_vec().into_datum().unwrap_or(pg_sys::Datum::null())];
+    Spi::connect(|_| {
+        // SAFETY: inside an SPI connection, with one argument, which is not NULL. Being read-only it takes the active
+        // snapshot as it is, and there is one while triggers fire. The result is a text or NULL, and copied.
+        let found = unsafe {
+            let code = pg_sys::SPI_execute_with_args(
+                sql.as_ptr(),
+                1,
+                types.as_mut_ptr(),
+                values.as_mut_ptr(),
+                std::ptr::null(),
+                true,
+                1,
+            );
+            if code != pg_sys::SPI_OK_SELECT as i32 || pg_sys::SPI_processed != 1 {
+                return Err(internal(format!("unexpected SPI result: {code}")));
+            }
+            let table = pg_sys::SPI_tuptable;
+            let text = pg_sys::SPI_getvalue(*(*table).vals, (*table).tupdesc, 1);
+            (!text.is_null()).then(|| std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned())
+        };
+        Ok(found)
+    })
+}
+
+/// A TimestampTz, microseconds since 2000-01-01, as an argument of a statement.
+pub fn timestamp(at: i64) -> Option<TimestampWithTimeZone> {
+    // SAFETY: every i64 is a TimestampTz.
+    unsafe { TimestampWithTimeZone::from_datum(pg_sys::Datum::from(at), false) }
+}

@@ -1,0 +1,110 @@
+//! Transactions of workers that have none open, and subtransactions.
+
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
+
+use bench_core::error::UserError;
+use pgrx::{PgTryBuilder, pg_sys};
+
+use super::guc::set_local;
+use crate::error::from_caught;
+
+/// Runs `body` in a transaction of its own, in a worker that has none open. An error rolls it
+/// back and is returned.
+pub fn transaction<T>(
+    body: impl FnOnce() -> Result<T, UserError> + UnwindSafe + RefUnwindSafe,
+) -> Result<T, UserError> {
+    framed(|| {
+        // SAFETY: inside the transaction that `framed` has begun; an error's abort pops the snapshot as well.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+        let result = body();
+        if result.is_ok() {
+            // SAFETY: the snapshot that was pushed above.
+            unsafe { pg_sys::PopActiveSnapshot() };
+        }
+        result
+    })
+    .inspect(|_| {
+        // SAFETY: outside a transaction; sends what it has counted, no more often than the server allows.
+        unsafe { pg_sys::pgstat_report_stat(false) };
+    })
+}
+
+/// As [`transaction`], for what must survive a crash of the server once this returns, whatever synchronous_commit says. No
+/// standby is waited for.
+pub fn durable_transaction<T>(
+    body: impl FnOnce() -> Result<T, UserError> + UnwindSafe + RefUnwindSafe,
+) -> Result<T, UserError> {
+    transaction(|| {
+        // At the commit the setting is still in force.
+        set_local(c"synchronous_commit", c"local");
+        body()
+    })
+}
+
+/// Runs `body` with locks on tables, in a worker that has no transaction open. It has no snapshot, and so holds
+/// back nothing else.
+pub fn locked<T>(
+    tables: &[pg_sys::Oid],
+    mode: i32,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    framed(|| {
+        // SAFETY: locks that the transaction gives back.
+        tables.iter().for_each(|&table| unsafe { pg_sys::LockRelationOid(table, mode) });
+        body()
+    })
+}
+
+/// The frame of a worker's transaction.
+fn framed<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let result = PgTryBuilder::new(AssertUnwindSafe(|| {
+        // SAFETY: no transaction is open; an error unwinds to the catch below.
+        unsafe {
+            pg_sys::SetCurrentStatementStartTimestamp();
+            pg_sys::StartTransactionCommand();
+        }
+        let result = body();
+        if result.is_ok() {
+            // SAFETY: the transaction that was begun above.
+            unsafe { pg_sys::CommitTransactionCommand() };
+        }
+        result
+    }))
+    .catch_others(|caught| Err(from_caught(caught)))
+    .execute();
+    if result.is_err() {
+        roll_back();
+    }
+    result
+}
+
+/// Leaves whatever is open; outside a transaction it does nothing.
+fn roll_back() {
+    // SAFETY: as PostgresMain does after an error.
+    unsafe {
+        pg_sys::AbortOutOfAnyTransaction();
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+    }
+}
+
+/// Runs `body` in a subtransaction that is rolled back, and so gives back the locks that it took.
+///
+/// # Errors
+/// Those of `body`, whether returned or raised by the server.
+pub fn rolled_back<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
+    // ends the whole transaction as it would without one.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        // The result outlives the subtransaction's memory: it is Rust's own.
+        let result = PgTryBuilder::new(AssertUnwindSafe(body))
+            .catch_others(|caught| Err(from_caught(caught)))
+            .execute();
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::CurrentMemoryContext = context;
+        pg_sys::CurrentResourceOwner = owner;
+        result
+    }
+}

@@ -1,0 +1,176 @@
+//! Sweeps: from arguments to a started leader.
+
+use std::sync::atomic::Ordering::*;
+use std::time::Instant;
+
+use bench_core::error::UserError;
+use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
+
+use super::leader::KIND;
+use super::{parameters, state};
+use crate::catalog;
+use crate::error::{OrRaise, warn};
+use crate::fixture::LoadSpec;
+use crate::launch::handle::{LaunchHandle, Watch};
+use crate::launch::load::choose_jobs;
+use crate::launch::run::prepare;
+use crate::launch::settings;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, random_seed};
+use crate::server::roles::{self, current_role_oid};
+use crate::server::transaction::rolled_back;
+use crate::server::{database, horizon, worker_slots};
+use crate::shm::{Segment, Shape};
+
+/// Everything that can be found wrong before the first run, of any of the runs.
+pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    let options = SweepOptions::new(arguments, random_seed(), &mut pulse)?;
+    let options = SweepOptions { loaded: state::loaded(&options)?, ..options };
+    check(&options)?;
+    Ok(spec_of(options, None))
+}
+
+/// What the leader is given; `resumes` is the sweep that it takes up.
+pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
+    SweepSpec {
+        options,
+        resumes,
+        observation: settings::observation(),
+        horizon_held: false,
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
+    }
+}
+
+/// Everything that can be found wrong with the options, of any of the runs.
+pub fn check(options: &SweepOptions) -> Result<(), UserError> {
+    let most = options.clients.iter().copied().max().unwrap_or(1);
+    // One more than the run needs: the sweep's own.
+    worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
+    parameters::check(options)?;
+    state::check(options)?;
+    for variant in &options.variants {
+        pgrx::check_for_interrupts!();
+        if variant.load.is_empty() {
+            let (run, _) = prepare(options.run_arguments(variant, most, None))?;
+            state::check_run(options, &run)?;
+        } else {
+            let load = state::load_of(options, variant)?;
+            let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
+            choose_jobs(load.jobs, spec.counted_ids())?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts the leader.
+fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
+    let json = serde_json::to_string(spec).unwrap_or_default();
+    let segment = Segment::create(
+        Shape { clients: 0, scripts: 0, commands: 0, ring: 1, nodes: 0, spec_bytes: 0 },
+        &json,
+    );
+    segment.header().caller_pid.store(my_pid(), Relaxed);
+    let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
+    let most = spec.options.clients.iter().copied().max().unwrap_or(1);
+    LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, most + 1)
+}
+
+/// Starts a sweep and waits for it, with NOTICEs.
+pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
+    let release = horizon::can_release();
+    if let Err(why) = release {
+        spec.horizon_held = true;
+        warn(
+            format!("this call holds back the xmin horizon while it waits, because {why}"),
+            "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
+        );
+    }
+    let launched = launch(&spec)?;
+    launched.tie();
+    let mut reporter = Reporter::new();
+    let mut watch = Watch::new(None, true);
+    let result = launched.wait(release.ok(), |segment| {
+        reporter.report(segment);
+        look_at_run(segment, &mut watch);
+        false
+    });
+    let sweep_id = launched.segment.sweep_id();
+    launched.leave();
+    result?;
+    warn_of_status(sweep_id)?;
+    Ok(sweep_id)
+}
+
+/// The clients of a sweep's run may wait for a lock of this session, as its leader may.
+pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
+    let under_way = segment.header().sweep.under_way.load(Acquire);
+    if Segment::peek(under_way, |run| watch.is_in_the_way_at_times(run)) == Some(true) {
+        watch.give_way(segment);
+    }
+}
+
+/// Says when a sweep is not what was asked for.
+fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
+    let status = catalog::sweep_handle(sweep_id)?.status;
+    if status != "completed" {
+        warn(
+            format!("sweep {sweep_id} is {status}"),
+            format!(
+                "See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}; bench.resume_sweep({sweep_id}) makes what is missing."
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Starts a sweep and returns its id as soon as it has one.
+pub fn start(spec: &SweepSpec) -> Result<i64, UserError> {
+    let launched = launch(spec)?;
+    // Until the sweep has an id it is this call's to give up.
+    launched.tie();
+    let result = launched.wait(None, |segment| segment.sweep_id() != 0);
+    launched.segment.header().caller_pid.store(0, Relaxed);
+    let sweep_id = launched.segment.sweep_id();
+    launched.leave();
+    result.map(|()| sweep_id)
+}
+
+/// The NOTICEs of a sweep under way.
+struct Reporter {
+    began: Instant,
+    /// Runs that were done when the sweep began, or was taken up, and at the last look.
+    first: Option<u32>,
+    done: u32,
+}
+
+impl Reporter {
+    fn new() -> Self {
+        Self { began: Instant::now(), first: None, done: 0 }
+    }
+
+    fn report(&mut self, segment: &Segment) {
+        if segment.sweep_id() == 0 {
+            return;
+        }
+        let progress = &segment.header().sweep;
+        let (done, total) = (progress.done.load(Acquire), progress.total.load(Relaxed));
+        let first = *self.first.get_or_insert(done);
+        if done <= self.done.max(first) {
+            self.done = done;
+            return;
+        }
+        self.done = done;
+        let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
+        let left = each * f64::from(total - done);
+        // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
+        // behind that.
+        let place = progress.last_place.load(Relaxed);
+        let last = rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
+        pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}");
+    }
+}

@@ -1,0 +1,374 @@
+//! The leader of a sweep: a session of the calling role that asks for one run after the other, each on the state that it
+//! is to begin with.
+
+use std::cell::Cell as StdCell;
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Results;
+use bench_core::sweep::{Cell, SweepSpec};
+use pgrx::pg_sys;
+
+use super::parameters::{self, System};
+use super::state::State;
+use crate::catalog::{self, Planned};
+use crate::engine::Session;
+use crate::error::{internal, warn};
+use crate::launch::handle::LaunchHandle;
+use crate::launch::run;
+use crate::server::background_worker::{
+    WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
+};
+use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
+use crate::server::roles::superuser;
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::{durable_transaction, transaction};
+use crate::server::{at_exit, guc};
+use crate::shm::{DetachCallback, Header, RunState, StopReason, ask_to_stop};
+use crate::worker::{WorkerContext, attach};
+
+/// The kind of worker that a sweep's leader is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_sweep_main",
+    title: c"pgbench_ext sweep",
+    noun: "client",
+    returns_after_crash: false,
+};
+
+/// The server's entry into a sweep's leader.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
+    return_only_after_crash();
+    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else {
+        return follow_crash(segment.value() as u32);
+    };
+    let header = post.segment.header();
+    header.coordinator_pid.store(my_pid(), Release);
+    post.segment.on_detach(&STOP);
+    // The last one is called first.
+    at_exit::call(&CLOSE_UNFINISHED);
+    at_exit::call(&PUT_BACK_UNFINISHED);
+    if let Err(error) = lead(&post) {
+        header.fail(&error);
+    }
+    header.set_state(RunState::Finished);
+    wake(header.caller_pid.load(Relaxed));
+}
+
+/// What there is to do for a leader without a segment. Most often that is nothing: its caller has given up before it came.
+///
+/// Only a sweep that has begun under this segment and has no end tells that a crash of the server has ended the leader
+/// before, as nothing else starts it again ([`return_only_after_crash`]) and whatever else ends it writes the end first.
+/// The files then have what they had before the sweep, or that is written down; the postmaster, which survives crashes,
+/// has not.
+fn follow_crash(segment: u32) {
+    if !may_return_after_crash() {
+        return;
+    }
+    connect_after_crash();
+    if transaction(|| catalog::is_unfinished(segment)) != Ok(true) {
+        return;
+    }
+    put_back_forgotten(&mut Session::new(Results::Discard));
+    guc::reload();
+}
+
+/// Puts back what sweeps before this one could not. What it cannot either must not keep it from its own work; the server's
+/// log says so.
+fn put_back_forgotten(session: &mut Session) {
+    if let Err(error) = parameters::put_back_forgotten(session, None) {
+        warn(
+            format!("what a sweep has changed in postgresql.auto.conf cannot be put back: {}", error.message),
+            "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
+        );
+    }
+}
+
+static STOP: DetachCallback = DetachCallback(|segment| segment.header().request_stop(StopReason::Abandoned));
+
+thread_local! {
+    /// The sweep that is to be closed if this process ends before it, and whether it has changed the whole server's
+    /// parameters.
+    static UNFINISHED: StdCell<Option<(i64, bool)>> = const { StdCell::new(None) };
+}
+
+/// What is done where the leader is terminated. The run under way is stopped when its segment is detached.
+static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some((sweep_id, changes_system)) = UNFINISHED.take() {
+        if changes_system {
+            guc::reload();
+        }
+        let error = UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the sweep's leader was terminated by an administrator's command",
+        );
+        // Where it cannot be written, the sweep counts as crashed.
+        let _ = at_exit::put_in_order(|| {
+            durable_transaction(|| catalog::finish_sweep(sweep_id, true, Some(&error)))
+        });
+    }
+});
+
+/// Called before the one above, which has the file read also where this does not come to its end.
+static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
+    if let Some((sweep_id, true)) = UNFINISHED.get() {
+        // Where that fails, what is written down of it stays.
+        let _ = at_exit::put_in_order(|| {
+            parameters::put_back_forgotten(&mut Session::new(Results::Discard), Some(sweep_id))
+        });
+    }
+});
+
+fn lead(post: &WorkerContext) -> Result<(), UserError> {
+    let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let session = Session::new(Results::Discard);
+    for (name, value) in OWN_SETTINGS {
+        session.set(name, value).map_err(UserError::from)?;
+    }
+    session.lift_timeouts().map_err(UserError::from)?;
+    if spec.options.changes_system() {
+        transaction(parameters::take_the_right)?;
+    }
+    let sweep_id = match spec.resumes {
+        None => durable_transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
+        Some(sweep_id) => {
+            durable_transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?
+        }
+    };
+    UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
+    let system = System::new(sweep_id, &spec.options);
+    let mut sweep = Sweep { post, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
+    sweep.put_back_forgotten();
+    let result = sweep.make_runs();
+    // Whatever happened, the server has its own settings again.
+    let put_back = sweep.system.put_back(&mut sweep.state.session);
+    let stop = stop_error(post.segment.header());
+    forget_cancel();
+    let error = result.clone().and(put_back.clone()).err().or(stop.clone());
+    let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
+    UNFINISHED.set(None);
+    let blocked = stop.filter(|_| post.segment.header().stop() == StopReason::BlockedByCaller);
+    blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
+}
+
+/// Writes how the sweep ended. Tries for a while, and then leaves it to the server's log.
+fn write_end(
+    session: &Session,
+    sweep_id: i64,
+    canceled: bool,
+    error: Option<&UserError>,
+) -> Result<(), UserError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
+    loop {
+        let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
+        match written {
+            Ok(()) => return Ok(()),
+            // The extension has gone, and with it the sweep: there is nothing to wait for.
+            Err(reason) if reason.sqlstate == sqlstate::UNDEFINED_OBJECT => return Err(reason),
+            Err(reason) if began.elapsed() >= PATIENCE => {
+                let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
+                crate::error::log(
+                    UserError::new(
+                        &reason.sqlstate,
+                        format!("the end of sweep {sweep_id} could not be written into bench.sweeps: {}", reason.message),
+                    )
+                    .detail(own)
+                    .hint("bench.sweeps shows it as \"crashed\"; its runs are there, and bench.resume_sweep makes those that are missing."),
+                );
+                return Err(reason);
+            }
+            // A cancel hurries nobody here, and is no reason.
+            Err(_) => drop(nap_until_canceled(100)),
+        }
+    }
+}
+
+/// What this session must not have from elsewhere, the variants' system parameters among it.
+const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
+    (c"application_name", c"pgbench_ext sweep"),
+    (c"default_transaction_read_only", c"off"),
+    (c"default_transaction_isolation", c"read committed"),
+    (c"lock_timeout", c"0"),
+];
+
+/// What a stop is told as.
+fn stop_error(header: &Header) -> Option<UserError> {
+    let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
+    match header.stop() {
+        StopReason::None | StopReason::Abandoned => None,
+        StopReason::CallerGone => canceled("canceled with the call of bench.sweep"),
+        StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
+        StopReason::BlockedByCaller => Some(
+            UserError::new(
+                sqlstate::DEADLOCK_DETECTED,
+                "the sweep waits for a lock that is held by the session waiting for the sweep",
+            )
+            .hint("Commit before the call, or use bench.start_sweep."),
+        ),
+    }
+}
+
+struct Sweep<'a> {
+    post: &'a WorkerContext,
+    spec: &'a SweepSpec,
+    sweep_id: i64,
+    state: State,
+    system: System,
+}
+
+impl Sweep<'_> {
+    fn header(&self) -> &Header {
+        self.post.segment.header()
+    }
+
+    /// A superuser's sweep puts back what others before it could not.
+    fn put_back_forgotten(&mut self) {
+        if transaction(|| Ok(superuser())) == Ok(true) {
+            put_back_forgotten(&mut self.state.session);
+        }
+    }
+
+    fn make_runs(&mut self) -> Result<(), UserError> {
+        let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
+        let progress = &self.header().sweep;
+        let total = self.spec.options.plan().len() as u32;
+        progress.total.store(total, Relaxed);
+        progress.done.store(total - planned.len() as u32, Relaxed);
+        // Those who wait for it may know its name now.
+        self.post.segment.announce_sweep(self.sweep_id);
+        self.header().set_state(RunState::Running);
+        wake(self.header().caller_pid.load(Relaxed));
+        for Planned { place, cell } in planned {
+            if self.header().stop() != StopReason::None {
+                break;
+            }
+            let made = self.make_run(place, cell);
+            if self.header().stop() != StopReason::None {
+                break;
+            }
+            if let Err(error) = &made {
+                durable_transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
+            }
+            let progress = &self.header().sweep;
+            progress.last_place.store(place, Relaxed);
+            progress.done.fetch_add(1, Release);
+            wake(self.header().caller_pid.load(Relaxed));
+        }
+        Ok(())
+    }
+
+    /// A single run.
+    ///
+    /// # Errors
+    /// Why it was not made, or does not count.
+    fn make_run(&mut self, place: i32, cell: Cell) -> Result<(), UserError> {
+        let options = &self.spec.options;
+        let variant = &options.variants[cell.variant];
+        self.interruptibly(|sweep| {
+            sweep.system.set(&mut sweep.state.session, variant)?;
+            let header = sweep.post.segment.header();
+            sweep.state.load(variant, cell.round, &|launched| await_launched(header, launched))
+        })?;
+        let seed = options.seed_of_round(cell.round);
+        let arguments = options.run_arguments(variant, cell.clients, Some(seed));
+        let header = self.post.segment.header();
+        let (mut run, commands) =
+            transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
+        run.sweep_id = Some(self.sweep_id);
+        run.system = variant.system.clone();
+        run.observation = self.spec.observation;
+        run.horizon_held = self.spec.horizon_held;
+        // A session that waits for the sweep does nothing else meanwhile.
+        run.starter.pid = header.caller_pid.load(Relaxed);
+        self.interruptibly(|sweep| sweep.state.prepare(&run))?;
+        let run = std::panic::AssertUnwindSafe(&run);
+        let launched = transaction(|| {
+            let launched = run::launch(&run, commands, my_pid())?;
+            launched.segment.pin();
+            launched.tie();
+            Ok(launched)
+        })
+        .inspect_err(|e| stop_if_canceled(header, e))?;
+        let result = self.follow(place, &launched);
+        let run_id = launched.segment.header().run_id.load(Acquire);
+        launched.leave();
+        result?;
+        self.system.check().inspect_err(|error| {
+            // Where that fails, the sweep's own record says so.
+            let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
+        })
+    }
+
+    /// Waits for a run's end.
+    fn follow(&mut self, place: i32, launched: &LaunchHandle) -> Result<(), UserError> {
+        let mut is_known = false;
+        await_launched_until(self.header(), launched, &mut |launched| {
+            let run_id = launched.segment.header().run_id.load(Acquire);
+            if !is_known && run_id != 0 {
+                is_known = true;
+                durable_transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Does what takes statements of this session's own, which a stop has to cancel.
+    fn interruptibly(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let post = self.post;
+        let header = post.segment.header();
+        header.interruptible.store(1, SeqCst);
+        let result = match stop_error(header) {
+            Some(error) => Err(error),
+            None => work(self).inspect_err(|error| stop_if_canceled(header, error)),
+        };
+        header.interruptible.store(0, SeqCst);
+        forget_cancel();
+        result
+    }
+}
+
+/// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.
+fn stop_if_canceled(header: &Header, error: &UserError) {
+    if error.sqlstate == sqlstate::QUERY_CANCELED {
+        header.request_stop(StopReason::Requested);
+    }
+}
+
+/// Waits for a load or a run, which a stop of the sweep stops.
+fn await_launched(header: &Header, launched: &LaunchHandle) -> Result<(), UserError> {
+    await_launched_until(header, launched, &mut |_| Ok(()))
+}
+
+fn await_launched_until(
+    header: &Header,
+    launched: &LaunchHandle,
+    look: &mut dyn FnMut(&LaunchHandle) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    header.sweep.under_way.store(launched.segment.handle(), Release);
+    let mut looked = Ok(());
+    let result = loop {
+        let outcome = launched.outcome();
+        looked = looked.and_then(|()| look(launched));
+        if let Some(outcome) = outcome {
+            break outcome;
+        }
+        // A cancel of this session is a stop as well.
+        let nap = nap_until_canceled(200);
+        if nap.is_err() {
+            header.request_stop(StopReason::Requested);
+        }
+        if header.stop() != StopReason::None || looked.is_err() {
+            ask_to_stop(launched.segment.header(), StopReason::Requested);
+        }
+    };
+    header.sweep.under_way.store(0, Release);
+    result.and(looked)
+}

@@ -1,0 +1,6 @@
+//! Sweeps: from arguments to a started leader, that leader, and the state that each of its runs begins with.
+
+pub mod launch;
+mod leader;
+mod parameters;
+mod state;

@@ -1,0 +1,260 @@
+//! A link: the session of a run that looks after one node of a Citus cluster.
+//!
+//! It asks the node for its part of the run, tells it when to begin, hears how far it is, and fetches what was measured,
+//! all by short questions that Citus carries there in the name of the calling role. Where a question is never answered,
+//! only this process is held up: the coordinator gives it up.
+
+mod questions;
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::{ClockOffset, NodeSpec};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::part::PartState;
+use bench_core::spec::{Extent, RunSpec};
+use pgrx::pg_sys;
+
+use crate::error::internal;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, nap, now_ns, wake};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason, is_under_way};
+use crate::worker::run::coordinator;
+use crate::worker::{WorkerContext, attach};
+
+/// The kind of worker that a link is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_link_main",
+    title: c"pgbench_ext link",
+    noun: "client",
+    returns_after_crash: false,
+};
+
+/// How long a node has for an answer.
+const ANSWER_MS: i32 = 5_000;
+
+/// How often a part is asked how far it is when there is nothing to wait for, and when there is.
+const ASK_EVERY_NS: i64 = 2_000_000_000;
+const ASK_SOON_NS: i64 = 100_000_000;
+
+/// After so long without an answer a node counts as lost.
+pub const LOST_NS: i64 = 10_000_000_000;
+
+/// The server's entry into a link.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
+    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
+    let cell = post.segment.node(post.index);
+    cell.heard_ns.store(now_ns(), Relaxed);
+    cell.pid.store(my_pid(), Release);
+    if let Err(error) = coordinator::settle_in(KIND.title).and_then(|()| look_after(&post, cell)) {
+        cell.fail(&error);
+    }
+    wake(post.segment.header().coordinator_pid.load(Relaxed));
+}
+
+fn look_after(post: &WorkerContext, cell: &NodeCell) -> Result<(), UserError> {
+    let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let cluster = spec.cluster.as_ref().ok_or_else(|| internal("a link without a cluster"))?;
+    let node = &cluster.nodes[post.index as usize];
+    let mut link = Link { post, cell, spec: &spec, node, part: None };
+    let is_served = spec.is_of_several_nodes() && node.clients > 0;
+    let result = if is_served { link.attend() } else { link.observe() };
+    // A node that does not answer is not asked again; and what a part has measured and could not be fetched stays there.
+    if result.is_err() && cell.state() < LinkState::Over && now_ns() - cell.heard_ns.load(Relaxed) < LOST_NS {
+        link.abandon();
+    }
+    result
+}
+
+struct Link<'a> {
+    post: &'a WorkerContext,
+    cell: &'a NodeCell,
+    spec: &'a RunSpec,
+    node: &'a NodeSpec,
+    /// The run's id on the node.
+    part: Option<i64>,
+}
+
+impl Link<'_> {
+    /// Of a node that only serves others' statements: its state before and after.
+    fn observe(&mut self) -> Result<(), UserError> {
+        self.compare_clocks()?;
+        let before = self.state()?;
+        if self.post.segment.header().gate.load(Acquire) != 0 {
+            let message = format!("node {} answered when the run had begun", self.node.name());
+            return Err(UserError::new(sqlstate::CONNECTION_FAILURE, message));
+        }
+        self.cell.before.set(&before);
+        self.advance(LinkState::Ready);
+        self.await_collection();
+        self.cell.after.set(&self.settled_state()?);
+        self.advance(LinkState::Done);
+        Ok(())
+    }
+
+    /// Of a node with clients.
+    fn attend(&mut self) -> Result<(), UserError> {
+        let clock = self.compare_clocks()?;
+        self.start_part()?;
+        self.await_readiness()?;
+        self.cell.before.set(&self.state()?);
+        self.advance(LinkState::Ready);
+        if self.let_loose(clock)? {
+            self.advance(LinkState::Running);
+        }
+        self.follow(clock)?;
+        self.advance(LinkState::Over);
+        self.await_collection();
+        self.cell.after.set(&self.settled_state()?);
+        self.fetch()?;
+        // The coordinator ends links only when it waits for them no more.
+        if termination_requested() {
+            return Err(UserError::new(
+                sqlstate::ADMIN_SHUTDOWN,
+                format!("the link to node {} was terminated by an administrator's command", self.node.name()),
+            ));
+        }
+        self.advance(LinkState::Done);
+        Ok(())
+    }
+
+    fn advance(&self, state: LinkState) {
+        self.cell.set_state(state);
+        wake(self.post.segment.header().coordinator_pid.load(Relaxed));
+    }
+
+    /// Whether the run is to end early, or its coordinator is gone.
+    fn is_to_stop(&self) -> bool {
+        self.post.segment.header().stop() != StopReason::None
+            || termination_requested()
+            || !is_under_way(&self.post.segment)
+    }
+
+    fn await_readiness(&self) -> Result<(), UserError> {
+        loop {
+            let state = self.part_state(false)?;
+            if state.is_ready {
+                return Ok(());
+            }
+            if state.status.is_some() {
+                return Err(self.part_error(state));
+            }
+            if self.is_to_stop() {
+                return Err(UserError::new(sqlstate::QUERY_CANCELED, "stopped before it began"));
+            }
+            nap(50);
+        }
+    }
+
+    /// Stops a part that is not going to be fetched, and leaves nothing of it. Where it does not hear of this, it ends when
+    /// it has heard of nobody for a while.
+    fn abandon(&self) {
+        const LOOKS: usize = 30;
+        for _ in 0..LOOKS {
+            match self.part_state(true) {
+                Ok(PartState { status: None, .. }) if self.part.is_some() => nap(100),
+                Ok(_) => break,
+                Err(_) => return,
+            }
+        }
+        if let Some(part) = self.part {
+            let _ = self.ask_within(ANSWER_MS, &format!("bench_internal.drop_part({part})"));
+        }
+    }
+
+    /// Waits for the word that all are ready, and passes it on; false when the run is stopped before.
+    fn let_loose(&self, clock: ClockOffset) -> Result<bool, UserError> {
+        let header = self.post.segment.header();
+        let mut asked_ns = now_ns();
+        let begins_us = loop {
+            let begins_us = header.begins_us.load(Acquire);
+            if begins_us != 0 {
+                break begins_us;
+            }
+            if self.is_to_stop() {
+                return Ok(false);
+            }
+            // So that neither side takes the other for lost.
+            if now_ns() - asked_ns >= ASK_EVERY_NS {
+                asked_ns = now_ns();
+                self.part_state(false)?;
+            }
+            nap(50);
+        };
+        let there_us = begins_us + clock.offset_us as i64;
+        let part = self.part.unwrap_or_default();
+        if self.ask(&format!("bench_internal.begin_part({part}, {there_us})"))? {
+            return Ok(true);
+        }
+        Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("node {} was told to begin too late", self.node.name()),
+        )
+        .hint("It, or the way to it, was too slow; run again."))
+    }
+
+    /// Hears how far the part is until it has ended.
+    fn follow(&self, clock: ClockOffset) -> Result<(), UserError> {
+        let header = self.post.segment.header();
+        let mut asked_ns = 0;
+        let mut told = false;
+        loop {
+            let stop = self.is_to_stop();
+            let end_ns = header.timeline.measure_end_ns.load(Relaxed);
+            let is_near = stop || (matches!(self.spec.options.extent, Extent::Secs(_)) && now_ns() > end_ns);
+            let every_ns = if is_near { ASK_SOON_NS } else { ASK_EVERY_NS };
+            if (stop && !told) || now_ns() - asked_ns >= every_ns {
+                asked_ns = now_ns();
+                match self.part_state(stop) {
+                    Ok(state) => {
+                        told = stop;
+                        self.show(&state, clock);
+                        if let Some(status) = state.status {
+                            // Nobody has a use for what the others go on to measure without it.
+                            if status != "completed" && !is_near {
+                                self.cell.ended_early.store(1, Relaxed);
+                                header.request_stop(StopReason::Abandoned);
+                            }
+                            return Ok(());
+                        }
+                    }
+                    Err(error) => self.check_lost(error)?,
+                }
+            }
+            nap(50);
+        }
+    }
+
+    fn show(&self, state: &PartState, clock: ClockOffset) {
+        let progress = &self.cell.progress;
+        progress.set_figures(ProgressFigures {
+            elapsed_secs: state.elapsed_secs,
+            tps: state.tps,
+            latency_avg_ms: state.latency_avg_ms,
+            latency_stddev_ms: state.latency_stddev_ms,
+            lag_avg_ms: state.lag_avg_ms,
+        });
+        progress.in_warmup.store(state.in_warmup.into(), Relaxed);
+        progress.transactions.set(state.transactions);
+        progress.failed.set(state.failed);
+        progress.skipped.set(state.skipped);
+        progress.clients.store(state.clients, Relaxed);
+        progress.samples.store(state.samples, Release);
+        if let Some(began_us) = state.began_us {
+            self.cell.began_us.store(began_us - clock.offset_us as i64, Relaxed);
+        }
+    }
+
+    /// Waits until all nodes have ended, meanwhile showing that this link is alive.
+    fn await_collection(&self) {
+        let header = self.post.segment.header();
+        while header.collects.load(Acquire) == 0
+            && !termination_requested()
+            && is_under_way(&self.post.segment)
+        {
+            nap(100);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a link asks its node.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::{ClockOffset, Exchange, NodeSpec, PartOf, clock_offset};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::part::{PartAnswer, PartRequest, PartState};
+use bench_core::spec::RunSpec;
+use pgrx::pg_sys;
+use serde::de::DeserializeOwned;
+
+use super::{ANSWER_MS, LOST_NS, Link};
+use crate::catalog;
+use crate::catalog::nodes::with_patience;
+use crate::error::internal;
+use crate::integration::citus;
+use crate::observe::node::NodeState;
+use crate::server::process::{current_timestamp, nap, now_ns};
+use crate::server::spi::{self, quote_literal};
+use crate::server::timeouts::within;
+use crate::server::transaction::transaction;
+
+/// How long a node has for what it has measured.
+const FETCH_MS: i32 = 30_000;
+
+/// Questions about the time: the more, the less the clocks' difference can be wrong by.
+const EXCHANGES: usize = 5;
+
+impl Link<'_> {
+    /// Asks the node. This one is asked without a detour.
+    pub(super) fn ask_within(&self, limit_ms: i32, command: &str) -> Result<String, UserError> {
+        let node = self.node;
+        let answer = within(limit_ms, || {
+            transaction(|| {
+                let statement = format!("SELECT ({command})::pg_catalog.text");
+                if node.is_local {
+                    Ok(spi::call::<String>(&statement, &[])?.unwrap_or_default())
+                } else {
+                    citus::ask(node, &statement)
+                }
+            })
+        })?;
+        self.cell.heard_ns.store(now_ns(), Release);
+        Ok(answer)
+    }
+
+    pub(super) fn ask<T: DeserializeOwned>(&self, command: &str) -> Result<T, UserError> {
+        let answer = self.ask_within(ANSWER_MS, command)?;
+        serde_json::from_str(&answer).map_err(|e| {
+            UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {e}", self.node.name()))
+        })
+    }
+
+    /// The node's state, as JSON.
+    pub(super) fn state(&self) -> Result<String, UserError> {
+        let tables = self.spec.cluster.iter().flat_map(|cluster| &cluster.tables);
+        let listed: Vec<String> = tables.map(|table| quote_literal(table)).collect();
+        self.ask_within(
+            ANSWER_MS,
+            &format!("bench_internal.node_state(ARRAY[{}]::pg_catalog.text[])", listed.join(", ")),
+        )
+    }
+
+    /// The state at the end: processors at once, the rest when the sessions that served the clients have handed in their
+    /// statistics, as they do when they end.
+    pub(super) fn settled_state(&self) -> Result<String, UserError> {
+        const LOOKS: usize = 10;
+        let read = || serde_json::from_str::<NodeState>(&self.state()?).map_err(|e| internal(e.to_string()));
+        let first = read()?;
+        let mut state = first.clone();
+        for _ in 0..LOOKS {
+            nap(200);
+            let next = read()?;
+            let is_settled =
+                (next.inserted, next.updated, next.deleted) == (state.inserted, state.updated, state.deleted);
+            state = next;
+            if is_settled {
+                break;
+            }
+        }
+        serde_json::to_string(&NodeState { cpu: first.cpu, ..state }).map_err(|e| internal(e.to_string()))
+    }
+
+    pub(super) fn compare_clocks(&self) -> Result<ClockOffset, UserError> {
+        let mut exchanges = Vec::new();
+        while !self.node.is_local && exchanges.len() < EXCHANGES {
+            let sent_us = timestamp_us();
+            let state: NodeState = self.ask("bench_internal.node_state('{}')")?;
+            let received_us = timestamp_us();
+            let NodeState { began_us, answered_us, .. } = state;
+            exchanges.push(Exchange { sent_us, began_us, answered_us, received_us });
+        }
+        let slowest = exchanges.iter().map(|e| e.received_us - e.sent_us).max();
+        self.cell.slowest_us.store(slowest.unwrap_or_default(), Relaxed);
+        let clock = clock_offset(&exchanges).unwrap_or(ClockOffset { offset_us: 0.0, error_us: 0.0 });
+        self.cell.set_clock(clock);
+        Ok(clock)
+    }
+
+    pub(super) fn start_part(&mut self) -> Result<(), UserError> {
+        let cluster = self.spec.cluster.as_ref();
+        let asking = cluster.and_then(|cluster| cluster.nodes.iter().find(|node| node.is_local));
+        let part_of = PartOf {
+            node: asking.map_or(0, |node| node.node),
+            name: asking.map(NodeSpec::name).unwrap_or_default(),
+            run_id: self.post.segment.header().run_id.load(Relaxed),
+        };
+        let tables = transaction(|| {
+            let of = |tables: &[u32]| {
+                let tables: Vec<pg_sys::Oid> = tables.iter().map(|&table| table.into()).collect();
+                catalog::names_of(&tables)
+            };
+            self.spec.fixtures.iter().map(|fixture| of(&fixture.tables)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
+        // Other random numbers on each node, and its share of the rate.
+        spec.seed = spec.seed.wrapping_add(self.node.node.into());
+        let served =
+            cluster.map_or(1, |cluster| cluster.nodes.iter().filter(|node| node.clients > 0).count());
+        spec.options.rate = spec.options.rate.map(|rate| rate / served as f64);
+        let request =
+            serde_json::to_string(&PartRequest { spec, tables }).map_err(|e| internal(e.to_string()))?;
+        match self
+            .ask(&format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request)))?
+        {
+            PartAnswer::RunId(run_id) => {
+                self.part = Some(run_id);
+                Ok(())
+            }
+            PartAnswer::Error(error) => {
+                Err(UserError { message: format!("node {}: {}", self.node.name(), error.message), ..error })
+            }
+        }
+    }
+
+    pub(super) fn part_state(&self, stop: bool) -> Result<PartState, UserError> {
+        match self.part {
+            Some(part) => self.ask(&format!("bench_internal.part_state({part}, {stop})")),
+            None => Ok(PartState::default()),
+        }
+    }
+
+    /// What kept a part from its end, with the node's name.
+    pub(super) fn part_error(&self, state: PartState) -> UserError {
+        let error = state.error.and_then(|error| serde_json::from_value::<UserError>(error).ok());
+        let error = error.unwrap_or_else(|| internal("its part of the run has ended unexpectedly"));
+        UserError { message: format!("node {}: {}", self.node.name(), error.message), ..error }
+    }
+
+    /// # Errors
+    /// What kept the node from answering, when it has not answered for long enough.
+    pub(super) fn check_lost(&self, error: UserError) -> Result<(), UserError> {
+        let silent_ns = now_ns() - self.cell.heard_ns.load(Relaxed);
+        if silent_ns < LOST_NS {
+            return Ok(());
+        }
+        let secs = silent_ns / 1_000_000_000;
+        let message = format!("node {} has not answered for {secs} s", self.node.name());
+        Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).detail(error.message))
+    }
+
+    /// Takes over what the node has measured, which then is kept here only.
+    pub(super) fn fetch(&self) -> Result<(), UserError> {
+        let part = self.part.unwrap_or_default();
+        let document =
+            self.ask_within(FETCH_MS, &format!("bench.export(ARRAY[{part}]::pg_catalog.int8[])"))?;
+        let run_id = self.post.segment.header().run_id.load(Relaxed);
+        // Whatever it has to wait for: nothing else ends this.
+        within(FETCH_MS, || {
+            with_patience(|| transaction(|| catalog::take_part(run_id, self.node.node, &document)))
+        })?;
+        // Where that fails it stays there, marked as a part.
+        let _ = self.ask_within(ANSWER_MS, &format!("bench_internal.drop_part({part})"));
+        Ok(())
+    }
+}
+
+fn timestamp_us() -> i64 {
+    current_timestamp()
+}

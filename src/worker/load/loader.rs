@@ -1,0 +1,144 @@
+//! A loader: one session that takes shares of a fixture's rows until none is left, each in a transaction.
+
+use std::ffi::CString;
+use std::sync::atomic::Ordering::*;
+
+use bench_core::rows::Chunk;
+use bench_core::script::Prng;
+use bench_core::spec::Results;
+use pgrx::pg_sys;
+
+use crate::catalog::{self, staging_schema};
+use crate::engine::{Rows, Session};
+use crate::error::SqlError;
+use crate::fixture::{Fill, LoadSpec};
+use crate::integration::citus;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{my_pid, random_seed, wake};
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::transaction;
+use crate::server::{guc, spi};
+use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
+use crate::worker::{WorkerContext, attach};
+
+/// The kind of worker that a loader is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_loader_main",
+    title: c"pgbench_ext loader",
+    noun: "job",
+    returns_after_crash: false,
+};
+
+/// The server's entry into a loader.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
+    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let slot = post.segment.slot(post.index);
+    slot.pid.store(my_pid(), Release);
+    match work(&post) {
+        Ok(()) => slot.set_state(ClientState::Done),
+        Err(error) => {
+            slot.count_error(&error, 0, Consequence::Failed);
+            slot.set_state(ClientState::Aborted);
+        }
+    }
+    wake(post.segment.header().coordinator_pid.load(Relaxed));
+}
+
+fn work(post: &WorkerContext) -> Result<(), SqlError> {
+    let header = post.segment.header();
+    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let mut session = Session::new(Results::Discard);
+    session.set(c"application_name", c"pgbench_ext loader")?;
+    session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
+    session.lift_timeouts()?;
+    // One flush at the end is enough: until the leader commits, nothing of this counts.
+    session.set(c"synchronous_commit", c"off")?;
+    let load_id = post.segment.load_id();
+    let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
+    // Only distributed tables make use of it. A connection to each shard, opened anew for every share of the rows,
+    // takes longer than the rows themselves.
+    if !by_insert.is_empty() && transaction(citus::is_installed)? {
+        session.set(c"citus.max_cached_conns_per_worker", c"64")?;
+    }
+    let mut targets = spec
+        .fills
+        .iter()
+        .map(|fill| Target::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut random = Prng::from_seed(random_seed().cast_unsigned());
+    let counters = &post.segment.commands(post.index)[0];
+    let counted = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
+    let uncounted = Counter::default();
+    while header.stop() == StopReason::None {
+        session.serve_interrupts()?;
+        let Some(chunk) = spec.chunk(header.load.next_chunk.fetch_add(1, Relaxed)) else { break };
+        let fill = &spec.fills[chunk.table];
+        let done = if fill.counts { counted } else { &uncounted };
+        targets[chunk.table].fill(&mut session, fill, chunk, &mut random, counters, done)?;
+    }
+    session.flush_wal()?;
+    session.flush_statistics()
+}
+
+/// The search_path of a load's sessions.
+pub fn search_path(spec: &LoadSpec, load_id: i64) -> CString {
+    let path = guc::search_path_with(&[&staging_schema(load_id)], &spec.search_path);
+    CString::new(path).unwrap_or_default()
+}
+
+fn internal(message: String) -> SqlError {
+    SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+}
+
+/// A table that is being filled.
+struct Target {
+    schema: CString,
+    name: CString,
+    /// `INSERT INTO table SELECT …`.
+    insert: CString,
+    /// Whether only the INSERT itself can fill it.
+    by_insert: bool,
+}
+
+impl Target {
+    fn new(schema: &str, fill: &Fill, by_insert: bool) -> Result<Self, SqlError> {
+        let text = |text: String| CString::new(text).map_err(|e| internal(e.to_string()));
+        Ok(Self {
+            schema: text(schema.to_owned())?,
+            name: text(fill.table.clone())?,
+            insert: text(fill.insert(schema))?,
+            by_insert,
+        })
+    }
+
+    /// Writes a share of the rows in the fastest way that the table allows.
+    fn fill(
+        &mut self,
+        session: &mut Session,
+        fill: &Fill,
+        chunk: Chunk,
+        random: &mut Prng,
+        counters: &CommandCounters,
+        done: &Counter,
+    ) -> Result<(), SqlError> {
+        let Chunk { first_id, last_id, .. } = chunk;
+        let rows =
+            Rows { schema: &self.schema, table: &self.name, source: &self.insert, first_id, last_id, done };
+        if let Some(columns) = &fill.columns
+            && !self.by_insert
+            && session.insert_produced(&rows, columns, random, counters)?
+        {
+            return Ok(());
+        }
+        if !self.by_insert && session.insert_selected(&rows, counters)? {
+            return Ok(());
+        }
+        self.by_insert = true;
+        let insert = self.insert.to_string_lossy();
+        let inserted = transaction(|| spi::run(&insert, &[first_id.into(), last_id.into()]))?;
+        done.add(inserted as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,463 @@
+//! The coordinator: one background worker per run, to which the run belongs. It writes the run's
+//! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
+
+mod close;
+
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::*;
+
+use bench_core::error::UserError;
+use bench_core::spec::{Extent, RunSpec};
+use bench_core::timeline::Timeline;
+use pgrx::pg_sys;
+use serde_json::Value;
+
+use super::sampler::Sampler;
+use super::xids::XidWatch;
+use super::{client, part, verdict};
+use crate::catalog::{self, recorder};
+use crate::engine::unserved;
+use crate::error::internal;
+use crate::integration::citus;
+use crate::observe::counters::{self, Counters};
+use crate::observe::{environment, relations};
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{NS_PER_SEC, cancel, my_pid, nap, now_ns, wake};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::transaction::transaction;
+use crate::server::{guc, timeouts};
+use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason};
+use crate::worker::cluster::links::Links;
+use crate::worker::{WorkerContext, attach, workers};
+
+/// How long clients have after the end of the measuring for the transaction they are in.
+const DRAIN_NS: i64 = 60_000_000_000;
+
+/// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
+const LOOK_FOR_LOST_NS: i64 = 100_000;
+
+/// Between two looks whether an interval is complete, whose last clients wait for a processor.
+const UNTIL_COMPLETE_MS: i64 = 2;
+
+/// How long the links to other nodes have for a reading of those nodes' state.
+const LINKS_NS: i64 = 5_000_000_000;
+
+/// After a stop: when their statement is canceled, and when they are ended.
+const STOP_CANCEL_NS: i64 = 200_000_000;
+const STOP_TERMINATE_NS: i64 = 500_000_000;
+
+/// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
+/// be ended, by nobody.
+const GIVE_UP_NS: i64 = 1_000_000_000;
+
+/// After a stop everything is to be written by then.
+const STOP_DONE_NS: i64 = 1_800_000_000;
+
+/// The kind of worker that a coordinator is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_coordinator_main",
+    title: c"pgbench_ext coordinator",
+    noun: "client",
+    returns_after_crash: false,
+};
+
+/// The server's entry into a coordinator.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
+    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
+    let segment = &post.segment;
+    let header = segment.header();
+    header.coordinator_pid.store(my_pid(), Release);
+    // However this process ends, the clients do not go on without it.
+    segment.on_detach(&STOP_CLIENTS);
+    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&post)) {
+        header.fail(&error);
+    }
+    header.set_state(RunState::Finished);
+    wake(header.caller_pid.load(Relaxed));
+}
+
+static STOP_CLIENTS: DetachCallback = DetachCallback(|segment| {
+    let header = segment.header();
+    header.timeline.measure_end_ns.store(0, Relaxed);
+    header.request_stop(StopReason::Abandoned);
+    workers::terminate();
+});
+
+/// What the recorder's session, or a link's, must not inherit from the database's and the role's settings.
+pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
+    transaction(|| {
+        let timeouts = timeouts::TIMEOUTS.into_iter().filter(|name| timeouts::is_known(name));
+        let own = [
+            (c"search_path", c"pg_catalog, pg_temp"),
+            (c"default_transaction_read_only", c"off"),
+            (c"default_transaction_isolation", c"read committed"),
+            // A lock on the results' tables must not hold up a stop or a shutdown.
+            (c"lock_timeout", c"1s"),
+            // What was committed survives a crash of the server; no standby is waited for.
+            (c"synchronous_commit", c"local"),
+            (c"row_security", c"off"),
+            (c"application_name", application_name),
+        ];
+        for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
+            guc::set_for_session(name, value);
+        }
+        Ok(())
+    })
+}
+
+/// The whole run.
+///
+/// # Errors
+/// What kept the run from being measured, or from being written down.
+fn conduct(post: &WorkerContext) -> Result<(), UserError> {
+    let segment = &post.segment;
+    let header = segment.header();
+    let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let run_id = recorder::begin(&spec, segment)?;
+    header.run_id.store(run_id, Release);
+    if spec.is_of_several_nodes() {
+        return crate::worker::cluster::coordinator::conduct(segment, &spec, run_id);
+    }
+    header.heard_ns.store(now_ns(), Relaxed);
+    let mut run = Run::new(segment, &spec, run_id);
+    let result = run.start().and_then(|()| run.await_word()).map(|begins_ns| run.measure(begins_ns));
+    // Whatever happened, nobody goes on.
+    run.dismiss();
+    let outcome = run.close(result.clone().err());
+    result.and(outcome)
+}
+
+struct Run<'a> {
+    segment: &'a Segment,
+    spec: &'a RunSpec,
+    run_id: i64,
+    sampler: Sampler<'a>,
+    before: Counters,
+    /// Of the tables and indexes.
+    relations: Value,
+    next_xid: i64,
+    xids: XidWatch,
+    /// What ended the run before its time although its clients could have gone on.
+    cut_short: Option<UserError>,
+    /// Why a sample could not be written, which has ended the run as well.
+    unwritten: Option<UserError>,
+    /// The same as the server compares it.
+    horizon: String,
+    query_ids: Vec<i64>,
+    /// When the stop was asked for, by this process's clock.
+    stopped_at_ns: Option<i64>,
+    canceled: bool,
+    terminated: bool,
+    /// To the nodes that serve the clients' statements.
+    links: Option<Links<'a>>,
+    /// When it was last looked whether clients had ended without saying so.
+    looked_for_lost_ns: i64,
+    /// Clients that ended without saying so.
+    lost: u32,
+    /// Those of them that have not ended.
+    given_up: u32,
+    measured: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(segment: &'a Segment, spec: &'a RunSpec, run_id: i64) -> Self {
+        Self {
+            segment,
+            spec,
+            run_id,
+            sampler: Sampler::new(segment, spec, run_id),
+            before: Counters::default(),
+            relations: relations::none(),
+            next_xid: 0,
+            xids: XidWatch::default(),
+            cut_short: None,
+            unwritten: None,
+            horizon: String::new(),
+            query_ids: Vec::new(),
+            stopped_at_ns: None,
+            canceled: false,
+            terminated: false,
+            links: None,
+            looked_for_lost_ns: 0,
+            lost: 0,
+            given_up: 0,
+            measured: false,
+        }
+    }
+
+    /// Launches the clients and waits until all stand at the gate.
+    fn start(&mut self) -> Result<(), UserError> {
+        let clients = self.segment.shape().clients;
+        workers::launch(
+            client::KIND,
+            self.segment.handle(),
+            clients,
+            self.spec.database_oid,
+            self.spec.role_oid,
+        )?;
+        if self.spec.cluster.is_some() {
+            self.links = Some(Links::launch(self.segment, self.spec)?);
+        }
+        // Those before this one have been ready. Each that gets ready, or whose process begins, wakes this one.
+        let mut next = 0;
+        let mut looked_ns = 0;
+        loop {
+            while next < clients && self.segment.slot(next).state() == ClientState::Ready {
+                next += 1;
+            }
+            let now = now_ns();
+            if next == clients || now - looked_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
+                looked_ns = now;
+                if let Some(client) = (0..clients).find(|&c| self.failed_to_start(c)) {
+                    return Err(verdict::start_error(self.segment, self.spec, client));
+                }
+            }
+            if next == clients {
+                break;
+            }
+            if let Some(reason) = self.stop_reason() {
+                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
+            }
+            if let Some(part_of) = &self.spec.part_of {
+                part::check_heard(self.segment.header(), part_of)?;
+            }
+            nap(100);
+        }
+        if let Some(links) = &self.links {
+            // A node that is not heard of in time is not told of; the clients' statements may get there all the same.
+            links.wait_for_readings(LINKS_NS);
+        }
+        self.query_ids = counters::query_ids(self.segment);
+        self.before = counters::read(self.spec, &self.query_ids)?;
+        let read = relations::read(&self.tables());
+        self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(relations::none);
+        self.sampler.observer.prepare(now_ns());
+        let header = self.segment.header();
+        let unserved = unserved::names(header.unserved.load(Relaxed));
+        let environment = environment::read(header.settings.get(), &unserved);
+        (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
+        self.xids.look(header)?;
+        recorder::running(self.run_id, &environment, self.before.at)
+    }
+
+    /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose
+    /// for that.
+    fn await_word(&mut self) -> Result<Option<i64>, UserError> {
+        let Some(part_of) = &self.spec.part_of else { return Ok(None) };
+        let header = self.segment.header();
+        header.is_ready.store(1, Release);
+        loop {
+            if let Some(reason) = self.stop_reason() {
+                return Err(verdict::stop_error(reason, self.spec.part_of.as_ref()));
+            }
+            part::check_heard(header, part_of)?;
+            match part::begins_ns(header) {
+                None => nap(100),
+                Some(begins_ns) => {
+                    let wait_ns = begins_ns - self.ramp_ns() - now_ns();
+                    if wait_ns <= 0 {
+                        return Ok(Some(begins_ns));
+                    }
+                    nap((wait_ns / 1_000_000).clamp(1, 100));
+                }
+            }
+        }
+    }
+
+    /// How long before the first interval clients are let loose.
+    fn ramp_ns(&self) -> i64 {
+        match self.spec.options.extent {
+            // Time for every client to be woken, so that the first interval has all of them.
+            Extent::Secs(_) => 10_000_000 + 500_000 * i64::from(self.segment.shape().clients),
+            // Each transaction counts.
+            Extent::Transactions(_) => 0,
+        }
+    }
+
+    /// Tables whose sizes and statistics are this server's.
+    fn tables(&self) -> Vec<pg_sys::Oid> {
+        let tables: Vec<pg_sys::Oid> = self.spec.tables().map(pg_sys::Oid::from).collect();
+        if self.spec.cluster.is_none() && self.spec.part_of.is_none() {
+            return tables;
+        }
+        transaction(|| citus::not_distributed(&tables)).unwrap_or_default()
+    }
+
+    fn failed_to_start(&self, client: u32) -> bool {
+        let slot = self.segment.slot(client);
+        // The worker's end is looked at first: it sets its state before it ends.
+        let stopped = workers::has_stopped(client);
+        match slot.state() {
+            ClientState::Aborted => true,
+            ClientState::Starting => stopped,
+            _ => false,
+        }
+    }
+
+    /// Opens the gate and writes samples until the end. `begins_ns` is when the first interval is to begin, where that has
+    /// been agreed.
+    fn measure(&mut self, begins_ns: Option<i64>) {
+        let header = self.segment.header();
+        let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
+        let o = &self.spec.options;
+        let ramp_ns = self.ramp_ns();
+        let measure_ns = match o.extent {
+            Extent::Secs(secs) => Some(ns(secs)),
+            Extent::Transactions(_) => None,
+        };
+        // Stamped before the gate opens: however late anybody wakes, no time is left out.
+        let now = now_ns();
+        let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
+        let timeline = Timeline::new(begins_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
+        header.timeline.store(&timeline);
+        self.sampler.begin(timeline);
+        let mut observes = ramp_ns == 0;
+        if observes {
+            self.sampler.observe();
+        }
+        header.gate.store(1, Release);
+        header.set_state(RunState::Running);
+        for slot in self.segment.slots() {
+            wake(slot.pid.load(Relaxed));
+        }
+        wake(header.caller_pid.load(Relaxed));
+        self.measured = true;
+        loop {
+            let now = now_ns();
+            if self.all_over() || self.stop_reason().is_some() || now >= timeline.measure_end_ns {
+                return;
+            }
+            if !observes && now >= timeline.warmup_start_ns {
+                observes = true;
+                self.sampler.observe();
+                continue;
+            }
+            self.sampler.observer.look(now);
+            let heard =
+                self.spec.part_of.as_ref().map_or(Ok(()), |part_of| part::check_heard(header, part_of));
+            if let Err(error) = self.xids.look(header).and(heard) {
+                self.cut_short = Some(error);
+                return;
+            }
+            // The last interval is read when every client has ended.
+            let end_ns = self.sampler.interval_end_ns();
+            if end_ns < timeline.measure_end_ns && now >= end_ns {
+                if !self.sampler.read_next() {
+                    nap(UNTIL_COMPLETE_MS);
+                    continue;
+                }
+                // Writing may have to wait, reading not: first whatever was due with it.
+                if self.sampler.has_read_what_was_due()
+                    && let Err(error) = self.sampler.write()
+                {
+                    // What cannot be kept need not be measured; what was measured is written at the end.
+                    self.unwritten = Some(error);
+                    return;
+                }
+                continue;
+            }
+            // Late wake-ups do no harm; the cap is for a stop that came without a latch.
+            let begin_ns = if observes { i64::MAX } else { timeline.warmup_start_ns };
+            let until_ns = end_ns.min(self.sampler.observer.next_look_ns()).min(begin_ns);
+            nap(((until_ns - now) / 1_000_000 + 1).clamp(0, 200));
+        }
+    }
+
+    /// Why the run is to end early.
+    fn stop_reason(&mut self) -> Option<StopReason> {
+        if termination_requested() {
+            return Some(StopReason::Requested);
+        }
+        match self.segment.header().stop() {
+            StopReason::None | StopReason::Abandoned => None,
+            reason => Some(reason),
+        }
+    }
+
+    /// Whether every client has ended; counts those that ended without a word.
+    fn all_over(&mut self) -> bool {
+        let clients = self.segment.shape().clients;
+        let now = now_ns();
+        if now - self.looked_for_lost_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
+            self.looked_for_lost_ns = now;
+            for client in 0..clients {
+                let slot = self.segment.slot(client);
+                // Looked at once more after the process: it says so before it ends.
+                if !slot.is_over() && workers::has_stopped(client) && !slot.is_over() {
+                    slot.ended_ns.store(now, Relaxed);
+                    slot.set_state(ClientState::Lost);
+                    self.lost += 1;
+                }
+            }
+        }
+        self.segment.slots().all(ClientSlot::is_over)
+    }
+
+    /// Waits for the transactions under way; ends what does not end by itself.
+    fn dismiss(&mut self) {
+        let header = self.segment.header();
+        let stop = self.stop_reason();
+        self.sampler.observer.end(now_ns());
+        let end_ns = &header.timeline.measure_end_ns;
+        let now = now_ns();
+        if header.gate.load(Relaxed) == 0 {
+            header.request_stop(StopReason::Abandoned);
+            self.stopped_at_ns = Some(now);
+            self.segment.slots().for_each(|slot| wake(slot.pid.load(Relaxed)));
+        } else if now < end_ns.load(Relaxed) {
+            // All clients have ended: so has the run, with the last of them.
+            let last = self.segment.slots().map(|slot| slot.ended_ns.load(Relaxed)).max();
+            let end = if self.all_over() { last.unwrap_or(now).clamp(1, now) } else { now };
+            end_ns.store(end, Relaxed);
+            self.sampler.end_at(end);
+        }
+        self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
+        let began = now;
+        let mut terminated_ns = None;
+        while !self.all_over() {
+            if self.stopped_at_ns.is_none() && self.stop_reason().is_some() {
+                self.stopped_at_ns = Some(now_ns());
+            }
+            let now = now_ns();
+            let since_stop = self.stopped_at_ns.map_or(0, |at| now - at);
+            if since_stop > STOP_CANCEL_NS && !self.canceled {
+                self.canceled = true;
+                self.cancel_statements();
+            }
+            let overdue = since_stop > STOP_TERMINATE_NS || now - began > DRAIN_NS;
+            if overdue && !self.terminated {
+                self.terminated = true;
+                terminated_ns = Some(now);
+                workers::terminate();
+            }
+            if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
+                self.give_up();
+            }
+            nap(20);
+        }
+        // Their statistics are flushed and their locks gone when the processes are.
+        let deadline = now_ns() + 5_000_000_000;
+        while self.given_up == 0 && !workers::all_stopped() && now_ns() < deadline {
+            nap(10);
+        }
+    }
+
+    /// Goes on without the clients that have not ended.
+    fn give_up(&mut self) {
+        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
+            slot.ended_ns.store(now_ns(), Relaxed);
+            slot.set_state(ClientState::Lost);
+            self.lost += 1;
+            self.given_up += 1;
+        }
+    }
+
+    fn cancel_statements(&self) {
+        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !workers::has_stopped(*client);
+        for client in (0..self.segment.shape().clients).filter(at_work) {
+            cancel(self.segment.slot(client).pid.load(Relaxed));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The end of a run: what was measured is read, and written in parts.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::document::Environment;
+use bench_core::error::UserError;
+
+use super::{LINKS_NS, Run, STOP_DONE_NS};
+use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
+use crate::catalog::{self, nodes};
+use crate::observe::audit::{self, AuditLine};
+use crate::observe::waits::own_cpu_ns;
+use crate::observe::{counters, relations};
+use crate::server::process::{NS_PER_SEC, now_ns};
+use crate::server::transaction::transaction;
+use crate::shm::{ClientState, StopReason};
+use crate::worker::run::verdict;
+
+impl Run<'_> {
+    /// Writes everything that is known at the end.
+    pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
+        let measured = self.measured;
+        let mut missing: Vec<(Part, UserError)> = Vec::new();
+        if measured && let Err(error) = self.sampler.write_rest() {
+            missing.push(("bench.samples", error));
+        }
+        // Those that a stop has ended are no errors.
+        let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
+        let errors = verdict::errors(self.segment, lost);
+        let failure = failure.or_else(|| self.unwritten.clone()).or_else(|| self.cut_short.clone());
+        let (status, error) = self.verdict(failure, &errors);
+        if let Some(links) = &self.links {
+            // Which of them could not be read is in its error.
+            let left_ns =
+                self.stopped_at_ns.map_or(LINKS_NS, |at| (at + STOP_DONE_NS - now_ns()).max(100_000_000));
+            let _ = links.collect(left_ns);
+            if let Err(error) = nodes::write_nodes(self.run_id, links.iter(), 0) {
+                missing.push(("bench.nodes", error));
+            }
+        }
+        let audit = if measured {
+            self.audit().unwrap_or_else(|error| {
+                missing.push(("bench.audit", error));
+                Vec::new()
+            })
+        } else {
+            Vec::new()
+        };
+        let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
+        let statements = if measured {
+            crate::worker::run::statement_lines::lines(self.segment, self.spec)
+        } else {
+            Vec::new()
+        };
+        let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
+            missing.push(("bench.relations", error));
+            relations::none()
+        });
+        let environment = self.aftermath();
+        let events = self.sampler.observer.finish(now_ns());
+        let closing = Closing {
+            status,
+            error: error.as_ref(),
+            missing,
+            horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
+            measured: &self.sampler.measured,
+            backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
+            spec: self.spec,
+            scripts: &scripts,
+            statements: &statements,
+            errors: &errors,
+            audit: &audit,
+            waits: &self.sampler.waits.shares(),
+            events: &events,
+            relations: (&self.relations, &relations),
+            environment: &environment,
+        };
+        let finished = recorder::finish(self.run_id, &closing);
+        if self.segment.header().stop() == StopReason::BlockedByCaller
+            && let Some(error) = error
+        {
+            return Err(error);
+        }
+        self.unwritten.take().map_or(Ok(()), Err).and(finished)
+    }
+
+    /// What of the environment is known only at the end. What cannot be read is left out.
+    fn aftermath(&self) -> Environment {
+        let read = || -> Result<Environment, UserError> {
+            let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
+                None
+            } else {
+                catalog::horizon_holder(&self.horizon)?
+            };
+            Ok(Environment {
+                xids_used: Some(catalog::next_transaction_ids()?.0 - self.next_xid),
+                xid_age: catalog::oldest_age()?,
+                horizon_holder: holder,
+                coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
+                ..Environment::default()
+            })
+        };
+        if self.measured {
+            transaction(std::panic::AssertUnwindSafe(read)).unwrap_or_default()
+        } else {
+            Environment::default()
+        }
+    }
+
+    fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {
+        let aborted = self.segment.slots().filter(|slot| slot.state() == ClientState::Aborted).count() as u32;
+        verdict::verdict(&verdict::Ending {
+            failure,
+            stop: self.stop_reason(),
+            part_of: self.spec.part_of.as_ref(),
+            measured: self.measured,
+            ended_early: aborted + self.lost,
+            given_up: self.given_up,
+            clients: self.segment.shape().clients,
+            errors,
+        })
+    }
+
+    fn audit(&self) -> Result<Vec<AuditLine>, UserError> {
+        let after = counters::read(self.spec, &self.query_ids)?;
+        let all_flushed = self.lost == 0 && !self.terminated;
+        let recorded = self.sampler.measured.moments.count;
+        Ok(audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
+    }
+}

@@ -1,0 +1,12 @@
+//! A run's workers: its coordinator, and a client for each session of the workload.
+
+pub mod client;
+pub mod coordinator;
+mod part;
+mod pause;
+mod program;
+mod sampler;
+mod statement_lines;
+pub mod variables;
+pub mod verdict;
+mod xids;

@@ -1,0 +1,71 @@
+//! What a client's variables are before its first transaction.
+
+use bench_core::script::{ClientSeeds, Value, client_seeds};
+use bench_core::shard_keys;
+use bench_core::spec::{RunSpec, ScriptSpec};
+use serde_json::Value as Json;
+
+/// Variables that every script has, beside those that its run is given.
+pub const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
+
+/// pgbench's size of its own tables.
+pub const SCALE: &str = "scale";
+
+/// The number of rows of a fixture, in scripts of a workload that has one.
+pub const ROWS: &str = "rows";
+
+/// Where a client's random numbers come from, and what its variables are before its first
+/// transaction; the run's own come last, and win.
+pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
+    let given = &spec.options.variables;
+    let has_default_seed = given.contains_key("default_seed");
+    let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
+    let mut values = automatic_values(client, spec.seed, &seeds);
+    if let [script] = &spec.scripts[..] {
+        values.extend(fixture_values(spec, script, client));
+    }
+    values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
+    (seeds, values)
+}
+
+/// The values of [`AUTOMATIC`]'s variables, in its order, for a script without a fixture.
+pub fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String, Value)> {
+    let values = [i64::from(client), seeds.default_seed, seed, 1];
+    AUTOMATIC.iter().zip(values).map(|(&name, value)| (name.to_owned(), Value::Integer(value))).collect()
+}
+
+/// What variables mean to one script of a mix, by its own fixture.
+pub fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
+    if spec.scripts.len() == 1 {
+        return Vec::new();
+    }
+    let mut values = fixture_values(spec, script, client);
+    values.retain(|(name, _)| !spec.options.variables.contains_key(name));
+    values
+}
+
+fn fixture_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
+    let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
+    let rows = fixture.map(|fixture| (ROWS.to_owned(), Value::Integer(fixture.rows)));
+    let scale = (SCALE.to_owned(), Value::Integer(fixture.map_or(1, |fixture| fixture.scale)));
+    let keys = fixture.map_or_else(Vec::new, |fixture| shard_values(&fixture.shard_keys, client));
+    rows.into_iter().chain([scale]).chain(keys).collect()
+}
+
+/// The keys of shards that a client has, out of one for each shard.
+pub fn shard_values(keys: &[i64], client: u32) -> Vec<(String, Value)> {
+    shard_keys::names().zip(shard_keys::of_client(keys, client).into_iter().map(Value::Integer)).collect()
+}
+
+/// A variable's value as it stands in the JSON of `variables`. A text is read as that of -D is.
+pub fn value_of(json: &Json) -> Value {
+    match json {
+        Json::Bool(flag) => Value::Boolean(*flag),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::Text(text.as_str().into()),
+        Json::Null | Json::Array(_) | Json::Object(_) => Value::Null,
+    }
+}

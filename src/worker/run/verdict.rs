@@ -1,0 +1,192 @@
+//! How a run ended, and what is said of it.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::cluster::PartOf;
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunSpec;
+
+use crate::catalog::recorder::{ErrorLine, Status};
+use crate::server::process::current_timestamp;
+use crate::server::signals::termination_requested;
+use crate::shm::{Segment, StopReason};
+
+/// What is known at the end.
+pub struct Ending<'a> {
+    /// What kept the run from being measured or written down.
+    pub failure: Option<UserError>,
+    pub stop: Option<StopReason>,
+    /// Of another node's part.
+    pub part_of: Option<&'a PartOf>,
+    /// Whether the clients were let loose.
+    pub measured: bool,
+    /// Clients that ended before the run did.
+    pub ended_early: u32,
+    /// Clients that could not be ended.
+    pub given_up: u32,
+    pub clients: u32,
+    pub errors: &'a [ErrorLine],
+}
+
+/// The run's status, and the error to keep with it.
+pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
+    let (status, error) = verdict_on_those_that_ended(ending);
+    let error = error.map(|error| match ending.given_up {
+        0 => error,
+        given_up => UserError {
+            detail: Some(format!("{given_up} of {} clients could not be ended, and were given up.", ending.clients)),
+            ..error
+        }
+        .hint("They wait for another server, or for a disk, where no cancel reaches them: see pg_stat_activity."),
+    });
+    (status, error)
+}
+
+fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
+    if let Some(failure) = &ending.failure {
+        let status = match ending.stop {
+            None | Some(StopReason::BlockedByCaller) if ending.measured => Status::Incomplete,
+            None | Some(StopReason::BlockedByCaller) => Status::Failed,
+            Some(_) => Status::Canceled,
+        };
+        return (status, Some(failure.clone()));
+    }
+    match ending.stop {
+        Some(StopReason::BlockedByCaller) => {
+            (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
+        }
+        Some(reason) => (Status::Canceled, Some(stop_error(reason, ending.part_of))),
+        None if ending.ended_early == 0 => (Status::Completed, None),
+        None => {
+            let worst = ending.errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(ending.errors.first());
+            let (state, message) =
+                worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
+            let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
+            (Status::Incomplete, Some(UserError::new(state, message).detail(detail)))
+        }
+    }
+}
+
+/// Errors of all clients by SQLSTATE. `lost` clients ended without a word: by a termination.
+pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
+    let mut lines: Vec<ErrorLine> = Vec::new();
+    for slot in segment.slots() {
+        for entry in &slot.errors {
+            let state = entry.sqlstate.load(Acquire);
+            if state == 0 {
+                continue;
+            }
+            add(
+                &mut lines,
+                ErrorLine {
+                    sqlstate: crate::error::unpack(state),
+                    message: entry.message.get().unwrap_or_default(),
+                    detail: entry.detail.get(),
+                    count: entry.count.get(),
+                    retried: entry.retried.get(),
+                    failed: entry.failed.get(),
+                    first_at: entry.first_at.load(Relaxed),
+                },
+            );
+        }
+    }
+    if lost > 0 {
+        // A script may have met an error with this code as well.
+        add(
+            &mut lines,
+            ErrorLine {
+                sqlstate: sqlstate::ADMIN_SHUTDOWN.to_owned(),
+                message: "client terminated".to_owned(),
+                detail: None,
+                count: u64::from(lost),
+                retried: 0,
+                failed: 0,
+                first_at: current_timestamp(),
+            },
+        );
+    }
+    lines
+}
+
+/// Adds to the line of the same SQLSTATE, if there is one: each has one line.
+fn add(lines: &mut Vec<ErrorLine>, more: ErrorLine) {
+    match lines.iter_mut().find(|line| line.sqlstate == more.sqlstate) {
+        Some(line) => {
+            line.count += more.count;
+            line.retried += more.retried;
+            line.failed += more.failed;
+            line.first_at = line.first_at.min(more.first_at);
+        }
+        None => lines.push(more),
+    }
+}
+
+/// Why a client did not get to the gate.
+pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError {
+    if let Err(error) = segment.check_refusal() {
+        return error;
+    }
+    let entry = &segment.slot(client).errors[0];
+    match (entry.sqlstate.load(Acquire), entry.message.get()) {
+        (0, _) | (_, None) => {
+            UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, format!("client {client} could not start"))
+                .hint("The server's log says why.")
+        }
+        (state, Some(message)) => {
+            let state = crate::error::unpack(state);
+            let hint = start_hint(spec, &state);
+            let preparing =
+                format!("A client met this error when it prepared workload \"{}\".", spec.options.workload);
+            let detail = match entry.detail.get() {
+                None => preparing,
+                Some(detail) => format!("{preparing}\n{detail}"),
+            };
+            let error = UserError::new(&state, message).detail(detail);
+            UserError { hint: hint.or(entry.hint.get()), ..error }
+        }
+    }
+}
+
+fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
+    match state {
+        sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixtures.iter().find_map(|fixture| {
+            let schema = fixture.schema.as_ref()?;
+            Some(format!(
+                "Fixture \"{0}\" is in schema \"{schema}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                fixture.name
+            ))
+        }),
+        sqlstate::UNDEFINED_TABLE => Some(
+            "Clients are sessions of their own: what the calling transaction has created they see after its commit."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn is_retryable(state: &str) -> bool {
+    state == "40001" || state == sqlstate::DEADLOCK_DETECTED
+}
+
+/// A stop as an error: what the run's row and the caller are told.
+pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
+    match reason {
+        StopReason::Requested if let Some(part_of) = part_of.filter(|_| !termination_requested()) => {
+            let message = format!("stopped with run {} of node {}", part_of.run_id, part_of.name);
+            UserError::new(sqlstate::QUERY_CANCELED, message)
+        }
+        StopReason::BlockedByCaller => UserError::new(
+            sqlstate::DEADLOCK_DETECTED,
+            "a client waits for a lock that is held by the session waiting for the run",
+        )
+        .hint("Commit before the call, or use bench.start."),
+        StopReason::CallerGone => {
+            UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call of bench.run")
+        }
+        _ if termination_requested() => UserError::new(
+            sqlstate::ADMIN_SHUTDOWN,
+            "the coordinator was terminated by an administrator's command",
+        ),
+        _ => UserError::new(sqlstate::QUERY_CANCELED, "stopped by bench.stop"),
+    }
+}

@@ -1,0 +1,50 @@
+//! The workers that one worker has launched: all gone when it is gone, however it goes.
+
+use std::cell::RefCell;
+
+use bench_core::error::UserError;
+
+use crate::server::at_exit;
+use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::worker_slots::no_slots;
+
+thread_local! {
+    /// Kept here for the callback at this process's exit.
+    static WORKERS: RefCell<Vec<Worker>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Launches `count` workers of a kind for a segment.
+///
+/// # Errors
+/// 53400 when the worker slots run out; those launched before are told to end.
+pub fn launch(kind: WorkerKind, segment: u32, count: u32, database: u32, role: u32) -> Result<(), UserError> {
+    at_exit::call(&TERMINATE);
+    for index in 0..count {
+        match Worker::register(kind, segment, index, database, role) {
+            Some(worker) => WORKERS.with_borrow_mut(|workers| workers.push(worker)),
+            None => {
+                terminate();
+                return Err(no_slots(u64::from(count) + 1, kind.noun));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the worker with this index has ended.
+pub fn has_stopped(index: u32) -> bool {
+    WORKERS.with_borrow(|workers| workers.get(index as usize).is_none_or(Worker::has_stopped))
+}
+
+/// Whether every worker has ended.
+pub fn all_stopped() -> bool {
+    WORKERS.with_borrow(|workers| workers.iter().all(Worker::has_stopped))
+}
+
+/// Tells every worker to end.
+pub fn terminate() {
+    WORKERS.with_borrow(|workers| workers.iter().for_each(Worker::terminate));
+}
+
+/// Called at the exit of this process.
+static TERMINATE: at_exit::Callback = at_exit::Callback(terminate);
