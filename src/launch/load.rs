@@ -1,6 +1,5 @@
 //! Loads: from arguments to a started leader.
 
-
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};

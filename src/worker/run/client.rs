@@ -22,7 +22,7 @@ use crate::server::guc;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
-use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear};
+use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear, untracked};
 use crate::worker::{WorkerContext, attach};
 
 /// Everything that one client runs with.
@@ -94,8 +94,9 @@ fn work(post: &WorkerContext) -> Result<(), Ending> {
     if post.index == 0 {
         header.unserved.store(unserved::on_by_default(), Relaxed);
         let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
-        let untracked =
-            u32::from(is("track_counts", "off")) | (u32::from(is("pg_stat_statements.track", "none")) << 1);
+        let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
+        let untracked = bit("track_counts", "off", untracked::COUNTS)
+            | bit("pg_stat_statements.track", "none", untracked::CALLS);
         header.untracked.store(untracked, Relaxed);
         // A run does not fail because it cannot be described.
         if let Ok(json) = environment::settings_json() {
