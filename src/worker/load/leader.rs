@@ -41,14 +41,14 @@ pub const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
-    let header = post.segment.header();
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     header.load.began_ns.store(now_ns(), Relaxed);
-    post.segment.on_detach(&STOP_LOADERS);
-    if let Err(error) = load(&post) {
+    context.segment.on_detach(&STOP_LOADERS);
+    if let Err(error) = load(&context) {
         // A cancel by the caller stands for its reason.
-        let error = check_stop(&post.segment).err().unwrap_or(error);
+        let error = check_stop(&context.segment).err().unwrap_or(error);
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -86,8 +86,8 @@ static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     }
 });
 
-fn load(post: &WorkerContext) -> Result<(), UserError> {
-    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+fn load(context: &WorkerContext) -> Result<(), UserError> {
+    let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext load").map_err(UserError::from)?;
     session.lift_timeouts().map_err(UserError::from)?;
@@ -95,14 +95,14 @@ fn load(post: &WorkerContext) -> Result<(), UserError> {
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
     at_exit::call(&TELL_UNFINISHED);
     at_exit::call(&UNDO_UNFINISHED);
-    let segment = std::panic::AssertUnwindSafe(&post.segment);
+    let segment = std::panic::AssertUnwindSafe(&context.segment);
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
         catalog::begin_load(&spec.name, &spec.schema, &spec.role, &segment)
     })?;
     UNFINISHED.set(Some(load));
-    let result = fill(post, &spec, load, &mut session);
+    let result = fill(context, &spec, load, &mut session);
     if result.is_err() {
         workers::terminate();
         forget_cancel();
@@ -112,9 +112,14 @@ fn load(post: &WorkerContext) -> Result<(), UserError> {
     result
 }
 
-fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session) -> Result<(), UserError> {
+fn fill(
+    context: &WorkerContext,
+    spec: &LoadSpec,
+    load: Load,
+    session: &mut Session,
+) -> Result<(), UserError> {
     let load_id = load.load_id;
-    let progress = &post.segment.header().load;
+    let progress = &context.segment.header().load;
     let mut figures = LoadFigures::default();
     session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(UserError::from)?;
     set_up_for_loading(session)?;
@@ -123,27 +128,27 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
     set_default_tablespace(session, &spec.index_tablespace)?;
     let build_indexes = |session: &mut Session| {
         progress.enter(LoadPhase::Indexes, now_ns());
-        timed(|| run_each(post, session, &spec.indexes))
+        timed(|| run_each(context, session, &spec.indexes))
     };
     if spec.index_before {
         figures.index_secs = build_indexes(session)?;
     }
     if spec.fills.iter().any(|fill| fill.ids > 0) {
         progress.enter(LoadPhase::Rows, now_ns());
-        figures.load_secs = timed(|| write_rows(post, spec, load_id))?;
+        figures.load_secs = timed(|| write_rows(context, spec, load_id))?;
     }
-    figures.rows = post.segment.rows_written().cast_signed();
+    figures.rows = context.segment.rows_written().cast_signed();
     if !spec.distribute.is_empty() {
         progress.enter(LoadPhase::Distribution, now_ns());
-        figures.load_secs += timed(|| run_each(post, session, &spec.distribute))?;
+        figures.load_secs += timed(|| run_each(context, session, &spec.distribute))?;
     }
     if !spec.index_before {
         figures.index_secs = build_indexes(session)?;
     }
-    run_each(post, session, &spec.after)?;
+    run_each(context, session, &spec.after)?;
     progress.enter(LoadPhase::Vacuum, now_ns());
     let tables = transaction(|| tables_made(spec, load_id))?;
-    figures.vacuum_secs = timed(|| vacuum(post, session, &tables))?;
+    figures.vacuum_secs = timed(|| vacuum(context, session, &tables))?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     // Before the tables are moved: other nodes are asked in sessions of their own.
     figures.bytes = transaction(|| distributed::sizes(&oids))?;
@@ -164,32 +169,32 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
 
 /// Leaves the tables as a benchmark begins with: analyzed, and all pages all-visible.
 fn vacuum(
-    post: &WorkerContext,
+    context: &WorkerContext,
     session: &mut Session,
     tables: &[(pg_sys::Oid, String)],
 ) -> Result<(), UserError> {
     /// What holds back the horizon is in most cases over in a moment, as an ANALYZE of autovacuum's is.
     const PATIENCE: Duration = Duration::from_millis(500);
     let began = Instant::now();
-    let schema = catalog::staging_schema(post.segment.load_id());
+    let schema = catalog::staging_schema(context.segment.load_id());
     let qualified = |name| format!("{}.{}", quote_identifier(&schema), quote_identifier(name));
     let names: Vec<String> = tables.iter().map(|(_, name)| qualified(name)).collect();
     let names = names.join(", ");
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
-    run_each(post, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+    run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
     // Beside pages whose rows somebody may not see yet there may be some that are new and empty.
     while transaction(|| catalog::has_invisible_pages(&relations::with_partitions(&oids)?))? {
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
         let is_over = holder.is_none();
         if !is_over && began.elapsed() >= PATIENCE {
-            post.segment.header().load.horizon_holder.set(&holder.unwrap_or_default());
+            context.segment.header().load.horizon_holder.set(&holder.unwrap_or_default());
             break;
         }
         if !is_over {
             nap_until_canceled(50)?;
         }
-        run_each(post, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+        run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
         if is_over {
             break;
         }
@@ -203,14 +208,14 @@ fn timed(work: impl FnOnce() -> Result<(), UserError>) -> Result<f64, UserError>
 }
 
 /// Runs texts of one or more statements, each of which commits by itself.
-fn run_each(post: &WorkerContext, session: &mut Session, texts: &[String]) -> Result<(), UserError> {
+fn run_each(context: &WorkerContext, session: &mut Session, texts: &[String]) -> Result<(), UserError> {
     for text in texts {
-        check_stop(&post.segment)?;
+        check_stop(&context.segment)?;
         let text = CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?;
         let counters = CommandCounters::default();
         session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(UserError::from)?;
     }
-    check_stop(&post.segment)
+    check_stop(&context.segment)
 }
 
 /// Settings of the leader's session.
@@ -245,7 +250,7 @@ fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Res
 }
 
 /// Has the tables filled, with as many loaders as they bear.
-fn write_rows(post: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
     let (tables, is_alone) = transaction(|| {
         let made = tables_made(spec, load_id)?;
@@ -258,12 +263,12 @@ fn write_rows(post: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(),
     let jobs = if is_alone { 1 } else { spec.jobs };
     // A VACUUM of half a table is of no use, and the loaders count on there being none.
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
-    locked(&tables, mode, || insert_rows(post, spec, jobs))
+    locked(&tables, mode, || insert_rows(context, spec, jobs))
 }
 
 /// Launches the loaders and waits for them.
-fn insert_rows(post: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
-    let segment = &post.segment;
+fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
+    let segment = &context.segment;
     segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
     workers::launch(loader::KIND, segment.handle(), jobs, spec.database_oid, spec.role_oid)?;
     segment.header().set_state(RunState::Running);

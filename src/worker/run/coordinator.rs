@@ -27,7 +27,7 @@ use crate::server::process::{NS_PER_SEC, my_pid, nap, now_ns, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
 use crate::server::{guc, timeouts};
-use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason};
+use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
 use crate::worker::cluster::links::Links;
 use crate::worker::{WorkerContext, attach, workers};
 
@@ -55,13 +55,13 @@ pub const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
-    let segment = &post.segment;
+    let Some(context) = attach(segment, OnTerminate::Flag) else { return };
+    let segment = &context.segment;
     let header = segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     // However this process ends, the clients do not go on without it.
     segment.on_detach(&STOP_CLIENTS);
-    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&post)) {
+    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&context)) {
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -101,12 +101,12 @@ pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
 ///
 /// # Errors
 /// What kept the run from being measured, or from being written down.
-fn conduct(post: &WorkerContext) -> Result<(), UserError> {
-    let segment = &post.segment;
+fn conduct(context: &WorkerContext) -> Result<(), UserError> {
+    let segment = &context.segment;
     let header = segment.header();
     let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     let run_id = recorder::begin(&spec, segment)?;
-    header.run_id.store(run_id, Release);
+    segment.announce(Work::Run(run_id));
     if spec.is_of_several_nodes() {
         return crate::worker::cluster::coordinator::conduct(segment, &spec, run_id);
     }
