@@ -1,10 +1,29 @@
 //! pgbench_ext: a benchmark harness inside PostgreSQL.
 //!
-//! The flow of one run: a caller ([`api`]) validates everything into a `RunSpec` and asks for a
-//! coordinator ([`worker`]), which writes the run's row ([`catalog`]), lays out a shared segment
-//! ([`shm`]), and launches a background worker for each client; each of those runs the script's
-//! transactions in a loop ([`engine`]) and counts into its own slot; the coordinator turns the
-//! slots into samples. The pure rooms are in the crate `bench_core`.
+//! The flow of one run: a caller ([`api`]) asks for it; [`launch`] turns the arguments into a `RunSpec`, finds out what is
+//! wrong with them, lays out a shared segment ([`shm`]) and starts a coordinator. That one ([`worker`]) writes the run's row
+//! ([`catalog`]) and launches a background worker for each client; each of those runs the script's transactions in a loop
+//! ([`engine`]) and counts into its own slot; the coordinator turns the slots into samples, beside what it observes of the
+//! server ([`observe`]). A sweep ([`sweep`]) launches one run after the other. The pure rooms are in the crate `bench_core`.
+//!
+//! The rooms, from the ground floor up; each uses what stands before it, which the test `rooms` of `bench_core` holds:
+//!
+//! | room | what |
+//! |---|---|
+//! | [`error`] | the project's errors as the server's, and back |
+//! | [`server`] | the server's functions, wrapped so that they are safe to call |
+//! | [`shm`] | the shared segment of a run, load or sweep |
+//! | [`engine`] | driving the executor: the session of a client |
+//! | [`integration`] | Citus and pg_cron, found at run time |
+//! | [`observe`] | reading the server and the machine |
+//! | [`catalog`] | SQL on the tables of schema bench |
+//! | [`fixture`] | what fixtures are, and what a load does |
+//! | [`worker`] | what background workers do |
+//! | [`launch`] | from arguments to a started leader |
+//! | [`sweep`] | the leader of sweeps, and its launch |
+//! | [`api`] | the SQL functions |
+//!
+//! No arrow climbs. Unsafe code is in the server, the segment and the engine, and where other processes' waits are read.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -27,10 +27,10 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
         };
         let began = Instant::now();
         let loaded = load(&fixture, &options, rows, jobs)?;
-        if began.elapsed() >= WORTH_A_REPORT {
-            if let Some(line) = catalog::load_line(&loaded.spec.name, &loaded.spec.schema)? {
-                pgrx::notice!("{line}");
-            }
+        if began.elapsed() >= WORTH_A_REPORT
+            && let Some(line) = catalog::load_line(&loaded.spec.name, &loaded.spec.schema)?
+        {
+            pgrx::notice!("{line}");
         }
         Ok(loaded.rows)
     })()

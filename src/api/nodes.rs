@@ -20,7 +20,7 @@ use crate::observe::node::{self, NodeState};
 use crate::server::jsonb::Jsonb;
 use crate::server::process::{current_timestamp, now_ns, wake};
 use crate::server::roles::{self, superuser};
-use crate::shm::{RunState, Segment, StopReason, ask_to_stop, is_under_way};
+use crate::shm::{RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
 
 /// What a node asks another for: scripts, and what is as large as other arguments.
 type PartJsonb = Jsonb<{ MAX_SCRIPT + 4 * MAX_ARGUMENT }>;
@@ -88,7 +88,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
         let (run_id, handle) = part_handle(run_id)?;
         let stop = required("stop", stop)?;
         let state = Segment::peek(handle.segment, |segment| {
-            (segment.is_of_run(run_id) && is_under_way(segment)).then(|| state_of(segment, stop))
+            (segment.is_of(Work::Run(run_id)) && is_under_way(segment)).then(|| state_of(segment, stop))
         });
         if let Some(state) = state.flatten() {
             return Ok(json(&state));
@@ -142,7 +142,7 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
             let header = segment.header();
             let left_us = begins_us.saturating_sub(current_timestamp());
             let is_in_time = (1..=MOST_AHEAD_US).contains(&left_us);
-            let is_there = segment.is_of_run(run_id) && is_under_way(segment) && is_in_time;
+            let is_there = segment.is_of(Work::Run(run_id)) && is_under_way(segment) && is_in_time;
             if is_there {
                 header.heard_ns.store(now_ns(), Release);
                 header.begins_us.store(begins_us, Release);
@@ -160,7 +160,7 @@ fn begin_part(run_id: Option<i64>, begins_us: Option<i64>) -> bool {
 fn drop_part(run_id: Option<i64>) -> bool {
     (|| {
         let (run_id, handle) = part_handle(run_id)?;
-        let is_at_work = |segment: &Segment| segment.is_of_run(run_id) && is_under_way(segment);
+        let is_at_work = |segment: &Segment| segment.is_of(Work::Run(run_id)) && is_under_way(segment);
         if Segment::peek(handle.segment, is_at_work) == Some(true) {
             return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way")));
         }

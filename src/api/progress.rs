@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use crate::catalog;
 use crate::launch::load_progress::{Standing, title};
 use crate::server::process::now_ns;
-use crate::shm::{ClientState, RunState, Segment, is_under_way};
+use crate::shm::{ClientState, RunState, Segment, Work, is_under_way};
 
 /// Where a run stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
@@ -40,7 +40,7 @@ type ProgressRow = (String, f64, Option<f64>, Option<f64>, Option<f64>, i64, i32
 
 fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     let header = segment.header();
-    if !segment.is_of_run(run_id) || !is_under_way(segment) {
+    if !segment.is_of(Work::Run(run_id)) || !is_under_way(segment) {
         return None;
     }
     let clients = match segment.shape().clients {
@@ -96,7 +96,7 @@ fn load_progress(
     ),
 > {
     let row = |segment: &Segment, load_id: i64| {
-        if !segment.is_of_load(load_id) || !is_under_way(segment) {
+        if !segment.is_of(Work::Load(load_id)) || !is_under_way(segment) {
             return None;
         }
         let standing = Standing::of(segment);

@@ -15,7 +15,7 @@ use crate::launch::run::{run_to_the_end, start as start_run};
 use crate::server::database::is_standby;
 use crate::server::jsonb::Jsonb;
 use crate::server::{horizon, roles};
-use crate::shm::{Segment, build, is_under_way};
+use crate::shm::{Segment, Work, build, is_under_way};
 
 /// Everything that bench.run and its like take, in their order, after texts of the function's own.
 macro_rules! run_function {
@@ -114,12 +114,12 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         )
         .hint("Wait for it on the primary, where it runs."));
     }
-    if is_open && build::is_led_by_other(handle.segment, run_id) {
+    if is_open && build::is_led_by_other(handle.segment, Work::Run(run_id)) {
         return Err(build::started_by_other(&format!("run {run_id}")));
     }
     if is_open && let Some(segment) = Segment::attach(handle.segment) {
         let release = horizon::can_release();
-        let mine = segment.is_of_run(run_id);
+        let mine = segment.is_of(Work::Run(run_id));
         if mine {
             if let Err(why) = release {
                 if roles::acts_for(&handle.role)? {
@@ -160,10 +160,10 @@ pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     if !is_open(&handle.status) {
         return Ok(false);
     }
-    if build::is_led_by_other(handle.segment, run_id) {
+    if build::is_led_by_other(handle.segment, Work::Run(run_id)) {
         return Err(build::started_by_other(&format!("run {run_id}")));
     }
-    Ok(Segment::peek(handle.segment, |segment| segment.is_of_run(run_id) && stop_and_wait(segment))
+    Ok(Segment::peek(handle.segment, |segment| segment.is_of(Work::Run(run_id)) && stop_and_wait(segment))
         .unwrap_or(false))
 }
 

@@ -16,7 +16,7 @@ use crate::launch::handle::{Watch, stop_and_wait};
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_identifier;
 use crate::server::{database, horizon, roles};
-use crate::shm::{Segment, build, is_under_way};
+use crate::shm::{Segment, Work, build, is_under_way};
 use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
 /// Everything that bench.sweep and bench.start_sweep take, in their order.
@@ -104,7 +104,7 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
             && let Some(segment) = Segment::attach(handle.segment)
         {
             let release = horizon::can_release();
-            if segment.is_of_sweep(sweep_id) {
+            if segment.is_of(Work::Sweep(sweep_id)) {
                 if let Err(why) = release {
                     warn(
                         format!("this call holds back the xmin horizon while it waits, because {why}"),
@@ -165,7 +165,7 @@ fn sweep_progress(
     let row = segment.zip(sweep_id).and_then(|(segment, sweep_id)| {
         Segment::peek(segment as u32, |segment| {
             let progress = &segment.header().sweep;
-            (segment.is_of_sweep(sweep_id) && is_under_way(segment)).then(|| {
+            (segment.is_of(Work::Sweep(sweep_id)) && is_under_way(segment)).then(|| {
                 (progress.done.load(Acquire).cast_signed(), progress.total.load(Relaxed).cast_signed())
             })
         })
@@ -189,8 +189,10 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
             .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
         }
         check_build(sweep_id, &handle)?;
-        Ok(Segment::peek(handle.segment, |segment| segment.is_of_sweep(sweep_id) && stop_and_wait(segment))
-            .unwrap_or(false))
+        Ok(Segment::peek(handle.segment, |segment| {
+            segment.is_of(Work::Sweep(sweep_id)) && stop_and_wait(segment)
+        })
+        .unwrap_or(false))
     })()
     .or_raise()
 }

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use super::as_owner;
 use crate::server::roles::current_role;
 use crate::server::spi::fetch_all;
-use crate::shm::{Segment, build, is_under_way};
+use crate::shm::{Segment, Work, build, is_under_way};
 
 /// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
 fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {
@@ -25,8 +25,8 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
 
 /// Whether a run's coordinator is at work, by the segment that its row names.
 pub fn is_at_work(run_id: i64, segment: u32) -> bool {
-    Segment::peek(segment, |segment| segment.is_of_run(run_id) && is_under_way(segment)) == Some(true)
-        || build::is_led_by_other(segment, run_id)
+    Segment::peek(segment, |segment| segment.is_of(Work::Run(run_id)) && is_under_way(segment)) == Some(true)
+        || build::is_led_by_other(segment, Work::Run(run_id))
 }
 
 /// The current role's runs under way that a job has started, by the tag that it gives them.
@@ -42,7 +42,7 @@ pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
 pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     let open = open_runs("true", &[])?;
     let works_on_it = |run_id: i64, segment: &Segment| {
-        segment.is_of_run(run_id)
+        segment.is_of(Work::Run(run_id))
             && is_under_way(segment)
             && serde_json::from_str::<RunSpec>(segment.spec()).is_ok_and(|spec| {
                 let used = spec.fixtures.iter().flat_map(|f| &f.tables);
@@ -51,7 +51,7 @@ pub fn check_unused(fixture: &str, tables: &[pg_sys::Oid]) -> Result<(), UserErr
     };
     for (run_id, segment) in open {
         let is_used = Segment::peek(segment, |segment| works_on_it(run_id, segment)) == Some(true)
-            || build::is_led_by_other(segment, run_id) && is_named(run_id, fixture)?;
+            || build::is_led_by_other(segment, Work::Run(run_id)) && is_named(run_id, fixture)?;
         if is_used {
             return Err(UserError::new(
                 sqlstate::OBJECT_IN_USE,

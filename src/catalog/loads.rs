@@ -21,7 +21,7 @@ use crate::server::relations::schema_exists;
 use crate::server::roles::as_role;
 use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
 use crate::server::transaction::transaction;
-use crate::shm::{Segment, build};
+use crate::shm::{Segment, Work, build};
 
 /// The schema that a load makes its tables in.
 pub fn staging_schema(load_id: i64) -> String {
@@ -44,7 +44,8 @@ pub fn begin_load(fixture: &str, schema: &str, role: &str, segment: &Segment) ->
     let owner = super::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
-        segment.set_load(load_id);
+        segment.claim(Work::Load(load_id));
+        segment.announce(Work::Load(load_id));
         let taken = run(
             "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (schema, fixture) DO NOTHING",
@@ -275,10 +276,10 @@ struct Entry {
 fn is_alive(entry: &Entry) -> bool {
     let alive = |segment: &Segment| {
         let leader = segment.header().coordinator_pid.load(std::sync::atomic::Ordering::Acquire);
-        segment.is_of_load(entry.load_id) && is_backend(leader)
+        segment.is_of(Work::Load(entry.load_id)) && is_backend(leader)
     };
     Segment::peek(entry.segment, alive) == Some(true)
-        || build::is_led_by_other(entry.segment, Segment::row_of_load(entry.load_id))
+        || build::is_led_by_other(entry.segment, Work::Load(entry.load_id))
 }
 
 /// As the extension's owner: rows of bench.load_log.

@@ -8,7 +8,7 @@ use super::{as_owner, check_visible};
 use crate::server::database::is_standby;
 use crate::server::process::is_backend;
 use crate::server::spi::{fetch, fetch_all, read};
-use crate::shm::{Segment, build};
+use crate::shm::{Segment, Work, build};
 
 /// How to find the coordinator of a run that may be under way.
 pub struct RunHandle {
@@ -75,9 +75,10 @@ pub fn current_status(status: String, segment: u32, run_id: i64) -> Result<Strin
         return Ok(status);
     }
     let is_at_work = |segment: &Segment| {
-        segment.is_of_run(run_id) && is_backend(segment.header().coordinator_pid.load(Acquire))
+        segment.is_of(Work::Run(run_id)) && is_backend(segment.header().coordinator_pid.load(Acquire))
     };
-    if Segment::peek(segment, is_at_work) == Some(true) || build::is_led_by_other(segment, run_id) {
+    if Segment::peek(segment, is_at_work) == Some(true) || build::is_led_by_other(segment, Work::Run(run_id))
+    {
         return Ok(status);
     }
     // The row may have been read before the run ended well.

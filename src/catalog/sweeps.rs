@@ -16,7 +16,7 @@ use super::recorder::Status;
 use crate::error::internal;
 use crate::server::roles::{self, acts_for};
 use crate::server::spi::{self, fetch, fetch_all, run};
-use crate::shm::{Segment, build, is_under_way};
+use crate::shm::{Segment, Work, build, is_under_way};
 
 /// A run that a sweep is still to make.
 pub struct Planned {
@@ -38,7 +38,7 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
     as_owner(|| {
         let sweep_id =
             fetch::<i64>("SELECT pg_catalog.nextval('bench.sweep_id_seq')", &[])?.unwrap_or_default();
-        segment.claim_sweep(sweep_id);
+        segment.claim(Work::Sweep(sweep_id));
         run(
             "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, extension_version) \
              SELECT $1, $2, 'running', $3, $4, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
@@ -86,7 +86,7 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
             }
             Some(_) => {}
         }
-        segment.claim_sweep(sweep_id);
+        segment.claim(Work::Sweep(sweep_id));
         run(
             "UPDATE bench.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
                  error = NULL, segment = $2 WHERE sweep_id = $1",
@@ -104,13 +104,13 @@ pub fn under_way(sweep_id: i64) -> UserError {
 
 /// Whether a sweep's leader is at work.
 pub fn is_led(sweep_id: i64, segment: u32) -> bool {
-    let is_led = |segment: &Segment| segment.is_of_sweep(sweep_id) && is_under_way(segment);
+    let is_led = |segment: &Segment| segment.is_of(Work::Sweep(sweep_id)) && is_under_way(segment);
     Segment::peek(segment, is_led) == Some(true) || is_led_by_other_build(sweep_id, segment)
 }
 
 /// Whether it is of another build of the library, and so not to be reached from here.
 pub fn is_led_by_other_build(sweep_id: i64, segment: u32) -> bool {
-    build::is_led_by_other(segment, Segment::row_of_sweep(sweep_id))
+    build::is_led_by_other(segment, Work::Sweep(sweep_id))
 }
 
 /// Whether a sweep has begun under this segment and has no end.

@@ -17,9 +17,6 @@ use pgrx::pg_sys::{
 #[cfg(feature = "pg15")]
 use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
 
-/// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
-pub const STATEMENT_TIMEOUT: c_int = 3;
-
 /// tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
 pub type NodeWalker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
 /// planstate_tree_walker_callback of the same; true ends the walk.

@@ -172,7 +172,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
         reporter.report(segment);
         false
     });
-    let run_id = launched.segment.header().run_id.load(Acquire);
+    let run_id = launched.segment.run_id();
     launched.leave();
     result?;
     pgrx::notice!("{}", outcome::closing_report(run_id)?);
@@ -194,10 +194,10 @@ pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<(Result<(), UserE
     let launched = launch(spec, commands, my_pid())?;
     // Until the run has an id it is this call's to give up.
     launched.tie();
-    let known = |segment: &Segment| segment.header().run_id.load(Acquire) != 0;
+    let known = |segment: &Segment| segment.run_id() != 0;
     let result = launched.wait(None, known);
     launched.segment.header().caller_pid.store(0, Relaxed);
-    let run_id = launched.segment.header().run_id.load(Acquire);
+    let run_id = launched.segment.run_id();
     launched.leave();
     Ok((result, run_id))
 }

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::counters::{Counters, Tuples};
 use super::node::NodeState;
-use crate::shm::{Segment, TotalsOf, unclear};
+use crate::shm::{Segment, TotalsOf, unclear, untracked};
 
 /// A line of bench.audit: what the harness counted against what the server counted.
 #[derive(Clone, Debug)]
@@ -119,8 +119,22 @@ fn first_of<'a>(reasons: &[(bool, &'a str)]) -> Option<&'a str> {
     reasons.iter().find(|(holds, _)| *holds).map(|(_, reason)| *reason)
 }
 
-/// Compares the two. `recorded` is the sum of the samples' transactions; `all_flushed` says whether
-/// every client has handed in its statistics.
+/// Both sides of the comparison.
+struct Sides<'a> {
+    spec: &'a RunSpec,
+    harness: Harness,
+    before: &'a Counters,
+    after: &'a Counters,
+    /// Of the tables' shards; `None` where there are none, or a node has not told of them.
+    shards: Option<Tuples>,
+    /// Bits of [`untracked`].
+    untracked: u32,
+    /// Whether every client has handed in its statistics.
+    all_flushed: bool,
+}
+
+/// Compares what the clients counted with what the server counted. `recorded` is the sum of the samples' transactions;
+/// `all_flushed` says whether every client has handed in its statistics.
 pub fn audit(
     spec: &RunSpec,
     segment: &Segment,
@@ -129,148 +143,213 @@ pub fn audit(
     recorded: u64,
     all_flushed: bool,
 ) -> Vec<AuditLine> {
-    let h = harness(segment);
-    let shards = spec.cluster.as_ref().and_then(|cluster| tuples_of_shards(cluster, segment));
-    // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
-    let of_shards = shards.unwrap_or_default();
-    let tuples: [i64; 3] =
-        std::array::from_fn(|kind| after.tuples[kind] - before.tuples[kind] + of_shards[kind]);
-    let index_scans = after.index_scans - before.index_scans;
-    let untracked = segment.header().untracked.load(Relaxed);
-    let trouble = h.failed + h.retries + h.errors > 0;
-    let fewer = (0..3).any(|kind| after.tuples[kind] < before.tuples[kind]) || index_scans < 0;
-    let tables_reason = first_of(&[
-        (spec.fixtures.is_empty(), "the workload has no fixture whose tables could be watched"),
-        (untracked & 1 != 0, "track_counts is off in the clients' sessions"),
-        (before.tables != after.tables, "the fixture was replaced or dropped meanwhile"),
-        (before.reset != after.reset || fewer, "the server's statistics were reset meanwhile"),
-        (before.side_effects || after.side_effects, "the tables have triggers or rules"),
-        (
-            before.children || after.children,
-            "tables that are not the fixture's inherit from its tables: their rows are counted there",
-        ),
-        (
-            h.unclear & unclear::OUTSIDE != 0,
-            "a statement does more than read or change the fixture's tables directly",
-        ),
-        (
-            h.unclear & unclear::MOVES != 0,
-            "an UPDATE that moves a row to another partition counts as a row deleted and one inserted",
-        ),
-        (trouble, "work that was rolled back counts on the server as well"),
-        (!all_flushed, "a client was lost before it had flushed its statistics"),
-    ]);
-    let nodes_reason = first_of(&[
-        (spec.part_of.is_some(), SHARED),
-        (
-            before.elsewhere || after.elsewhere,
-            "not all of the tables are distributed, and the rows of reference tables are not counted",
-        ),
-        (
-            spec.cluster.is_some() && shards.is_none(),
-            "a node of the cluster has not told of its shards' counters",
-        ),
-    ]);
-    let taken_back = first_of(&[(
-        h.unclear & unclear::TAKES_BACK != 0,
-        "INSERT … ON CONFLICT takes back a row whose key another session was faster to insert: both count",
-    )]);
-    let index_reason = first_of(&[
-        (before.indexes != after.indexes, "the tables' indexes are not those of the beginning"),
-        (spec.cluster.is_some(), "the index scans are those of the shards, which are not read"),
-        (!h.index_scans_known, "a plan is not simple enough to tell its index scans"),
-        (
-            h.unclear & unclear::LOOKS_AT_ENDS != 0,
-            "to plan conditions other than equality the planner looks up the ends of an index, which counts as scans",
-        ),
-        (
-            before.hidden_scans || after.hidden_scans,
-            "the tables have exclusion constraints or partial indexes, which are looked up besides",
-        ),
-    ]);
-    // Late counts of others make the server's number greater, never smaller.
-    let late =
-        |harness: u64, server: i64| first_of(&[(before.unsent && server > harness.cast_signed(), UNSENT)]);
-    let line = |counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str| AuditLine {
+    let sides = Sides {
+        spec,
+        harness: harness(segment),
+        before,
+        after,
+        shards: spec.cluster.as_ref().and_then(|cluster| tuples_of_shards(cluster, segment)),
+        untracked: segment.header().untracked.load(Relaxed),
+        all_flushed,
+    };
+    let mut lines = sides.table_lines();
+    lines.extend(sides.transaction_lines(recorded));
+    lines.extend(sides.own_lines());
+    lines.extend(sides.calls_line());
+    lines
+}
+
+/// A line of which both sides have counted; judged where there is no reason not to.
+fn line(counter: &str, harness: u64, server: i64, not_judged: Option<&str>, reason: &str) -> AuditLine {
+    AuditLine {
         counter: counter.to_owned(),
         harness: Some(harness.cast_signed()),
         server: Some(server),
         judged: not_judged.is_none(),
         reason: not_judged.unwrap_or(reason).to_owned(),
-    };
-    let of_tables = |counter: &str, harness: u64, server: i64, special: Option<&str>, reason: &str| {
-        let not_judged = tables_reason.or(special).or(nodes_reason).or_else(|| late(harness, server));
-        line(counter, harness, server, not_judged, reason)
-    };
-    let rows = "rows of the fixture's tables, in all phases";
-    let mut lines = vec![
-        of_tables("n_tup_ins", h.inserted, tuples[0], taken_back, rows),
-        of_tables("n_tup_upd", h.updated, tuples[1], None, rows),
-        of_tables("n_tup_del", h.deleted, tuples[2], taken_back, rows),
-        of_tables(
-            "idx_scan",
-            h.index_scans,
-            index_scans,
-            index_reason,
-            "index scans of the fixture's tables, in all phases",
-        ),
-        line(
-            "xact_commit",
-            h.committed.iter().sum(),
-            after.commits - before.commits,
-            Some("the server counts the whole database, this run's own set-up and recording included"),
-            "",
-        ),
-        line(
-            "xact_rollback",
-            h.failed + h.retries,
-            after.rollbacks - before.rollbacks,
-            Some("the server counts the whole database"),
-            "",
-        ),
-        line(
-            "samples",
-            h.committed[TotalsOf::Measured as usize],
-            recorded.cast_signed(),
-            None,
-            "transactions measured: the clients' totals against the sum of the samples",
-        ),
-        line(
-            "misplaced",
-            h.misplaced,
-            0,
-            None,
-            "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
-        ),
-    ];
-    let own = |counter: &str, count: u64, reason: &str| AuditLine {
-        counter: counter.to_owned(),
-        harness: Some(count.cast_signed()),
-        server: None,
-        judged: false,
-        reason: reason.to_owned(),
-    };
-    lines.extend([
-        own("committed: ramp", h.committed[TotalsOf::Ramp as usize], "before the first interval began"),
-        own("committed: warm-up", h.committed[TotalsOf::Warmup as usize], "run but not counted"),
-        own("committed: measured", h.committed[TotalsOf::Measured as usize], "what the samples show"),
-        own("committed: drain", h.committed[TotalsOf::Drain as usize], "ended after the measured time"),
-        own("failed", h.failed, "transactions given up, in all phases"),
-        own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
-    ]);
-    if let (Some(before), Some(after)) = (before.calls, after.calls) {
-        let not_judged = trouble
-            .then_some("executions that failed are not calls")
-            .or((after < before).then_some("the statistics of pg_stat_statements were reset meanwhile"))
-            .or((!all_flushed).then_some("a client was lost"))
-            .or((untracked & 2 != 0).then_some("pg_stat_statements.track is none in the clients' sessions"));
-        lines.push(line(
+    }
+}
+
+impl Sides<'_> {
+    /// Whether work of the run was rolled back.
+    fn had_trouble(&self) -> bool {
+        let h = &self.harness;
+        h.failed + h.retries + h.errors > 0
+    }
+
+    fn index_scans(&self) -> i64 {
+        self.after.index_scans - self.before.index_scans
+    }
+
+    /// Why no counter of the tables is judged.
+    fn reason_of_tables(&self) -> Option<&'static str> {
+        let Self { harness: h, before, after, .. } = self;
+        let fewer = (0..3).any(|kind| after.tuples[kind] < before.tuples[kind]) || self.index_scans() < 0;
+        first_of(&[
+            (self.spec.fixtures.is_empty(), "the workload has no fixture whose tables could be watched"),
+            (self.untracked & untracked::COUNTS != 0, "track_counts is off in the clients' sessions"),
+            (before.tables != after.tables, "the fixture was replaced or dropped meanwhile"),
+            (before.reset != after.reset || fewer, "the server's statistics were reset meanwhile"),
+            (before.side_effects || after.side_effects, "the tables have triggers or rules"),
+            (
+                before.children || after.children,
+                "tables that are not the fixture's inherit from its tables: their rows are counted there",
+            ),
+            (
+                h.unclear & unclear::OUTSIDE != 0,
+                "a statement does more than read or change the fixture's tables directly",
+            ),
+            (
+                h.unclear & unclear::MOVES != 0,
+                "an UPDATE that moves a row to another partition counts as a row deleted and one inserted",
+            ),
+            (self.had_trouble(), "work that was rolled back counts on the server as well"),
+            (!self.all_flushed, "a client was lost before it had flushed its statistics"),
+        ])
+    }
+
+    /// Why they are not judged in a run on a Citus cluster.
+    fn reason_of_nodes(&self) -> Option<&'static str> {
+        first_of(&[
+            (self.spec.part_of.is_some(), SHARED),
+            (
+                self.before.elsewhere || self.after.elsewhere,
+                "not all of the tables are distributed, and the rows of reference tables are not counted",
+            ),
+            (
+                self.spec.cluster.is_some() && self.shards.is_none(),
+                "a node of the cluster has not told of its shards' counters",
+            ),
+        ])
+    }
+
+    /// Why index scans are not judged.
+    fn reason_of_indexes(&self) -> Option<&'static str> {
+        let Self { harness: h, before, after, .. } = self;
+        first_of(&[
+            (before.indexes != after.indexes, "the tables' indexes are not those of the beginning"),
+            (self.spec.cluster.is_some(), "the index scans are those of the shards, which are not read"),
+            (!h.index_scans_known, "a plan is not simple enough to tell its index scans"),
+            (
+                h.unclear & unclear::LOOKS_AT_ENDS != 0,
+                "to plan conditions other than equality the planner looks up the ends of an index, which counts as scans",
+            ),
+            (
+                before.hidden_scans || after.hidden_scans,
+                "the tables have exclusion constraints or partial indexes, which are looked up besides",
+            ),
+        ])
+    }
+
+    /// Rows and index scans of the fixture's tables.
+    fn table_lines(&self) -> Vec<AuditLine> {
+        let h = &self.harness;
+        // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
+        let of_shards = self.shards.unwrap_or_default();
+        let tuples: [i64; 3] =
+            std::array::from_fn(|kind| self.after.tuples[kind] - self.before.tuples[kind] + of_shards[kind]);
+        let taken_back = first_of(&[(
+            h.unclear & unclear::TAKES_BACK != 0,
+            "INSERT … ON CONFLICT takes back a row whose key another session was faster to insert: both count",
+        )]);
+        let (tables_reason, nodes_reason) = (self.reason_of_tables(), self.reason_of_nodes());
+        // Late counts of others make the server's number greater, never smaller.
+        let late = |harness: u64, server: i64| {
+            first_of(&[(self.before.unsent && server > harness.cast_signed(), UNSENT)])
+        };
+        let of_tables = |counter: &str, harness: u64, server: i64, special: Option<&str>, reason: &str| {
+            let not_judged = tables_reason.or(special).or(nodes_reason).or_else(|| late(harness, server));
+            line(counter, harness, server, not_judged, reason)
+        };
+        let rows = "rows of the fixture's tables, in all phases";
+        vec![
+            of_tables("n_tup_ins", h.inserted, tuples[0], taken_back, rows),
+            of_tables("n_tup_upd", h.updated, tuples[1], None, rows),
+            of_tables("n_tup_del", h.deleted, tuples[2], taken_back, rows),
+            of_tables(
+                "idx_scan",
+                h.index_scans,
+                self.index_scans(),
+                self.reason_of_indexes(),
+                "index scans of the fixture's tables, in all phases",
+            ),
+        ]
+    }
+
+    /// Transactions, on the server and in the samples.
+    fn transaction_lines(&self, recorded: u64) -> [AuditLine; 4] {
+        let Self { harness: h, before, after, .. } = self;
+        [
+            line(
+                "xact_commit",
+                h.committed.iter().sum(),
+                after.commits - before.commits,
+                Some("the server counts the whole database, this run's own set-up and recording included"),
+                "",
+            ),
+            line(
+                "xact_rollback",
+                h.failed + h.retries,
+                after.rollbacks - before.rollbacks,
+                Some("the server counts the whole database"),
+                "",
+            ),
+            line(
+                "samples",
+                h.committed[TotalsOf::Measured as usize],
+                recorded.cast_signed(),
+                None,
+                "transactions measured: the clients' totals against the sum of the samples",
+            ),
+            line(
+                "misplaced",
+                h.misplaced,
+                0,
+                None,
+                "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
+            ),
+        ]
+    }
+
+    /// What only the harness counts.
+    fn own_lines(&self) -> [AuditLine; 6] {
+        let h = &self.harness;
+        let own = |counter: &str, count: u64, reason: &str| AuditLine {
+            counter: counter.to_owned(),
+            harness: Some(count.cast_signed()),
+            server: None,
+            judged: false,
+            reason: reason.to_owned(),
+        };
+        let of = |phase: TotalsOf| h.committed[phase as usize];
+        [
+            own("committed: ramp", of(TotalsOf::Ramp), "before the first interval began"),
+            own("committed: warm-up", of(TotalsOf::Warmup), "run but not counted"),
+            own("committed: measured", of(TotalsOf::Measured), "what the samples show"),
+            own("committed: drain", of(TotalsOf::Drain), "ended after the measured time"),
+            own("failed", h.failed, "transactions given up, in all phases"),
+            own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
+        ]
+    }
+
+    /// Calls of the run's statements, where pg_stat_statements counts them.
+    fn calls_line(&self) -> Option<AuditLine> {
+        let (before, after) = (self.before.calls?, self.after.calls?);
+        let not_judged = first_of(&[
+            (self.had_trouble(), "executions that failed are not calls"),
+            (after < before, "the statistics of pg_stat_statements were reset meanwhile"),
+            (!self.all_flushed, "a client was lost"),
+            (
+                self.untracked & untracked::CALLS != 0,
+                "pg_stat_statements.track is none in the clients' sessions",
+            ),
+        ]);
+        Some(line(
             "pg_stat_statements.calls",
-            h.calls,
+            self.harness.calls,
             after - before,
             not_judged,
             "calls of the run's statements by its role",
-        ));
+        ))
     }
-    lines
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::{Header, MAGIC, Segment};
+use super::{Header, MAGIC, Segment, Work};
 use crate::server::database;
 use crate::server::process::is_backend;
 
@@ -39,8 +39,8 @@ struct Head {
     magic: AtomicU64,
     build: AtomicU64,
     refused_by: AtomicU64,
-    row_id: AtomicI64,
-    run_id: AtomicI64,
+    claimed: AtomicI64,
+    announced: AtomicI64,
     coordinator_pid: AtomicI32,
     database: AtomicU32,
 }
@@ -49,8 +49,8 @@ const _: () = assert!(
     offset_of!(Head, magic) == offset_of!(Header, magic)
         && offset_of!(Head, build) == offset_of!(Header, build)
         && offset_of!(Head, refused_by) == offset_of!(Header, refused_by)
-        && offset_of!(Head, row_id) == offset_of!(Header, row_id)
-        && offset_of!(Head, run_id) == offset_of!(Header, run_id)
+        && offset_of!(Head, claimed) == offset_of!(Header, claimed)
+        && offset_of!(Head, announced) == offset_of!(Header, announced)
         && offset_of!(Head, coordinator_pid) == offset_of!(Header, coordinator_pid)
         && offset_of!(Head, database) == offset_of!(Header, database)
 );
@@ -78,11 +78,11 @@ fn look<T>(handle: u32, look: impl FnOnce(&Head) -> T) -> Option<T> {
     }
 }
 
-/// Whether a leader of another build is at work on the run, load or sweep that has this id in segments, in this database.
-pub fn is_led_by_other(handle: u32, row_id: i64) -> bool {
+/// Whether a leader of another build is at work on this run, load or sweep, in this database.
+pub fn is_led_by_other(handle: u32, work: Work) -> bool {
     let database = database::oid().to_u32();
     look(handle, |head| {
-        head.row_id.load(Acquire) == row_id
+        head.claimed.load(Acquire) == work.word()
             && head.database.load(Relaxed) == database
             && is_backend(head.coordinator_pid.load(Acquire))
     }) == Some(true)
@@ -127,15 +127,5 @@ impl Segment {
             0 => Ok(()),
             worker => Err(installed_meanwhile(own(), worker)),
         }
-    }
-
-    /// The id that the segment of a load has.
-    pub fn row_of_load(load_id: i64) -> i64 {
-        -load_id
-    }
-
-    /// The id that the segment of a sweep has.
-    pub fn row_of_sweep(sweep_id: i64) -> i64 {
-        i64::MIN + sweep_id
     }
 }

@@ -79,9 +79,9 @@ pub struct Header {
     /// The build of a worker that could not serve it; 0: none.
     pub refused_by: AtomicU64,
     /// The id that the segment's row in the catalog has, from before its commit.
-    pub row_id: AtomicI64,
+    pub(super) claimed: AtomicI64,
     /// The same, for those who wait for it: the row is committed.
-    pub run_id: AtomicI64,
+    pub(super) announced: AtomicI64,
     pub coordinator_pid: AtomicI32,
     /// OID of the database that the run belongs to: another's run may have the same id.
     pub database: AtomicU32,

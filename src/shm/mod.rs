@@ -12,8 +12,9 @@ pub mod build;
 mod cells;
 mod leader;
 mod nodes;
-mod recorder;
 mod tallies;
+mod transactions;
+mod work;
 
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
@@ -26,8 +27,9 @@ use pgrx::pg_sys;
 pub use cells::*;
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
-pub use recorder::{Outcome, Recorder, Transaction};
 pub use tallies::*;
+pub use transactions::{Outcome, Recorder, Transaction};
+pub use work::Work;
 
 use crate::server::database;
 
@@ -202,58 +204,6 @@ impl Segment {
                 spec_bytes: header.spec_bytes.load(Relaxed),
             };
             (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
-        }
-    }
-
-    /// Whether this is the segment of that run of this database.
-    pub fn is_of_run(&self, run_id: i64) -> bool {
-        let database = database::oid().to_u32();
-        let header = self.header();
-        header.row_id.load(Acquire) == run_id && header.database.load(Relaxed) == database
-    }
-
-    /// Makes it that run's, in the transaction that writes the run's row: who can read the row finds the leader at work.
-    pub fn claim_run(&self, run_id: i64) {
-        self.header().row_id.store(run_id, Release);
-    }
-
-    /// Whether this is the segment of that load of this database.
-    pub fn is_of_load(&self, load_id: i64) -> bool {
-        self.is_of_run(Self::row_of_load(load_id))
-    }
-
-    /// Makes it that load's: below the ids of runs.
-    pub fn set_load(&self, load_id: i64) {
-        self.claim_run(Self::row_of_load(load_id));
-        self.header().run_id.store(Self::row_of_load(load_id), Release);
-    }
-
-    /// The load that it is of.
-    pub fn load_id(&self) -> i64 {
-        -self.header().run_id.load(Acquire)
-    }
-
-    /// Whether this is the segment of that sweep of this database.
-    pub fn is_of_sweep(&self, sweep_id: i64) -> bool {
-        self.is_of_run(Self::row_of_sweep(sweep_id))
-    }
-
-    /// Makes it that sweep's, below the ids of loads, in the transaction that writes the sweep's row, as
-    /// [`Self::claim_run`].
-    pub fn claim_sweep(&self, sweep_id: i64) {
-        self.claim_run(Self::row_of_sweep(sweep_id));
-    }
-
-    /// Tells those who wait for it the sweep's id; its row is committed.
-    pub fn announce_sweep(&self, sweep_id: i64) {
-        self.header().run_id.store(Self::row_of_sweep(sweep_id), Release);
-    }
-
-    /// The sweep that it is of; 0 while it has none.
-    pub fn sweep_id(&self) -> i64 {
-        match self.header().run_id.load(Acquire) {
-            0 => 0,
-            id => id.wrapping_sub(i64::MIN),
         }
     }
 

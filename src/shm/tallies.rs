@@ -67,6 +67,14 @@ pub mod unclear {
     pub const LOOKS_AT_ENDS: u32 = 8;
 }
 
+/// What the server does not count of the clients' sessions: bits of [`Header::untracked`](super::Header::untracked).
+pub mod untracked {
+    /// track_counts is off.
+    pub const COUNTS: u32 = 1;
+    /// pg_stat_statements.track is none.
+    pub const CALLS: u32 = 2;
+}
+
 /// Bytes that are kept of a plan's text.
 pub const PLAN_BYTES: usize = 3584;
 

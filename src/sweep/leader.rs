@@ -11,7 +11,7 @@ use bench_core::spec::Results;
 use bench_core::sweep::{Cell, SweepSpec};
 use pgrx::pg_sys;
 
-use super::parameters::{self, System};
+use super::parameters::{self, ServerParameters};
 use super::state::State;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
@@ -26,7 +26,7 @@ use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, guc};
-use crate::shm::{DetachCallback, Header, RunState, StopReason, ask_to_stop};
+use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
 use crate::worker::{WorkerContext, attach};
 
 /// The kind of worker that a sweep's leader is.
@@ -42,16 +42,16 @@ pub const KIND: WorkerKind = WorkerKind {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     return_only_after_crash();
-    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else {
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else {
         return follow_crash(segment.value() as u32);
     };
-    let header = post.segment.header();
+    let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
-    post.segment.on_detach(&STOP);
+    context.segment.on_detach(&STOP);
     // The last one is called first.
     at_exit::call(&CLOSE_UNFINISHED);
     at_exit::call(&PUT_BACK_UNFINISHED);
-    if let Err(error) = lead(&post) {
+    if let Err(error) = lead(&context) {
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -122,8 +122,9 @@ static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     }
 });
 
-fn lead(post: &WorkerContext) -> Result<(), UserError> {
-    let spec: SweepSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+fn lead(context: &WorkerContext) -> Result<(), UserError> {
+    let spec: SweepSpec =
+        serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let session = Session::new(Results::Discard);
     for (name, value) in OWN_SETTINGS {
         session.set(name, value).map_err(UserError::from)?;
@@ -133,24 +134,25 @@ fn lead(post: &WorkerContext) -> Result<(), UserError> {
         transaction(parameters::take_the_right)?;
     }
     let sweep_id = match spec.resumes {
-        None => durable_transaction(|| catalog::begin_sweep(&spec, &post.segment))?,
+        None => durable_transaction(|| catalog::begin_sweep(&spec, &context.segment))?,
         Some(sweep_id) => {
-            durable_transaction(|| catalog::take_up_sweep(sweep_id, &post.segment)).map(|()| sweep_id)?
+            durable_transaction(|| catalog::take_up_sweep(sweep_id, &context.segment)).map(|()| sweep_id)?
         }
     };
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
-    let system = System::new(sweep_id, &spec.options);
-    let mut sweep = Sweep { post, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
+    let system = ServerParameters::new(sweep_id, &spec.options);
+    let mut sweep =
+        Sweep { context, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
     // Whatever happened, the server has its own settings again.
     let put_back = sweep.system.put_back(&mut sweep.state.session);
-    let stop = stop_error(post.segment.header());
+    let stop = stop_error(context.segment.header());
     forget_cancel();
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
     let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
     UNFINISHED.set(None);
-    let blocked = stop.filter(|_| post.segment.header().stop() == StopReason::BlockedByCaller);
+    let blocked = stop.filter(|_| context.segment.header().stop() == StopReason::BlockedByCaller);
     blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
@@ -214,16 +216,16 @@ fn stop_error(header: &Header) -> Option<UserError> {
 }
 
 struct Sweep<'a> {
-    post: &'a WorkerContext,
+    context: &'a WorkerContext,
     spec: &'a SweepSpec,
     sweep_id: i64,
     state: State,
-    system: System,
+    system: ServerParameters,
 }
 
 impl Sweep<'_> {
     fn header(&self) -> &Header {
-        self.post.segment.header()
+        self.context.segment.header()
     }
 
     /// A superuser's sweep puts back what others before it could not.
@@ -240,7 +242,7 @@ impl Sweep<'_> {
         progress.total.store(total, Relaxed);
         progress.done.store(total - planned.len() as u32, Relaxed);
         // Those who wait for it may know its name now.
-        self.post.segment.announce_sweep(self.sweep_id);
+        self.context.segment.announce(Work::Sweep(self.sweep_id));
         self.header().set_state(RunState::Running);
         wake(self.header().caller_pid.load(Relaxed));
         for Planned { place, cell } in planned {
@@ -271,12 +273,12 @@ impl Sweep<'_> {
         let variant = &options.variants[cell.variant];
         self.interruptibly(|sweep| {
             sweep.system.set(&mut sweep.state.session, variant)?;
-            let header = sweep.post.segment.header();
+            let header = sweep.context.segment.header();
             sweep.state.load(variant, cell.round, &|launched| await_launched(header, launched))
         })?;
         let seed = options.seed_of_round(cell.round);
         let arguments = options.run_arguments(variant, cell.clients, Some(seed));
-        let header = self.post.segment.header();
+        let header = self.context.segment.header();
         let (mut run, commands) =
             transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
         run.sweep_id = Some(self.sweep_id);
@@ -295,7 +297,7 @@ impl Sweep<'_> {
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
         let result = self.follow(place, &launched);
-        let run_id = launched.segment.header().run_id.load(Acquire);
+        let run_id = launched.segment.run_id();
         launched.leave();
         result?;
         self.system.check().inspect_err(|error| {
@@ -308,7 +310,7 @@ impl Sweep<'_> {
     fn follow(&mut self, place: i32, launched: &LaunchHandle) -> Result<(), UserError> {
         let mut is_known = false;
         await_launched_until(self.header(), launched, &mut |launched| {
-            let run_id = launched.segment.header().run_id.load(Acquire);
+            let run_id = launched.segment.run_id();
             if !is_known && run_id != 0 {
                 is_known = true;
                 durable_transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
@@ -322,8 +324,8 @@ impl Sweep<'_> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
-        let post = self.post;
-        let header = post.segment.header();
+        let context = self.context;
+        let header = context.segment.header();
         header.interruptible.store(1, SeqCst);
         let result = match stop_error(header) {
             Some(error) => Err(error),

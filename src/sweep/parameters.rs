@@ -28,7 +28,7 @@ use crate::server::{guc, timeouts};
 const LOOKS: u32 = 500;
 
 /// The parameters of the server that a sweep changes.
-pub struct System {
+pub struct ServerParameters {
     sweep_id: i64,
     /// Every one that any variant sets.
     names: Vec<String>,
@@ -58,7 +58,7 @@ fn wanted(variant: &Variant) -> BTreeMap<String, String> {
     variant.system.iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value))).collect()
 }
 
-impl System {
+impl ServerParameters {
     pub fn new(sweep_id: i64, options: &SweepOptions) -> Self {
         let mut names: Vec<String> =
             options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect();

@@ -24,7 +24,7 @@ pub use super::totals::{Sample, Totals};
 use crate::server::signals::termination_requested;
 use crate::server::spi::{run, spi_error, timestamp};
 use crate::server::transaction::transaction;
-use crate::shm::Segment;
+use crate::shm::{Segment, Work};
 
 /// How a run, or a sweep of them, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         )
         .map_err(spi_error)?
         .ok_or_else(|| crate::error::internal("the run's row could not be written"))?;
-        segment.claim_run(run_id);
+        segment.claim(Work::Run(run_id));
         Ok(run_id)
     })
 }

@@ -44,21 +44,21 @@ pub const LOST_NS: i64 = 10_000_000_000;
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
-    let cell = post.segment.node(post.index);
+    let Some(context) = attach(segment, OnTerminate::Flag) else { return };
+    let cell = context.segment.node(context.index);
     cell.heard_ns.store(now_ns(), Relaxed);
     cell.pid.store(my_pid(), Release);
-    if let Err(error) = coordinator::settle_in(KIND.title).and_then(|()| look_after(&post, cell)) {
+    if let Err(error) = coordinator::settle_in(KIND.title).and_then(|()| look_after(&context, cell)) {
         cell.fail(&error);
     }
-    wake(post.segment.header().coordinator_pid.load(Relaxed));
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
 }
 
-fn look_after(post: &WorkerContext, cell: &NodeCell) -> Result<(), UserError> {
-    let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+fn look_after(context: &WorkerContext, cell: &NodeCell) -> Result<(), UserError> {
+    let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let cluster = spec.cluster.as_ref().ok_or_else(|| internal("a link without a cluster"))?;
-    let node = &cluster.nodes[post.index as usize];
-    let mut link = Link { post, cell, spec: &spec, node, part: None };
+    let node = &cluster.nodes[context.index as usize];
+    let mut link = Link { context, cell, spec: &spec, node, part: None };
     let is_served = spec.is_of_several_nodes() && node.clients > 0;
     let result = if is_served { link.attend() } else { link.observe() };
     // A node that does not answer is not asked again; and what a part has measured and could not be fetched stays there.
@@ -69,7 +69,7 @@ fn look_after(post: &WorkerContext, cell: &NodeCell) -> Result<(), UserError> {
 }
 
 struct Link<'a> {
-    post: &'a WorkerContext,
+    context: &'a WorkerContext,
     cell: &'a NodeCell,
     spec: &'a RunSpec,
     node: &'a NodeSpec,
@@ -82,7 +82,7 @@ impl Link<'_> {
     fn observe(&mut self) -> Result<(), UserError> {
         self.compare_clocks()?;
         let before = self.state()?;
-        if self.post.segment.header().gate.load(Acquire) != 0 {
+        if self.context.segment.header().gate.load(Acquire) != 0 {
             let message = format!("node {} answered when the run had begun", self.node.name());
             return Err(UserError::new(sqlstate::CONNECTION_FAILURE, message));
         }
@@ -122,14 +122,14 @@ impl Link<'_> {
 
     fn advance(&self, state: LinkState) {
         self.cell.set_state(state);
-        wake(self.post.segment.header().coordinator_pid.load(Relaxed));
+        wake(self.context.segment.header().coordinator_pid.load(Relaxed));
     }
 
     /// Whether the run is to end early, or its coordinator is gone.
     fn is_to_stop(&self) -> bool {
-        self.post.segment.header().stop() != StopReason::None
+        self.context.segment.header().stop() != StopReason::None
             || termination_requested()
-            || !is_under_way(&self.post.segment)
+            || !is_under_way(&self.context.segment)
     }
 
     fn await_readiness(&self) -> Result<(), UserError> {
@@ -166,7 +166,7 @@ impl Link<'_> {
 
     /// Waits for the word that all are ready, and passes it on; false when the run is stopped before.
     fn let_loose(&self, clock: ClockOffset) -> Result<bool, UserError> {
-        let header = self.post.segment.header();
+        let header = self.context.segment.header();
         let mut asked_ns = now_ns();
         let begins_us = loop {
             let begins_us = header.begins_us.load(Acquire);
@@ -197,7 +197,7 @@ impl Link<'_> {
 
     /// Hears how far the part is until it has ended.
     fn follow(&self, clock: ClockOffset) -> Result<(), UserError> {
-        let header = self.post.segment.header();
+        let header = self.context.segment.header();
         let mut asked_ns = 0;
         let mut told = false;
         loop {
@@ -249,10 +249,10 @@ impl Link<'_> {
 
     /// Waits until all nodes have ended, meanwhile showing that this link is alive.
     fn await_collection(&self) {
-        let header = self.post.segment.header();
+        let header = self.context.segment.header();
         while header.collects.load(Acquire) == 0
             && !termination_requested()
-            && is_under_way(&self.post.segment)
+            && is_under_way(&self.context.segment)
         {
             nap(100);
         }

@@ -11,10 +11,11 @@ use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 use super::loader;
+use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
 use crate::catalog::{self, Load, LoadFigures};
 use crate::engine::{Book, Session};
 use crate::error::internal;
-use crate::fixture::{self, LoadSpec};
+use crate::fixture::LoadSpec;
 use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
 use crate::server::locks::is_blocked_by_me;
@@ -22,7 +23,7 @@ use crate::server::process::{
     forget_cancel, is_backend, memory_bytes, my_pid, nap_until_canceled, now_ns, wake,
 };
 use crate::server::signals::OnTerminate;
-use crate::server::spi::{self, quote_identifier};
+use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
 use crate::server::{at_exit, guc, relations, worker_slots};
 use crate::shm::{ClientState, CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
@@ -40,14 +41,14 @@ pub const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
-    let header = post.segment.header();
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let header = context.segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     header.load.began_ns.store(now_ns(), Relaxed);
-    post.segment.on_detach(&STOP_LOADERS);
-    if let Err(error) = load(&post) {
+    context.segment.on_detach(&STOP_LOADERS);
+    if let Err(error) = load(&context) {
         // A cancel by the caller stands for its reason.
-        let error = check_stop(&post.segment).err().unwrap_or(error);
+        let error = check_stop(&context.segment).err().unwrap_or(error);
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -85,8 +86,8 @@ static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     }
 });
 
-fn load(post: &WorkerContext) -> Result<(), UserError> {
-    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+fn load(context: &WorkerContext) -> Result<(), UserError> {
+    let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext load").map_err(UserError::from)?;
     session.lift_timeouts().map_err(UserError::from)?;
@@ -94,14 +95,14 @@ fn load(post: &WorkerContext) -> Result<(), UserError> {
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
     at_exit::call(&TELL_UNFINISHED);
     at_exit::call(&UNDO_UNFINISHED);
-    let segment = std::panic::AssertUnwindSafe(&post.segment);
+    let segment = std::panic::AssertUnwindSafe(&context.segment);
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
         catalog::begin_load(&spec.name, &spec.schema, &spec.role, &segment)
     })?;
     UNFINISHED.set(Some(load));
-    let result = fill(post, &spec, load, &mut session);
+    let result = fill(context, &spec, load, &mut session);
     if result.is_err() {
         workers::terminate();
         forget_cancel();
@@ -111,9 +112,14 @@ fn load(post: &WorkerContext) -> Result<(), UserError> {
     result
 }
 
-fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session) -> Result<(), UserError> {
+fn fill(
+    context: &WorkerContext,
+    spec: &LoadSpec,
+    load: Load,
+    session: &mut Session,
+) -> Result<(), UserError> {
     let load_id = load.load_id;
-    let progress = &post.segment.header().load;
+    let progress = &context.segment.header().load;
     let mut figures = LoadFigures::default();
     session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(UserError::from)?;
     set_up_for_loading(session)?;
@@ -122,27 +128,27 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
     set_default_tablespace(session, &spec.index_tablespace)?;
     let build_indexes = |session: &mut Session| {
         progress.enter(LoadPhase::Indexes, now_ns());
-        timed(|| run_each(post, session, &spec.indexes))
+        timed(|| run_each(context, session, &spec.indexes))
     };
     if spec.index_before {
         figures.index_secs = build_indexes(session)?;
     }
     if spec.fills.iter().any(|fill| fill.ids > 0) {
         progress.enter(LoadPhase::Rows, now_ns());
-        figures.load_secs = timed(|| write_rows(post, spec, load_id))?;
+        figures.load_secs = timed(|| write_rows(context, spec, load_id))?;
     }
-    figures.rows = post.segment.rows_written().cast_signed();
+    figures.rows = context.segment.rows_written().cast_signed();
     if !spec.distribute.is_empty() {
         progress.enter(LoadPhase::Distribution, now_ns());
-        figures.load_secs += timed(|| run_each(post, session, &spec.distribute))?;
+        figures.load_secs += timed(|| run_each(context, session, &spec.distribute))?;
     }
     if !spec.index_before {
         figures.index_secs = build_indexes(session)?;
     }
-    run_each(post, session, &spec.after)?;
+    run_each(context, session, &spec.after)?;
     progress.enter(LoadPhase::Vacuum, now_ns());
     let tables = transaction(|| tables_made(spec, load_id))?;
-    figures.vacuum_secs = timed(|| vacuum(post, session, &tables))?;
+    figures.vacuum_secs = timed(|| vacuum(context, session, &tables))?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     // Before the tables are moved: other nodes are asked in sessions of their own.
     figures.bytes = transaction(|| distributed::sizes(&oids))?;
@@ -163,32 +169,32 @@ fn fill(post: &WorkerContext, spec: &LoadSpec, load: Load, session: &mut Session
 
 /// Leaves the tables as a benchmark begins with: analyzed, and all pages all-visible.
 fn vacuum(
-    post: &WorkerContext,
+    context: &WorkerContext,
     session: &mut Session,
     tables: &[(pg_sys::Oid, String)],
 ) -> Result<(), UserError> {
     /// What holds back the horizon is in most cases over in a moment, as an ANALYZE of autovacuum's is.
     const PATIENCE: Duration = Duration::from_millis(500);
     let began = Instant::now();
-    let schema = catalog::staging_schema(post.segment.load_id());
+    let schema = catalog::staging_schema(context.segment.load_id());
     let qualified = |name| format!("{}.{}", quote_identifier(&schema), quote_identifier(name));
     let names: Vec<String> = tables.iter().map(|(_, name)| qualified(name)).collect();
     let names = names.join(", ");
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
-    run_each(post, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+    run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
     // Beside pages whose rows somebody may not see yet there may be some that are new and empty.
     while transaction(|| catalog::has_invisible_pages(&relations::with_partitions(&oids)?))? {
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
         let is_over = holder.is_none();
         if !is_over && began.elapsed() >= PATIENCE {
-            post.segment.header().load.horizon_holder.set(&holder.unwrap_or_default());
+            context.segment.header().load.horizon_holder.set(&holder.unwrap_or_default());
             break;
         }
         if !is_over {
             nap_until_canceled(50)?;
         }
-        run_each(post, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+        run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
         if is_over {
             break;
         }
@@ -202,14 +208,14 @@ fn timed(work: impl FnOnce() -> Result<(), UserError>) -> Result<f64, UserError>
 }
 
 /// Runs texts of one or more statements, each of which commits by itself.
-fn run_each(post: &WorkerContext, session: &mut Session, texts: &[String]) -> Result<(), UserError> {
+fn run_each(context: &WorkerContext, session: &mut Session, texts: &[String]) -> Result<(), UserError> {
     for text in texts {
-        check_stop(&post.segment)?;
+        check_stop(&context.segment)?;
         let text = CString::new(text.as_str()).map_err(|e| internal(e.to_string()))?;
         let counters = CommandCounters::default();
         session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(UserError::from)?;
     }
-    check_stop(&post.segment)
+    check_stop(&context.segment)
 }
 
 /// Settings of the leader's session.
@@ -243,68 +249,8 @@ fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Res
     session.set(c"default_tablespace", &name).map_err(UserError::from)
 }
 
-/// Makes the tables, and sees that they are what a load can put in its place.
-fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
-    for sql in &spec.create {
-        spi::run(sql, &[])?;
-    }
-    fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
-    let made = tables_made(spec, load_id)?;
-    // What stands in the way of any of them is told now, and not when all are full.
-    replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
-    alter_tables(spec, &made)
-}
-
-/// Puts the options into effect that the statements do not know of; only partitions have storage.
-fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), UserError> {
-    if spec.alter.is_empty() {
-        return Ok(());
-    }
-    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
-    let statements = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s %s', c.oid::pg_catalog.regclass, a.action)) \
-         FROM pg_catalog.pg_class c CROSS JOIN pg_catalog.unnest($2) AS a (action) \
-         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
-        &[relations::with_partitions(&tables)?.into(), spec.alter.clone().into()],
-    )?;
-    statements.unwrap_or_default().iter().try_for_each(|sql| spi::run(sql, &[]).map(drop))
-}
-
-/// The tables that the load has made, without partitions, in the fixture's order.
-///
-/// # Errors
-/// 42P01 when one that is to be filled is not among them.
-fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
-    let made = spi::fetch_all(
-        "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
-           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
-         ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
-        &[catalog::staging_schema(load_id).into(), spec.relations.clone().into()],
-        |row| {
-            let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
-            Ok((table, row.get::<String>(2)?.unwrap_or_default()))
-        },
-    )?;
-    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
-        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
-        None => Ok(made),
-    }
-}
-
-/// The relation of that name, if there is one.
-fn relation(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
-    spi::fetch::<pg_sys::Oid>("SELECT pg_catalog.to_regclass($1)::pg_catalog.oid", &[name.into()])
-}
-
-fn in_the_way(relation: &str) -> UserError {
-    UserError::new(sqlstate::WRONG_OBJECT_TYPE, format!("relation {relation} exists and is not a fixture"))
-        .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.")
-}
-
 /// Has the tables filled, with as many loaders as they bear.
-fn write_rows(post: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
     let (tables, is_alone) = transaction(|| {
         let made = tables_made(spec, load_id)?;
@@ -317,12 +263,12 @@ fn write_rows(post: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(),
     let jobs = if is_alone { 1 } else { spec.jobs };
     // A VACUUM of half a table is of no use, and the loaders count on there being none.
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
-    locked(&tables, mode, || insert_rows(post, spec, jobs))
+    locked(&tables, mode, || insert_rows(context, spec, jobs))
 }
 
 /// Launches the loaders and waits for them.
-fn insert_rows(post: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
-    let segment = &post.segment;
+fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
+    let segment = &context.segment;
     segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
     workers::launch(loader::KIND, segment.handle(), jobs, spec.database_oid, spec.role_oid)?;
     segment.header().set_state(RunState::Running);
@@ -394,79 +340,4 @@ fn check_stop(segment: &Segment) -> Result<(), UserError> {
         .hint("Commit before the call.")),
         _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
     }
-}
-
-/// The fixture's tables that are still there, which the load replaces.
-///
-/// # Errors
-/// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
-fn replaceable_tables<'a>(
-    spec: &LoadSpec,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
-    let own = relations::with_partitions(&tables)?;
-    for name in names.map(|name| spec.qualified(name)) {
-        if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
-            return Err(in_the_way(&name));
-        }
-    }
-    Ok(tables)
-}
-
-/// Makes the fixture's schema if it is not there.
-fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
-    if relations::schema_exists(&spec.schema)? {
-        return Ok(());
-    }
-    spi::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
-}
-
-/// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
-/// over with that; others leave the schema behind that they were made in.
-fn put_in_place(spec: &LoadSpec, load: Load, is_local: bool, figures: &LoadFigures) -> Result<(), UserError> {
-    fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
-    let made = tables_made(spec, load.load_id)?;
-    let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
-    catalog::check_unused(&spec.name, &replaced)?;
-    if !is_local {
-        distributed::go_in_sequence();
-    }
-    relations::drop_tables(&replaced)?;
-    make_schema(spec)?;
-    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
-    // Indexes and owned sequences go with their tables; partitions do not.
-    let moves = spi::fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
-         FROM pg_catalog.unnest($1) AS t",
-        &[relations::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
-    )?;
-    for sql in moves.unwrap_or_default() {
-        spi::run(&sql, &[])?;
-    }
-    catalog::put_fixture(&spec.registration(), &tables, figures)?;
-    // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
-    if is_local { catalog::end_load(load) } else { Ok(()) }
-}
-
-/// The largest local table's primary key: how many levels it has, and its correlation with the table.
-fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
-    let tables = relations::with_partitions(&distributed::local(tables)?)?;
-    let keys = spi::fetch_all(
-        "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         JOIN pg_catalog.pg_attribute a \
-             ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
-         LEFT JOIN pg_catalog.pg_stats s \
-             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
-            AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
-         WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
-           AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
-         ORDER BY c.relpages DESC, c.oid LIMIT 1",
-        &[tables.into()],
-        |row| Ok((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)),
-    )?;
-    let key = keys.first();
-    Ok(key.map_or((None, None), |&(index, correlation)| (relations::btree_levels(index), correlation)))
 }

@@ -33,29 +33,29 @@ pub const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
-    let slot = post.segment.slot(post.index);
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
-    match work(&post) {
+    match work(&context) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
             slot.count_error(&error, 0, Consequence::Failed);
             slot.set_state(ClientState::Aborted);
         }
     }
-    wake(post.segment.header().coordinator_pid.load(Relaxed));
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
 }
 
-fn work(post: &WorkerContext) -> Result<(), SqlError> {
-    let header = post.segment.header();
-    let spec: LoadSpec = serde_json::from_str(post.segment.spec()).map_err(|e| internal(e.to_string()))?;
+fn work(context: &WorkerContext) -> Result<(), SqlError> {
+    let header = context.segment.header();
+    let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set(c"application_name", c"pgbench_ext loader")?;
-    session.set(c"search_path", &search_path(&spec, post.segment.load_id()))?;
+    session.set(c"search_path", &search_path(&spec, context.segment.load_id()))?;
     session.lift_timeouts()?;
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
-    let load_id = post.segment.load_id();
+    let load_id = context.segment.load_id();
     let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
     // Only distributed tables make use of it. A connection to each shard, opened anew for every share of the rows,
     // takes longer than the rows themselves.
@@ -68,8 +68,8 @@ fn work(post: &WorkerContext) -> Result<(), SqlError> {
         .map(|fill| Target::new(&staging_schema(load_id), fill, by_insert.contains(&fill.table)))
         .collect::<Result<Vec<_>, _>>()?;
     let mut random = Prng::from_seed(random_seed().cast_unsigned());
-    let counters = &post.segment.commands(post.index)[0];
-    let counted = &post.segment.slot(post.index).totals[TotalsOf::Measured as usize].committed;
+    let counters = &context.segment.commands(context.index)[0];
+    let counted = &context.segment.slot(context.index).totals[TotalsOf::Measured as usize].committed;
     let uncounted = Counter::default();
     while header.stop() == StopReason::None {
         session.serve_interrupts()?;

@@ -2,3 +2,4 @@
 
 pub mod leader;
 mod loader;
+mod tables;

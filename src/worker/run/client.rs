@@ -22,7 +22,7 @@ use crate::server::guc;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
-use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear};
+use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear, untracked};
 use crate::worker::{WorkerContext, attach};
 
 /// Everything that one client runs with.
@@ -50,21 +50,21 @@ const BEFORE_RETRY: Duration = Duration::from_micros(200);
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::AtInterrupt) else { return };
-    let slot = post.segment.slot(post.index);
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
-    let end = match work(&post) {
+    let end = match work(&context) {
         Ok(()) => ClientState::Done,
         Err(Ending { error, counted }) => {
-            let was_stopped = error.is_cancel() && post.segment.header().stop() != StopReason::None;
+            let was_stopped = error.is_cancel() && context.segment.header().stop() != StopReason::None;
             if !was_stopped && !counted {
-                count_error(&post, &error, Consequence::NotStarted);
+                count_error(&context, &error, Consequence::NotStarted);
             }
             ClientState::Aborted
         }
     };
     slot.set_state(end);
-    wake(post.segment.header().coordinator_pid.load(Relaxed));
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
 }
 
 /// Why a client ended before its time.
@@ -80,22 +80,23 @@ impl From<SqlError> for Ending {
     }
 }
 
-fn count_error(post: &WorkerContext, error: &SqlError, consequence: Consequence) {
+fn count_error(context: &WorkerContext, error: &SqlError, consequence: Consequence) {
     let now = current_timestamp();
-    post.segment.slot(post.index).count_error(error, now, consequence);
+    context.segment.slot(context.index).count_error(error, now, consequence);
 }
 
-fn work(post: &WorkerContext) -> Result<(), Ending> {
-    let header = post.segment.header();
-    let slot = post.segment.slot(post.index);
-    let spec: RunSpec = serde_json::from_str(post.segment.spec()).map_err(internal)?;
+fn work(context: &WorkerContext) -> Result<(), Ending> {
+    let header = context.segment.header();
+    let slot = context.segment.slot(context.index);
+    let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(internal)?;
     let session = Session::new(spec.options.results);
     prepare_session(&session, &spec)?;
-    if post.index == 0 {
+    if context.index == 0 {
         header.unserved.store(unserved::on_by_default(), Relaxed);
         let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
-        let untracked =
-            u32::from(is("track_counts", "off")) | (u32::from(is("pg_stat_statements.track", "none")) << 1);
+        let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
+        let untracked = bit("track_counts", "off", untracked::COUNTS)
+            | bit("pg_stat_statements.track", "none", untracked::CALLS);
         header.untracked.store(untracked, Relaxed);
         // A run does not fail because it cannot be described.
         if let Ok(json) = environment::settings_json() {
@@ -103,7 +104,7 @@ fn work(post: &WorkerContext) -> Result<(), Ending> {
         }
     }
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
-    let mut client = compile(post, &spec, session)?;
+    let mut client = compile(context, &spec, session)?;
     client.state.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
@@ -114,7 +115,7 @@ fn work(post: &WorkerContext) -> Result<(), Ending> {
         nap(1000);
     }
     slot.set_state(ClientState::Running);
-    let result = client.run(post, &spec);
+    let result = client.run(context, &spec);
     slot.ended_ns.store(now_ns(), Relaxed);
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
     let flushed = client.state.session.flush_statistics();
@@ -141,27 +142,30 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     session.preload_libraries()
 }
 
-fn compile<'a>(post: &'a WorkerContext, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
+fn compile<'a>(context: &'a WorkerContext, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
     let mut symbols = Symbols::new();
     let scripts = spec
         .scripts
         .iter()
         .map(|script| parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()?;
-    let (seeds, values) = variables::initial_values(spec, post.index);
+    let (seeds, values) = variables::initial_values(spec, context.index);
     let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
         values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
     };
     let values = intern(values);
-    let own: Vec<_> =
-        spec.scripts.iter().map(|script| intern(variables::own_values(spec, script, post.index))).collect();
+    let own: Vec<_> = spec
+        .scripts
+        .iter()
+        .map(|script| intern(variables::own_values(spec, script, context.index)))
+        .collect();
     let mut variables = Variables::new(symbols.len());
     for (id, value) in values {
         variables.set(id, value);
     }
-    let counters = post.segment.commands(post.index);
-    let alarm = Alarm::new(post.segment.header());
-    let plans = if spec.observation == Observation::Off { &[] } else { post.segment.plans() };
+    let counters = context.segment.commands(context.index);
+    let alarm = Alarm::new(context.segment.header());
+    let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
     let mut state = State::new(session, symbols, variables, seeds.functions, counters, plans, alarm);
     let mut programs = Vec::with_capacity(scripts.len());
     let mut first_command = 0;
@@ -210,24 +214,24 @@ enum Turn {
 
 impl Client<'_> {
     /// The client's part of the run.
-    fn run(&mut self, post: &WorkerContext, spec: &RunSpec) -> Result<(), Ending> {
+    fn run(&mut self, context: &WorkerContext, spec: &RunSpec) -> Result<(), Ending> {
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-        let mut recorder = Recorder::new(&post.segment, post.index, limit_ns);
+        let mut recorder = Recorder::new(&context.segment, context.index, limit_ns);
         let left = match spec.options.extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
         };
-        let timeline = post.segment.header().timeline.load();
+        let timeline = context.segment.header().timeline.load();
         let measure_start_ns = timeline.measure_start_ns;
         let mut pace = spec.options.rate.map(|rate| {
             let clients = spec.options.clients;
             let schedule = Schedule::new(self.seeds.throttle, rate, clients, timeline.warmup_start_ns);
             Pace { schedule, limit_ns, measure_start_ns }
         });
-        let result = self.run_transactions(post, &mut recorder, &mut pace, left, measure_start_ns);
+        let result = self.run_transactions(context, &mut recorder, &mut pace, left, measure_start_ns);
         // A client that an error has ended leaves its share as well.
         if let (Some(pace), Extent::Secs(_)) = (pace, spec.options.extent) {
-            post.segment.slot(post.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
+            context.segment.slot(context.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
         }
         result
     }
@@ -235,7 +239,7 @@ impl Client<'_> {
     /// The loop. One reading of the clock ends a transaction and starts the next.
     fn run_transactions(
         &mut self,
-        post: &WorkerContext,
+        context: &WorkerContext,
         recorder: &mut Recorder,
         pace: &mut Option<Pace>,
         mut left: u64,
@@ -258,7 +262,7 @@ impl Client<'_> {
             let Turn::Start { due_ns, start_ns } = turn else { break };
             let give_up_ns = due_ns.saturating_add(recorder.limit_ns());
             let Tried { end_ns, tries, verdict } =
-                self.try_until_over(post, recorder, script, start_ns, give_up_ns)?;
+                self.try_until_over(context, recorder, script, start_ns, give_up_ns)?;
             let outcome = match &verdict {
                 Verdict::Go(outcome) => *outcome,
                 Verdict::Fatal(_) => Outcome::Failed,
@@ -284,14 +288,14 @@ impl Client<'_> {
     #[inline]
     fn try_until_over(
         &mut self,
-        post: &WorkerContext,
+        context: &WorkerContext,
         recorder: &mut Recorder,
         script: usize,
         start_ns: i64,
         give_up_ns: i64,
     ) -> Result<Tried, SqlError> {
-        let header = post.segment.header();
-        let times = post.segment.times(post.index);
+        let header = context.segment.header();
+        let times = context.segment.times(context.index);
         let mut tries = 1;
         let mut try_start_ns = start_ns;
         loop {
@@ -322,7 +326,7 @@ impl Client<'_> {
                 if again { &times[command].retried } else { &times[command].failed }.add(1);
             }
             if !(is_stopped && error.is_cancel()) {
-                count_error(post, &error, if again { Consequence::Retried } else { Consequence::Failed });
+                count_error(context, &error, if again { Consequence::Retried } else { Consequence::Failed });
             }
             if !error.is_retryable() {
                 return Ok(Tried { end_ns, tries, verdict: Verdict::Fatal(error) });

@@ -2,6 +2,7 @@
 //! row, launches the clients, opens the gate, writes a sample for each interval, and closes.
 
 mod close;
+mod stop;
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
@@ -22,16 +23,13 @@ use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{NS_PER_SEC, cancel, my_pid, nap, now_ns, wake};
+use crate::server::process::{NS_PER_SEC, my_pid, nap, now_ns, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
 use crate::server::{guc, timeouts};
-use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason};
+use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
 use crate::worker::cluster::links::Links;
 use crate::worker::{WorkerContext, attach, workers};
-
-/// How long clients have after the end of the measuring for the transaction they are in.
-const DRAIN_NS: i64 = 60_000_000_000;
 
 /// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
 const LOOK_FOR_LOST_NS: i64 = 100_000;
@@ -41,14 +39,6 @@ const UNTIL_COMPLETE_MS: i64 = 2;
 
 /// How long the links to other nodes have for a reading of those nodes' state.
 const LINKS_NS: i64 = 5_000_000_000;
-
-/// After a stop: when their statement is canceled, and when they are ended.
-const STOP_CANCEL_NS: i64 = 200_000_000;
-const STOP_TERMINATE_NS: i64 = 500_000_000;
-
-/// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
-/// be ended, by nobody.
-const GIVE_UP_NS: i64 = 1_000_000_000;
 
 /// After a stop everything is to be written by then.
 const STOP_DONE_NS: i64 = 1_800_000_000;
@@ -65,13 +55,13 @@ pub const KIND: WorkerKind = WorkerKind {
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
-    let Some(post) = attach(segment, OnTerminate::Flag) else { return };
-    let segment = &post.segment;
+    let Some(context) = attach(segment, OnTerminate::Flag) else { return };
+    let segment = &context.segment;
     let header = segment.header();
     header.coordinator_pid.store(my_pid(), Release);
     // However this process ends, the clients do not go on without it.
     segment.on_detach(&STOP_CLIENTS);
-    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&post)) {
+    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&context)) {
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -111,12 +101,12 @@ pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
 ///
 /// # Errors
 /// What kept the run from being measured, or from being written down.
-fn conduct(post: &WorkerContext) -> Result<(), UserError> {
-    let segment = &post.segment;
+fn conduct(context: &WorkerContext) -> Result<(), UserError> {
+    let segment = &context.segment;
     let header = segment.header();
     let spec: RunSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     let run_id = recorder::begin(&spec, segment)?;
-    header.run_id.store(run_id, Release);
+    segment.announce(Work::Run(run_id));
     if spec.is_of_several_nodes() {
         return crate::worker::cluster::coordinator::conduct(segment, &spec, run_id);
     }
@@ -393,71 +383,5 @@ impl<'a> Run<'a> {
             }
         }
         self.segment.slots().all(ClientSlot::is_over)
-    }
-
-    /// Waits for the transactions under way; ends what does not end by itself.
-    fn dismiss(&mut self) {
-        let header = self.segment.header();
-        let stop = self.stop_reason();
-        self.sampler.observer.end(now_ns());
-        let end_ns = &header.timeline.measure_end_ns;
-        let now = now_ns();
-        if header.gate.load(Relaxed) == 0 {
-            header.request_stop(StopReason::Abandoned);
-            self.stopped_at_ns = Some(now);
-            self.segment.slots().for_each(|slot| wake(slot.pid.load(Relaxed)));
-        } else if now < end_ns.load(Relaxed) {
-            // All clients have ended: so has the run, with the last of them.
-            let last = self.segment.slots().map(|slot| slot.ended_ns.load(Relaxed)).max();
-            let end = if self.all_over() { last.unwrap_or(now).clamp(1, now) } else { now };
-            end_ns.store(end, Relaxed);
-            self.sampler.end_at(end);
-        }
-        self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
-        let began = now;
-        let mut terminated_ns = None;
-        while !self.all_over() {
-            if self.stopped_at_ns.is_none() && self.stop_reason().is_some() {
-                self.stopped_at_ns = Some(now_ns());
-            }
-            let now = now_ns();
-            let since_stop = self.stopped_at_ns.map_or(0, |at| now - at);
-            if since_stop > STOP_CANCEL_NS && !self.canceled {
-                self.canceled = true;
-                self.cancel_statements();
-            }
-            let overdue = since_stop > STOP_TERMINATE_NS || now - began > DRAIN_NS;
-            if overdue && !self.terminated {
-                self.terminated = true;
-                terminated_ns = Some(now);
-                workers::terminate();
-            }
-            if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
-                self.give_up();
-            }
-            nap(20);
-        }
-        // Their statistics are flushed and their locks gone when the processes are.
-        let deadline = now_ns() + 5_000_000_000;
-        while self.given_up == 0 && !workers::all_stopped() && now_ns() < deadline {
-            nap(10);
-        }
-    }
-
-    /// Goes on without the clients that have not ended.
-    fn give_up(&mut self) {
-        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
-            slot.ended_ns.store(now_ns(), Relaxed);
-            slot.set_state(ClientState::Lost);
-            self.lost += 1;
-            self.given_up += 1;
-        }
-    }
-
-    fn cancel_statements(&self) {
-        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !workers::has_stopped(*client);
-        for client in (0..self.segment.shape().clients).filter(at_work) {
-            cancel(self.segment.slot(client).pid.load(Relaxed));
-        }
     }
 }

@@ -103,7 +103,7 @@ impl Link<'_> {
         let part_of = PartOf {
             node: asking.map_or(0, |node| node.node),
             name: asking.map(NodeSpec::name).unwrap_or_default(),
-            run_id: self.post.segment.header().run_id.load(Relaxed),
+            run_id: self.context.segment.run_id(),
         };
         let tables = transaction(|| {
             let of = |tables: &[u32]| {
@@ -164,7 +164,7 @@ impl Link<'_> {
         let part = self.part.unwrap_or_default();
         let document =
             self.ask_within(FETCH_MS, &format!("bench.export(ARRAY[{part}]::pg_catalog.int8[])"))?;
-        let run_id = self.post.segment.header().run_id.load(Relaxed);
+        let run_id = self.context.segment.run_id();
         // Whatever it has to wait for: nothing else ends this.
         within(FETCH_MS, || {
             with_patience(|| transaction(|| catalog::take_part(run_id, self.node.node, &document)))

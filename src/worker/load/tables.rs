@@ -1,0 +1,150 @@
+//! The tables of a load: made in a schema of their own, and put in the fixture's place.
+
+use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
+
+use crate::catalog::{self, Load, LoadFigures};
+use crate::fixture::{self, LoadSpec};
+use crate::integration::distributed;
+use crate::server::relations;
+use crate::server::spi::{self, quote_identifier};
+
+/// Makes the tables, and sees that they are what a load can put in its place.
+pub fn create_tables(spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
+    for sql in &spec.create {
+        spi::run(sql, &[])?;
+    }
+    fixture::check_made(&spec.name, &catalog::staging_schema(load_id))?;
+    let made = tables_made(spec, load_id)?;
+    // What stands in the way of any of them is told now, and not when all are full.
+    replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
+    alter_tables(spec, &made)
+}
+
+/// Puts the options into effect that the statements do not know of; only partitions have storage.
+fn alter_tables(spec: &LoadSpec, made: &[(pg_sys::Oid, String)]) -> Result<(), UserError> {
+    if spec.alter.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    let statements = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s %s', c.oid::pg_catalog.regclass, a.action)) \
+         FROM pg_catalog.pg_class c CROSS JOIN pg_catalog.unnest($2) AS a (action) \
+         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\"",
+        &[relations::with_partitions(&tables)?.into(), spec.alter.clone().into()],
+    )?;
+    statements.unwrap_or_default().iter().try_for_each(|sql| spi::run(sql, &[]).map(drop))
+}
+
+/// The tables that the load has made, without partitions, in the fixture's order.
+///
+/// # Errors
+/// 42P01 when one that is to be filled is not among them.
+pub fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, String)>, UserError> {
+    let made = spi::fetch_all(
+        "SELECT c.oid, c.relname::pg_catalog.text FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT c.relispartition \
+           AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) \
+         ORDER BY pg_catalog.array_position($2, c.relname::pg_catalog.text), c.oid",
+        &[catalog::staging_schema(load_id).into(), spec.relations.clone().into()],
+        |row| {
+            let table = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+            Ok((table, row.get::<String>(2)?.unwrap_or_default()))
+        },
+    )?;
+    match spec.fills.iter().find(|fill| !made.iter().any(|(_, name)| *name == fill.table)) {
+        Some(fill) => Err(fixture::does_not_make(&spec.name, &fill.table)),
+        None => Ok(made),
+    }
+}
+
+/// The relation of that name, if there is one.
+fn relation(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    spi::fetch::<pg_sys::Oid>("SELECT pg_catalog.to_regclass($1)::pg_catalog.oid", &[name.into()])
+}
+
+fn in_the_way(relation: &str) -> UserError {
+    UserError::new(sqlstate::WRONG_OBJECT_TYPE, format!("relation {relation} exists and is not a fixture"))
+        .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.")
+}
+
+/// The fixture's tables that are still there, which the load replaces.
+///
+/// # Errors
+/// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
+pub fn replaceable_tables<'a>(
+    spec: &LoadSpec,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<pg_sys::Oid>, UserError> {
+    let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
+    let own = relations::with_partitions(&tables)?;
+    for name in names.map(|name| spec.qualified(name)) {
+        if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
+            return Err(in_the_way(&name));
+        }
+    }
+    Ok(tables)
+}
+
+/// Makes the fixture's schema if it is not there.
+pub fn make_schema(spec: &LoadSpec) -> Result<(), UserError> {
+    if relations::schema_exists(&spec.schema)? {
+        return Ok(());
+    }
+    spi::run(&format!("CREATE SCHEMA {}", quote_identifier(&spec.schema)), &[]).map(drop)
+}
+
+/// Drops what the fixture had, moves the new tables to its schema, and registers them. With local tables the load is
+/// over with that; others leave the schema behind that they were made in.
+pub fn put_in_place(
+    spec: &LoadSpec,
+    load: Load,
+    is_local: bool,
+    figures: &LoadFigures,
+) -> Result<(), UserError> {
+    fixture::check_made(&spec.name, &catalog::staging_schema(load.load_id))?;
+    let made = tables_made(spec, load.load_id)?;
+    let replaced = replaceable_tables(spec, made.iter().map(|(_, name)| name.as_str()))?;
+    catalog::check_unused(&spec.name, &replaced)?;
+    if !is_local {
+        distributed::go_in_sequence();
+    }
+    relations::drop_tables(&replaced)?;
+    make_schema(spec)?;
+    let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
+    // Indexes and owned sequences go with their tables; partitions do not.
+    let moves = spi::fetch::<Vec<String>>(
+        "SELECT pg_catalog.array_agg(pg_catalog.format('ALTER TABLE %s SET SCHEMA %s', t::pg_catalog.regclass, $2)) \
+         FROM pg_catalog.unnest($1) AS t",
+        &[relations::with_partitions(&tables)?.into(), quote_identifier(&spec.schema).into()],
+    )?;
+    for sql in moves.unwrap_or_default() {
+        spi::run(&sql, &[])?;
+    }
+    catalog::put_fixture(&spec.registration(), &tables, figures)?;
+    // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.
+    if is_local { catalog::end_load(load) } else { Ok(()) }
+}
+
+/// The largest local table's primary key: how many levels it has, and its correlation with the table.
+pub fn largest_key(tables: &[pg_sys::Oid]) -> Result<(Option<i32>, Option<f32>), UserError> {
+    let tables = relations::with_partitions(&distributed::local(tables)?)?;
+    let keys = spi::fetch_all(
+        "SELECT i.indexrelid, s.correlation FROM pg_catalog.pg_index i \
+         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+         JOIN pg_catalog.pg_attribute a \
+             ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0] \
+         LEFT JOIN pg_catalog.pg_stats s \
+             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname AND s.tablename OPERATOR(pg_catalog.=) c.relname \
+            AND s.attname OPERATOR(pg_catalog.=) a.attname AND NOT s.inherited \
+         WHERE i.indisprimary AND c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\" \
+           AND c.oid OPERATOR(pg_catalog.=) ANY ($1) \
+         ORDER BY c.relpages DESC, c.oid LIMIT 1",
+        &[tables.into()],
+        |row| Ok((row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid), row.get::<f32>(2)?)),
+    )?;
+    let key = keys.first();
+    Ok(key.map_or((None, None), |&(index, correlation)| (relations::btree_levels(index), correlation)))
+}

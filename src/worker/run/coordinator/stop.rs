@@ -1,0 +1,90 @@
+//! The end of the clients: a ladder from waiting to going on without those that cannot be ended.
+
+use std::sync::atomic::Ordering::*;
+
+use super::Run;
+use crate::server::process::{cancel, nap, now_ns, wake};
+use crate::shm::{ClientState, StopReason};
+use crate::worker::workers;
+
+/// How long clients have after the end of the measuring for the transaction they are in.
+const DRAIN_NS: i64 = 60_000_000_000;
+
+/// After a stop: when their statement is canceled, and when they are ended.
+const STOP_CANCEL_NS: i64 = 200_000_000;
+const STOP_TERMINATE_NS: i64 = 500_000_000;
+
+/// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
+/// be ended, by nobody.
+const GIVE_UP_NS: i64 = 1_000_000_000;
+
+/// How long the processes of clients that have ended are waited for.
+const EXIT_NS: i64 = 5_000_000_000;
+
+impl Run<'_> {
+    /// Waits for the transactions under way; ends what does not end by itself.
+    pub(super) fn dismiss(&mut self) {
+        let header = self.segment.header();
+        let stop = self.stop_reason();
+        self.sampler.observer.end(now_ns());
+        let end_ns = &header.timeline.measure_end_ns;
+        let now = now_ns();
+        if header.gate.load(Relaxed) == 0 {
+            header.request_stop(StopReason::Abandoned);
+            self.stopped_at_ns = Some(now);
+            self.segment.slots().for_each(|slot| wake(slot.pid.load(Relaxed)));
+        } else if now < end_ns.load(Relaxed) {
+            // All clients have ended: so has the run, with the last of them.
+            let last = self.segment.slots().map(|slot| slot.ended_ns.load(Relaxed)).max();
+            let end = if self.all_over() { last.unwrap_or(now).clamp(1, now) } else { now };
+            end_ns.store(end, Relaxed);
+            self.sampler.end_at(end);
+        }
+        self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
+        let began = now;
+        let mut terminated_ns = None;
+        while !self.all_over() {
+            if self.stopped_at_ns.is_none() && self.stop_reason().is_some() {
+                self.stopped_at_ns = Some(now_ns());
+            }
+            let now = now_ns();
+            let since_stop = self.stopped_at_ns.map_or(0, |at| now - at);
+            if since_stop > STOP_CANCEL_NS && !self.canceled {
+                self.canceled = true;
+                self.cancel_statements();
+            }
+            let overdue = since_stop > STOP_TERMINATE_NS || now - began > DRAIN_NS;
+            if overdue && !self.terminated {
+                self.terminated = true;
+                terminated_ns = Some(now);
+                workers::terminate();
+            }
+            if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
+                self.give_up();
+            }
+            nap(20);
+        }
+        // Their statistics are flushed and their locks gone when the processes are.
+        let deadline = now_ns() + EXIT_NS;
+        while self.given_up == 0 && !workers::all_stopped() && now_ns() < deadline {
+            nap(10);
+        }
+    }
+
+    /// Goes on without the clients that have not ended.
+    fn give_up(&mut self) {
+        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
+            slot.ended_ns.store(now_ns(), Relaxed);
+            slot.set_state(ClientState::Lost);
+            self.lost += 1;
+            self.given_up += 1;
+        }
+    }
+
+    fn cancel_statements(&self) {
+        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !workers::has_stopped(*client);
+        for client in (0..self.segment.shape().clients).filter(at_work) {
+            cancel(self.segment.slot(client).pid.load(Relaxed));
+        }
+    }
+}
