@@ -14,7 +14,7 @@ pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
     catalog::document(required("run_id", run_id)?).map(with_findings)
 }
 
-/// The same of a run that has to be as the recorder writes them.
+/// A run as [`document`], which has to be as the recorder writes them.
 pub fn strict_document(run_id: i64) -> Result<Document, UserError> {
     catalog::strict_document(run_id).map(with_findings)
 }

@@ -9,12 +9,13 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::catalog::{self, current_status, is_open};
-use crate::error::{OrRaise, warn};
+use crate::error::OrRaise;
 use crate::launch::handle::{Watch, stop_and_wait};
+use crate::launch::horizon::releasable_or_warn;
 use crate::launch::run::{run_to_the_end, start as start_run};
 use crate::server::database::is_standby;
 use crate::server::jsonb::Jsonb;
-use crate::server::{horizon, roles};
+use crate::server::roles;
 use crate::shm::{Segment, Work, build, is_under_way};
 
 /// Everything that bench.run and its like take, in their order, after texts of the function's own.
@@ -118,19 +119,13 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         return Err(build::started_by_other(&format!("run {run_id}")));
     }
     if is_open && let Some(segment) = Segment::attach(handle.segment) {
-        let release = horizon::can_release();
         let mine = segment.is_of(Work::Run(run_id));
         if mine {
-            if let Err(why) = release {
-                if roles::acts_for(&handle.role)? {
-                    segment.header().horizon_held.store(1, Relaxed);
-                }
-                warn(
-                    format!("this call holds back the xmin horizon while it waits, because {why}"),
-                    "Call bench.wait as a statement of its own.",
-                );
+            let releasable = releasable_or_warn("Call bench.wait as a statement of its own.");
+            if releasable.is_none() && roles::acts_for(&handle.role)? {
+                segment.header().horizon_held.store(1, Relaxed);
             }
-            let mut watch = Watch::new(release.ok(), false);
+            let mut watch = Watch::new(releasable, false);
             while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                 watch.pause(&segment);
             }

@@ -11,11 +11,12 @@ use pgrx::prelude::*;
 use super::reports::format_of;
 use super::required;
 use crate::catalog;
-use crate::error::{OrRaise, warn};
+use crate::error::OrRaise;
 use crate::launch::handle::{Watch, stop_and_wait};
+use crate::launch::horizon::releasable_or_warn;
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_identifier;
-use crate::server::{database, horizon, roles};
+use crate::server::{database, roles};
 use crate::shm::{Segment, Work, build, is_under_way};
 use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
@@ -103,15 +104,9 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
         if handle.status == "running"
             && let Some(segment) = Segment::attach(handle.segment)
         {
-            let release = horizon::can_release();
             if segment.is_of(Work::Sweep(sweep_id)) {
-                if let Err(why) = release {
-                    warn(
-                        format!("this call holds back the xmin horizon while it waits, because {why}"),
-                        "Call bench.wait_sweep as a statement of its own.",
-                    );
-                }
-                let mut watch = Watch::new(release.ok(), false);
+                let releasable = releasable_or_warn("Call bench.wait_sweep as a statement of its own.");
+                let mut watch = Watch::new(releasable, false);
                 let mut watch_of_run = Watch::new(None, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                     look_at_run(&segment, &mut watch_of_run);

@@ -63,7 +63,10 @@ pub fn visible_run(run_id: i64) -> Result<RunHandle, UserError> {
     check_visible_of(&handle.role, &format!("run {run_id}")).map(|()| handle)
 }
 
-/// The same of whatever is a role's.
+/// Refuses what belongs to a role whose privileges the caller does not have; `what` is "run 1" or the like.
+///
+/// # Errors
+/// 42501.
 pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
     if may_see(role)? {
         return Ok(());
@@ -83,7 +86,7 @@ pub fn document(run_id: i64) -> Result<Document, UserError> {
     document_by(run_id, lenient::from_json)
 }
 
-/// The same of a run that has to be as the recorder writes them.
+/// A run as [`document`], which has to be as the recorder writes them.
 ///
 /// # Errors
 /// As [`check_visible`], and for a value that is not one of the recorder's.
@@ -109,7 +112,7 @@ fn document_by(run_id: i64, parse: Parse) -> Result<Document, UserError> {
     })
 }
 
-/// The same as [`headline`] in the name of the caller.
+/// A run's [`headline`], for a caller who may see it.
 ///
 /// # Errors
 /// As [`check_visible`].

@@ -57,7 +57,7 @@ pub struct LoadFigures {
     pub index_secs: f64,
     /// Seconds spent on VACUUM and ANALYZE.
     pub vacuum_secs: f64,
-    /// Of the tables, and of their indexes.
+    /// Bytes of the tables, and of their indexes.
     pub bytes: (i64, i64),
     /// Levels of the largest primary key's B-tree.
     pub index_levels: Option<i32>,

@@ -12,7 +12,8 @@ pub fn next_transaction_id() -> Result<String, UserError> {
     Ok(fetch::<String>(sql, &[])?.unwrap_or_default())
 }
 
-/// The same as a number that does not wrap, beside it: the first goes on where the other begins anew.
+/// The transaction id that comes next as a number that does not wrap, and as the text of [`next_transaction_id`], which
+/// does.
 pub fn next_transaction_ids() -> Result<(i64, String), UserError> {
     let sql = "SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text::pg_catalog.int8";
     Ok((fetch::<i64>(sql, &[])?.unwrap_or_default(), next_transaction_id()?))

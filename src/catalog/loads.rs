@@ -32,7 +32,7 @@ pub fn staging_schema(load_id: i64) -> String {
 #[derive(Clone, Copy)]
 pub struct Load {
     pub load_id: i64,
-    /// Of the schema that the tables are made in: the extension's.
+    /// The owner of the schema that the tables are made in: the extension's.
     owner: pg_sys::Oid,
 }
 
@@ -147,7 +147,7 @@ pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
     );
 }
 
-/// The same within a transaction.
+/// Removes everything that a failed load has made, within a transaction.
 ///
 /// # Errors
 /// 55P03 when others hold locks.

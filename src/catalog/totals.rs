@@ -30,7 +30,7 @@ pub struct Totals {
     /// No integer: that of an overloaded rate outgrows 64 bits within the hour.
     lag_sum_ns: f64,
     pub lag_max_ns: u64,
-    /// Of the committed ones' latencies.
+    /// Latencies of committed transactions, in nanoseconds.
     pub moments: Moments,
     pub histogram: Histogram,
 }

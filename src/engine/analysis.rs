@@ -28,8 +28,10 @@ pub(super) struct Prepared {
     pub command_type: u32,
     pub query_id: u64,
     pub relations: [u32; 16],
-    /// Above the array's length: too many.
+    /// How many there are; more than the array has room for are not kept.
     pub relation_count: usize,
+    /// Whether there are others, which cannot be seen.
+    pub has_hidden_relations: bool,
     pub changes_the_scene: bool,
     pub takes_back: bool,
     pub looks_at_ends: bool,
@@ -49,6 +51,7 @@ impl Default for Prepared {
             query_id: 0,
             relations: [0; 16],
             relation_count: 0,
+            has_hidden_relations: false,
             changes_the_scene: false,
             takes_back: false,
             looks_at_ends: false,
@@ -99,7 +102,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
         if query.is_null() {
             // Rules have made several statements of it, or none.
-            out.relation_count = usize::MAX / 2;
+            out.has_hidden_relations = true;
         } else {
             describe(query, out);
             if save && out.plan.is_plannable {
@@ -124,7 +127,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
         }
         // Functions and types of users' making: what they read and write cannot be seen from here.
         if list_length((*plan_source).invalItems) > 0 {
-            out.relation_count = usize::MAX / 2;
+            out.has_hidden_relations = true;
         }
         // None, and not an empty list, as exec_bind_message: extensions take what is there for one with something in it.
         let params = if count > 0 { raw::makeParamList(count) } else { std::ptr::null_mut() };
@@ -196,7 +199,7 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
         let is_unclear = changes_rows_in_several_ways(query);
         out.plan.touches_no_table = (*query).commandType == pg_sys::CmdType::CMD_UTILITY && !is_unclear;
         if is_unclear {
-            out.relation_count = usize::MAX / 2;
+            out.has_hidden_relations = true;
         } else {
             add_relations(query, 0, out);
         }
@@ -209,7 +212,7 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
 /// A live query.
 unsafe fn add_relations(query: *mut pg_sys::Query, depth: u32, out: &mut Prepared) {
     if depth > 100 {
-        out.relation_count = usize::MAX / 2;
+        out.has_hidden_relations = true;
         return;
     }
     // SAFETY: by the caller; the kinds say what the entries hold.
@@ -322,7 +325,7 @@ pub(super) unsafe fn error(sqlstate: pgrx::PgSqlErrorCode, message: &'static CSt
     unsafe { error_with_hint(sqlstate, message, c"") }
 }
 
-/// The same, with a hint unless it is empty.
+/// Raises an ERROR with a hint, unless that is empty, the server's way.
 ///
 /// # Safety
 /// Inside a trap.

@@ -97,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    /// The same in a session that waits for its next command: as a client's, it has nothing to cancel.
+    /// Serves interrupts in a session that waits for its next command: as a client's, it has nothing to cancel.
     pub fn serve_interrupts_of_idle(&self) -> Result<(), SqlError> {
         // SAFETY: a flag of the server's, set by a signal handler, hence volatile.
         unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    /// The same with a statement that is parsed and planned each time.
+    /// Executes a statement that is parsed and planned each time.
     pub fn execute_unprepared(
         &mut self,
         statement: &mut Unprepared,

@@ -88,7 +88,9 @@ impl Statement {
                 pg_sys::debug_query_string = std::ptr::null();
             })?;
         }
-        let Prepared { plan, command_type, query_id, relations, relation_count, .. } = prepared;
+        let Prepared {
+            plan, command_type, query_id, relations, relation_count, has_hidden_relations, ..
+        } = prepared;
         let Prepared { changes_the_scene, takes_back, looks_at_ends, .. } = prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
@@ -105,7 +107,8 @@ impl Statement {
             .zip(types)
             .map(|(&variable, &type_oid)| Ok(Parameter { variable, conversion: conversion(type_oid)? }))
             .collect::<Result<Vec<_>, SqlError>>()?;
-        let relations = relations.get(..relation_count).map(<[u32]>::to_vec);
+        let all = if has_hidden_relations { None } else { relations.get(..relation_count) };
+        let relations = all.map(<[u32]>::to_vec);
         let texts = vec![None; parameters.len()];
         Ok(Self {
             source,

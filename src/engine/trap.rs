@@ -24,7 +24,7 @@ pub unsafe fn trap<F: FnOnce()>(body: F) -> Result<(), SqlError> {
     unsafe { trap_with(Log::Errors, body) }
 }
 
-/// The same, with a say in what is logged.
+/// Runs `body` as [`trap`] does; `log` says whether an ERROR is logged.
 ///
 /// # Safety
 /// Between `body`'s start and any call that can raise an ERROR there must be no live value with a

@@ -5,12 +5,14 @@ use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
 use super::handle::LaunchHandle;
+use super::horizon::releasable_or_warn;
 use super::load_progress::Reporter;
 use crate::catalog;
 use crate::error::warn;
 use crate::fixture::LoadSpec;
+use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
-use crate::server::{horizon, relations, worker_slots};
+use crate::server::{relations, worker_slots};
 use crate::shm::{Segment, Shape};
 use crate::worker::load::leader;
 
@@ -67,18 +69,11 @@ pub fn load(
     jobs: Option<i32>,
 ) -> Result<Loaded, UserError> {
     let (launched, spec) = begin(fixture, options, rows, jobs)?;
-    let release = horizon::can_release();
+    let hint = "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.";
     // A sweep's leader has nobody to tell.
-    if let Err(why) = release
-        && has_client()
-    {
-        warn(
-            format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
-        );
-    }
+    let releasable = if has_client() { releasable_or_warn(hint) } else { can_release().ok() };
     let mut reporter = Reporter::new(&spec.name);
-    let result = launched.wait(release.ok(), |segment| {
+    let result = launched.wait(releasable, |segment| {
         reporter.report(segment);
         false
     });

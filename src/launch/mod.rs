@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod handle;
+pub mod horizon;
 pub mod load;
 pub mod load_progress;
 pub mod nodes;

@@ -11,14 +11,14 @@ use super::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
 };
 use super::handle::LaunchHandle;
+use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
 use super::{nodes, outcome, settings, workload};
-use crate::error::warn;
 use crate::integration::citus;
 use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
-use crate::server::{database, horizon, worker_slots};
+use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, ring_for};
 use crate::worker::run::coordinator;
 
@@ -157,18 +157,14 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let (mut spec, commands) = prepare(arguments)?;
     settings::tell_what_does_not_apply(&spec.options.settings)?;
-    let release = horizon::can_release();
-    if let Err(why) = release {
-        spec.horizon_held = true;
-        warn(
-            format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "Rows that the workload kills cannot be pruned, which slows an update workload. Call bench.run as a statement of its own, or use bench.start.",
-        );
-    }
+    let releasable = releasable_or_warn(
+        "Rows that the workload kills cannot be pruned, which slows an update workload. Call bench.run as a statement of its own, or use bench.start.",
+    );
+    spec.horizon_held = releasable.is_none();
     let launched = launch(&spec, commands, my_pid())?;
     launched.tie();
     let mut reporter = Reporter::new(&spec);
-    let result = launched.wait(release.ok(), |segment| {
+    let result = launched.wait(releasable, |segment| {
         reporter.report(segment);
         false
     });

@@ -125,7 +125,7 @@ struct Sides<'a> {
     harness: Harness,
     before: &'a Counters,
     after: &'a Counters,
-    /// Of the tables' shards; `None` where there are none, or a node has not told of them.
+    /// Rows written to the tables' shards; `None` where there are none, or a node has not told of them.
     shards: Option<Tuples>,
     /// Bits of [`untracked`].
     untracked: u32,

@@ -22,7 +22,7 @@ pub struct NodeState {
     pub answered_us: i64,
     pub processors: Option<u32>,
     pub cpu: Option<CpuTicks>,
-    /// Of the tables' shards on this node.
+    /// Rows written to the tables' shards on this node.
     pub inserted: u64,
     pub updated: u64,
     pub deleted: u64,

@@ -214,7 +214,7 @@ fn cpu_ns(pid: i32) -> Option<i64> {
     }
 }
 
-/// The same of this very process, by its own clock; 0 where the platform has none.
+/// Processor time that this process has used, in nanoseconds, by its own clock; 0 where the platform has none.
 pub fn own_cpu_ns() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid pointer.

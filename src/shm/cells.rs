@@ -80,7 +80,7 @@ pub struct Header {
     pub refused_by: AtomicU64,
     /// The id that the segment's row in the catalog has, from before its commit.
     pub(super) claimed: AtomicI64,
-    /// The same, for those who wait for it: the row is committed.
+    /// The id of the row once that is committed, for those who wait for the work.
     pub(super) announced: AtomicI64,
     pub coordinator_pid: AtomicI32,
     /// OID of the database that the run belongs to: another's run may have the same id.
@@ -187,7 +187,7 @@ pub struct LoadProgress {
     phase: AtomicU32,
     /// When the phase began, by CLOCK_MONOTONIC.
     pub phase_began_ns: AtomicI64,
-    /// The same of the load.
+    /// When the load began, by CLOCK_MONOTONIC.
     pub began_ns: AtomicI64,
     /// The next share of the rows that nobody has taken.
     pub next_chunk: AtomicU64,
@@ -368,7 +368,7 @@ pub struct ErrorEntry {
     pub retried: Counter,
     /// Transactions that were given up.
     pub failed: Counter,
-    /// Of the first one: microseconds since 2000-01-01, a TimestampTz.
+    /// When the first of them came: microseconds since 2000-01-01, a TimestampTz.
     pub first_at: AtomicI64,
     pub message: Text<480>,
     /// Where in the script, and what the server adds.

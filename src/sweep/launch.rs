@@ -12,6 +12,7 @@ use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
 use crate::launch::handle::{LaunchHandle, Watch};
+use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
 use crate::launch::run::prepare;
 use crate::launch::settings;
@@ -19,7 +20,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
-use crate::server::{database, horizon, worker_slots};
+use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape};
 
 /// Everything that can be found wrong before the first run, of any of the runs.
@@ -82,19 +83,15 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
 
 /// Starts a sweep and waits for it, with NOTICEs.
 pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
-    let release = horizon::can_release();
-    if let Err(why) = release {
-        spec.horizon_held = true;
-        warn(
-            format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
-        );
-    }
+    let releasable = releasable_or_warn(
+        "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
+    );
+    spec.horizon_held = releasable.is_none();
     let launched = launch(&spec)?;
     launched.tie();
     let mut reporter = Reporter::new();
     let mut watch = Watch::new(None, true);
-    let result = launched.wait(release.ok(), |segment| {
+    let result = launched.wait(releasable, |segment| {
         reporter.report(segment);
         look_at_run(segment, &mut watch);
         false

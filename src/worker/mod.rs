@@ -11,13 +11,15 @@ mod workers;
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::spec::{Extent, RunOptions};
+use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
 use crate::error::OrRaise;
 use crate::server::background_worker::{begin, connect};
-use crate::server::process::my_pid;
-use crate::server::signals::OnTerminate;
-use crate::shm::{DetachCallback, Segment, build};
+use crate::server::process::{NS_PER_SEC, my_pid};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
 pub struct WorkerContext {
@@ -53,3 +55,24 @@ static FORGET_ME: DetachCallback = DetachCallback(|segment| {
         pid.store(0, Release);
     }
 });
+
+/// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC.
+fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
+    let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
+    let measure_ns = match options.extent {
+        Extent::Secs(secs) => Some(ns(secs)),
+        Extent::Transactions(_) => None,
+    };
+    Timeline::new(begins_ns, ns(options.warmup_secs), measure_ns, ns(options.sample_interval_secs))
+}
+
+/// Why a coordinator is to end its run early.
+fn stop_reason(header: &Header) -> Option<StopReason> {
+    if termination_requested() {
+        return Some(StopReason::Requested);
+    }
+    match header.stop() {
+        StopReason::None | StopReason::Abandoned => None,
+        reason => Some(reason),
+    }
+}

@@ -49,7 +49,7 @@ impl Status {
 }
 
 impl Sample {
-    /// The same interval made longer by the one after it.
+    /// Makes the interval longer by the one after it.
     pub fn join(&mut self, next: &Sample) {
         self.elapsed_secs = next.elapsed_secs;
         self.secs += next.secs;

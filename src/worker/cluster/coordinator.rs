@@ -5,17 +5,16 @@ use std::sync::atomic::Ordering::*;
 use bench_core::cluster::start_margin_us;
 use bench_core::document::Environment;
 use bench_core::error::UserError;
-use bench_core::spec::{Extent, RunSpec};
-use bench_core::timeline::Timeline;
+use bench_core::spec::RunSpec;
 
 use super::links::Links;
 use crate::catalog::nodes;
 use crate::catalog::recorder::{self, Status};
 use crate::observe::audit;
 use crate::server::process::{current_timestamp, nap, now_ns, wake};
-use crate::server::signals::termination_requested;
 use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 use crate::worker::run::verdict;
+use crate::worker::{stop_reason, timeline};
 
 /// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
 const START_NS: i64 = 120_000_000_000;
@@ -67,18 +66,7 @@ impl Run<'_> {
         recorder::running(self.run_id, &Environment::default(), counted_from)?;
         let slowest_us = self.links.iter().map(|(_, cell)| cell.slowest_us.load(Relaxed)).max();
         let margin_us = start_margin_us(slowest_us.unwrap_or_default());
-        let o = &self.spec.options;
-        let ns = |secs: f64| (secs * 1e9) as i64;
-        let measure_ns = match o.extent {
-            Extent::Secs(secs) => Some(ns(secs)),
-            Extent::Transactions(_) => None,
-        };
-        let timeline = Timeline::new(
-            now_ns() + margin_us * 1000,
-            ns(o.warmup_secs),
-            measure_ns,
-            ns(o.sample_interval_secs),
-        );
+        let timeline = timeline(&self.spec.options, now_ns() + margin_us * 1000);
         let header = self.segment.header();
         header.timeline.store(&timeline);
         header.begins_us.store(current_timestamp() + margin_us, Release);
@@ -104,13 +92,7 @@ impl Run<'_> {
     }
 
     fn stop_reason(&self) -> Option<StopReason> {
-        if termination_requested() {
-            return Some(StopReason::Requested);
-        }
-        match self.segment.header().stop() {
-            StopReason::None | StopReason::Abandoned => None,
-            reason => Some(reason),
-        }
+        stop_reason(self.segment.header())
     }
 
     /// The newest sample of all nodes together, for those who wait.

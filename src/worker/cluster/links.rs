@@ -173,7 +173,7 @@ const LEAVE_NS: i64 = 3_000_000_000;
 /// Longer than the coordinator's breaks between two looks.
 const ASLEEP_NS: i64 = 2_000_000_000;
 
-/// The same after a stop; longer than a link is silent between two questions.
+/// How long a link may be silent after a stop; longer than a link is silent between two questions.
 const HURRY_NS: i64 = 3_000_000_000;
 
 fn lost(node: &NodeSpec, why: &str) -> UserError {

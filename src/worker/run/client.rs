@@ -29,7 +29,7 @@ use crate::worker::{WorkerContext, attach};
 struct Client<'a> {
     state: State<'a>,
     programs: Vec<Program>,
-    /// Of the programs, in their order; together above 0.
+    /// The weights of the programs, in their order; together above 0.
     weights: Vec<u32>,
     seeds: ClientSeeds,
     max_tries: u64,

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
 use bench_core::spec::{Extent, RunSpec};
-use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 use serde_json::Value;
 
@@ -23,13 +22,13 @@ use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{NS_PER_SEC, my_pid, nap, now_ns, wake};
-use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::process::{my_pid, nap, now_ns, wake};
+use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, timeouts};
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
 use crate::worker::cluster::links::Links;
-use crate::worker::{WorkerContext, attach, workers};
+use crate::worker::{WorkerContext, attach, stop_reason, timeline, workers};
 
 /// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
 const LOOK_FOR_LOST_NS: i64 = 100_000;
@@ -125,15 +124,16 @@ struct Run<'a> {
     run_id: i64,
     sampler: Sampler<'a>,
     before: Counters,
-    /// Of the tables and indexes.
+    /// The reading of the tables and indexes before the run.
     relations: Value,
+    /// The transaction id that came next before the run, as a number that does not wrap.
     next_xid: i64,
     xids: XidWatch,
     /// What ended the run before its time although its clients could have gone on.
     cut_short: Option<UserError>,
     /// Why a sample could not be written, which has ended the run as well.
     unwritten: Option<UserError>,
-    /// The same as the server compares it.
+    /// That id as the server compares it.
     horizon: String,
     query_ids: Vec<i64>,
     /// When the stop was asked for, by this process's clock.
@@ -290,17 +290,11 @@ impl<'a> Run<'a> {
     /// been agreed.
     fn measure(&mut self, begins_ns: Option<i64>) {
         let header = self.segment.header();
-        let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
-        let o = &self.spec.options;
         let ramp_ns = self.ramp_ns();
-        let measure_ns = match o.extent {
-            Extent::Secs(secs) => Some(ns(secs)),
-            Extent::Transactions(_) => None,
-        };
         // Stamped before the gate opens: however late anybody wakes, no time is left out.
         let now = now_ns();
         let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
-        let timeline = Timeline::new(begins_ns, ns(o.warmup_secs), measure_ns, ns(o.sample_interval_secs));
+        let timeline = timeline(&self.spec.options, begins_ns);
         header.timeline.store(&timeline);
         self.sampler.begin(timeline);
         let mut observes = ramp_ns == 0;
@@ -356,14 +350,8 @@ impl<'a> Run<'a> {
     }
 
     /// Why the run is to end early.
-    fn stop_reason(&mut self) -> Option<StopReason> {
-        if termination_requested() {
-            return Some(StopReason::Requested);
-        }
-        match self.segment.header().stop() {
-            StopReason::None | StopReason::Abandoned => None,
-            reason => Some(reason),
-        }
+    fn stop_reason(&self) -> Option<StopReason> {
+        stop_reason(self.segment.header())
     }
 
     /// Whether every client has ended; counts those that ended without a word.

@@ -46,7 +46,7 @@ pub struct State<'a> {
     pub random: Prng,
     /// One for each command of the run.
     pub counters: &'a [CommandCounters],
-    /// The same; empty where nobody asks for plans.
+    /// One for each command of the run; empty where nobody asks for plans.
     plans: &'a [CommandPlans],
     /// The commands of this try so far, each with the nanoseconds it took.
     pub laps: Vec<(usize, u64)>,

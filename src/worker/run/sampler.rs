@@ -34,10 +34,10 @@ pub struct Sampler<'a> {
     /// Read and not yet written, oldest first.
     unwritten: VecDeque<Unwritten>,
     patience: Patience,
-    /// The same moment by the clients' clock and by the calendar.
+    /// When the run began, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
     began: (i64, i64),
     pub observer: Observer<'a>,
-    /// Of the measured intervals.
+    /// Waits in the measured intervals.
     pub waits: WaitTimes,
 }
 
@@ -45,9 +45,9 @@ pub struct Sampler<'a> {
 /// All that are due are read at once, for where there are many clients the reader gets a processor rarely.
 struct Opened {
     through: u32,
-    /// Of the first of them.
+    /// What was observed in the first of them.
     observed: Option<Observed>,
-    /// Those clients.
+    /// Clients that may still count into them.
     behind: Vec<u32>,
 }
 
