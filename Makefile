@@ -18,14 +18,15 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install demo test test-quick storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose'
+	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
+	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
@@ -104,6 +105,9 @@ demo:
 
 test:
 	@SUITE="$(SUITE)" FILE="$(FILE)" test/run
+
+test-quick:
+	@SUITE="check core regress pgtap" QUICK=yes test/run
 
 storm:
 	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
