@@ -149,7 +149,7 @@ hog "$processors"
 sql "SELECT bench.run('pk_select', clients => $processors, secs => 6, sample_interval => 0.5)" >/dev/null 2>&1
 no_more_hogs
 RUN=$(last_run)
-said "$RUN" "topic = 'others' AND (figures ->> 'others')::float8 > 0.35 AND finding LIKE 'Something other than the clients%'" "$name: others are told"
+said "$RUN" "topic = 'others' AND (figures ->> 'others')::float8 > 0.35 AND finding LIKE 'Processes other than the clients%'" "$name: others are told"
 said "$RUN" "topic = 'processors' AND (figures ->> 'idle')::float8 < 0.05" "$name: processors are saturated"
 is "$(sql "SELECT sum(share) > 0.2 FROM bench.waits WHERE run_id = $RUN AND wait_event = 'Runnable'")" t "$name: clients waited for a processor"
 sound "$RUN" "$name"
@@ -168,7 +168,7 @@ name='a cold start'
 sql "SELECT bench.create_workload('cold', 'SELECT pg_sleep(CASE WHEN clock_timestamp() < :until::timestamptz THEN 0.06 ELSE 0.02 END);')" >/dev/null
 RUN=$(sql "SELECT bench.start('cold', clients => 8, secs => 20, sample_interval => 0.5, variables => jsonb_build_object('until', clock_timestamp() + interval '4 s'))")
 finish
-said "$RUN" "topic = 'warmup' AND finding LIKE 'The warm-up was not over%' AND (figures ->> 'steady_after_secs')::float8 BETWEEN 3 AND 5.5 AND (figures ->> 'change')::float8 < -0.4 AND advice ~ 'warmup => [3456]'" "$name: is told as a warm-up, with its length"
+said "$RUN" "topic = 'warmup' AND finding LIKE 'The measurement began before the warm-up was over%' AND (figures ->> 'steady_after_secs')::float8 BETWEEN 3 AND 5.5 AND (figures ->> 'change')::float8 < -0.4 AND advice ~ 'warmup => [3456]'" "$name: is told as a warm-up, with its length"
 RUN=$(sql "SELECT bench.start('cold', clients => 8, secs => 20, warmup => 5, sample_interval => 0.5, variables => jsonb_build_object('until', clock_timestamp() + interval '4 s'))")
 finish
 is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'warmup'")" 0 "$name: with a warmup that is long enough it is not"

@@ -184,7 +184,7 @@ CREATE FUNCTION pg_temp.writes(run bigint) RETURNS SETOF text LANGUAGE sql AS $$
     SELECT format('%s %s', severity, finding) FROM bench.findings(run) WHERE topic = 'writes'
 $$;
 SELECT pg_temp.run(E'\\set id -random(1, :rows)\nUPDATE pk SET info = ''none'' WHERE id = :id;', query_mode => mode) AS run_id, mode INTO TEMP nothing FROM unnest('{prepared,extended,simple}'::text[]) AS mode;
-SELECT matches(string_agg(w, E'\n'), '^warning The writes of .*UPDATE pk SET info = .* affected no rows in any of 40 executions', mode || ': updates of nothing are told') FROM nothing, pg_temp.writes(run_id) AS w GROUP BY mode;
+SELECT matches(string_agg(w, E'\n'), '^warning Writes affected no rows: .*UPDATE pk SET info = .* in all 40 executions', mode || ': updates of nothing are told') FROM nothing, pg_temp.writes(run_id) AS w GROUP BY mode;
 SELECT is(rows, 0::bigint, mode || ': no rows'), is(writes, 40::bigint, '40 executions'), is(empty_writes, 40::bigint, 'all without a row') FROM nothing JOIN bench.statements USING (run_id) WHERE statement ~ 'UPDATE';
 SELECT is(writes, NULL, 'a meta command writes nothing'), is(rows, NULL, 'and has no rows') FROM nothing JOIN bench.statements USING (run_id) WHERE statement ~ 'set id' AND mode = 'prepared';
 SELECT bench.run('pk_update', 2, transactions => 20) AS run_id \gset
@@ -195,7 +195,7 @@ SELECT is_empty(format('SELECT pg_temp.writes(%s)', :run_id), 'reads are not tol
 -- The usual way to get there
 SELECT bench.load('tpcb', options => '{"scale": 1}') \g /dev/null
 SELECT bench.run('tpcb', 2, transactions => 100, variables => '{"scale": 50}') AS run_id \gset
-SELECT matches(string_agg(w, E'\n'), '^warning The writes of .*pgbench_accounts .*affected no rows in 9[0-9] % of 200 executions', 'a scale that the tables do not have is told')
+SELECT matches(string_agg(w, E'\n'), '^warning Writes affected no rows: .*pgbench_accounts .* in 9[0-9] % of 200 executions', 'a scale that the tables do not have is told')
 FROM pg_temp.writes(:run_id) AS w;
 SELECT matches(advice, 'scale', 'and the advice names it') FROM bench.findings(:run_id) WHERE topic = 'writes';
 SELECT bench.run('tpcb', 2, transactions => 100) AS run_id \gset
@@ -205,7 +205,7 @@ SELECT bench.load('pk', 1000) \g /dev/null
 CREATE FUNCTION aud_drop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER aud_drop BEFORE UPDATE ON bench_data.pk FOR EACH ROW EXECUTE FUNCTION aud_drop();
 SELECT bench.run('pk_update', 2, transactions => 20) AS run_id \gset
-SELECT matches(string_agg(w, E'\n'), '^warning The writes of .* affected no rows in any of 40 executions', 'a trigger that drops every row is told') FROM pg_temp.writes(:run_id) AS w;
+SELECT matches(string_agg(w, E'\n'), '^warning Writes affected no rows: .* in all 40 executions', 'a trigger that drops every row is told') FROM pg_temp.writes(:run_id) AS w;
 -- and the assertion says that it judged no table
 SELECT check_test(bench.audit_ok(:run_id, 'audit'), true, 'no table is judged', 'audit', 'triggers or rules', true);
 SELECT bench.create_workload('aud', 'SELECT 1;') \g /dev/null
