@@ -249,7 +249,7 @@ SELECT
     mode INTO TEMP nothing
 FROM unnest('{prepared,extended,simple}'::text[]) AS mode;
 SELECT matches(string_agg(w, E'\n'),
-    '^warning The writes of .*UPDATE pk SET info = .* affected no rows in any of 40 executions',
+    '^warning Writes affected no rows: .*UPDATE pk SET info = .* in all 40 executions',
     mode || ': updates of nothing are told')
 FROM nothing, pg_temp.writes(run_id) AS w
 GROUP BY mode;
@@ -283,7 +283,7 @@ WHERE run_id = :run_id;
 SELECT bench.load('tpcb', options => '{"scale": 1}') \g /dev/null
 SELECT bench.run('tpcb', 2, transactions => 100, variables => '{"scale": 50}') AS run_id \gset
 SELECT matches(string_agg(w, E'\n'),
-    '^warning The writes of .*pgbench_accounts .*affected no rows in 9[0-9] % of 200 executions',
+    '^warning Writes affected no rows: .*pgbench_accounts .* in 9[0-9] % of 200 executions',
     'a scale that the tables do not have is told')
 FROM pg_temp.writes(:run_id) AS w;
 SELECT matches(advice, 'scale', 'and the advice names it') FROM bench.findings(:run_id) WHERE topic = 'writes';
@@ -294,7 +294,7 @@ SELECT bench.load('pk', 1000) \g /dev/null
 CREATE FUNCTION aud_drop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER aud_drop BEFORE UPDATE ON bench_data.pk FOR EACH ROW EXECUTE FUNCTION aud_drop();
 SELECT bench.run('pk_update', 2, transactions => 20) AS run_id \gset
-SELECT matches(string_agg(w, E'\n'), '^warning The writes of .* affected no rows in any of 40 executions',
+SELECT matches(string_agg(w, E'\n'), '^warning Writes affected no rows: .* in all 40 executions',
     'a trigger that drops every row is told')
 FROM pg_temp.writes(:run_id) AS w;
 -- and the assertion says that it judged no table

@@ -57,24 +57,24 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
         return None;
     }
     let what = if stalled {
-        format!("Throughput stood still for {}", seconds(stalled_secs))
+        format!("Throughput stopped for {}", seconds(stalled_secs))
     } else {
         format!("A transaction took {}", milliseconds(longest))
     };
     let rate = summary.tps.map(|tps| tps * RATE_OF_TPS);
     let advice = match rate {
         Some(rate) if rate >= 1.0 => format!(
-            "Run again with rate => {rate:.0}, 80 % of this throughput: then transactions are due at times of their \
-             own, and waiting counts."
+            "Run again with rate => {rate:.0} (80 % of this throughput): transactions then have scheduled start \
+             times, and latencies include the wait."
         ),
-        _ => "Run again with a rate of 80 % of this throughput: then waiting counts.".to_owned(),
+        _ => "Run again with a rate of 80 % of this throughput: latencies then include the wait.".to_owned(),
     };
     Some(finding(
         Severity::Warning,
         "stall",
         format!(
-            "{what}, and the percentiles hide it: each client starts a transaction only when its last one is done, \
-             so a stall counts as one slow transaction per client (99th percentile {}, maximum {}).",
+            "{what}, and the percentiles hide it: a client starts a transaction only after its previous one, so a \
+             stall counts as one slow transaction per client (99th percentile {}, maximum {}).",
             milliseconds(p99),
             milliseconds(longest)
         ),
@@ -109,8 +109,8 @@ fn tail(document: &Document) -> Option<Finding> {
                 milliseconds(p50)
             ),
             json!({ "latency_p50_ms": p50, "latency_p999_ms": p999, "ratio": p999 / p50 }),
-            "Look for what only some transactions meet: locks and their holders, a cold part of the data, the WAL's \
-             flush, a checkpoint (the waits and statements of this run tell which).",
+            "Look for a cause that only some transactions meet: locks, uncached data, WAL flushes, a checkpoint. \
+             bench.waits and bench.statements show where the time went.",
         )
     })
 }
@@ -125,27 +125,29 @@ fn few(document: &Document) -> Option<Finding> {
         return Some(finding(
             Severity::Critical,
             "transactions",
-            format!("Not one transaction was completed in the {} measured.", seconds(secs)),
+            format!("No transaction completed in the {} measured.", seconds(secs)),
             json!({ "transactions": 0, "secs": secs }),
-            "Look at the run's errors and waits, try the script by itself, or measure for longer than one \
+            "See bench.errors and bench.waits, run the script by itself, or measure for longer than one \
              transaction takes.",
         ));
     }
-    let (noisy, least) = if count < LEAST_FOR_P99 {
-        ("99th and the 99.9th percentile are", LEAST_FOR_P99)
+    let (noisy, enough) = if count < LEAST_FOR_P99 {
+        (
+            "99th and 99.9th percentiles are",
+            format!("{} and {}", grouped(LEAST_FOR_P99 as f64), grouped(LEAST_FOR_P999 as f64)),
+        )
     } else {
-        ("99.9th percentile is", LEAST_FOR_P999)
+        ("99.9th percentile is", grouped(LEAST_FOR_P999 as f64))
     };
     let longer = (secs * LEAST_FOR_P999 as f64 / count as f64).ceil();
     Some(finding(
         Severity::Notice,
         "transactions",
         format!(
-            "With {} the {noisy} noise: less than ten lie above ({} are enough).",
-            counted(count, "transaction"),
-            grouped(least as f64)
+            "The {noisy} noise: fewer than ten of {} lie above ({enough} transactions are enough).",
+            counted(count, "transaction")
         ),
         json!({ "transactions": count, "secs": secs, "secs_for_p999": longer }),
-        format!("Measure for about {} to have 10,000 transactions.", seconds(longer)),
+        format!("Measure for about {} to get 10,000 transactions.", seconds(longer)),
     ))
 }

@@ -39,13 +39,13 @@ fn audit(document: &Document) -> Option<Finding> {
         .iter()
         .map(|line| {
             let (harness, server) = (shown(line.harness), shown(line.server));
-            format!("{}{} ({harness} here, {server} there)", line.counter, document.on_node(line.node))
+            format!("{}{} (clients {harness}, server {server})", line.counter, document.on_node(line.node))
         })
         .collect();
     Some(finding(
         Severity::Critical,
         "audit",
-        format!("The clients' counts do not agree with the server's: {}.", first_few(&lines)),
+        format!("The clients' counts differ from the server's: {}.", first_few(&lines)),
         json!({
             "counters": wrong
                 .iter()
@@ -57,8 +57,8 @@ fn audit(document: &Document) -> Option<Finding> {
                 }))
                 .collect::<Vec<_>>(),
         }),
-        "Do not use this run's figures before it is known why: see bench.audit, look for others who worked on the \
-         same tables, and run again.",
+        "Do not use this run's figures until the difference is explained. See bench.audit, look for other sessions \
+         that wrote to the same tables, and run again.",
     ))
 }
 
@@ -86,8 +86,8 @@ fn unsent(document: &Document) -> Option<Finding> {
                 .map(|line| json!({ "node": line.node, "counter": line.counter, "more": more(line) }))
                 .collect::<Vec<_>>(),
         }),
-        "Other sessions were at work in this database just before the run, and the server may have counted their work \
-         late. If one of them wrote to the run's tables meanwhile, run again without it.",
+        "Other sessions worked in this database just before the run, and the server may have counted their work \
+         late. If one of them wrote to the run's tables during the run, run again without it.",
     ))
 }
 
@@ -109,11 +109,11 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
         "crashed" => "The server, or the run's coordinator, went down during the run".to_owned(),
         "incomplete" if error("sqlstate") == Some("55000") => "The run was disturbed".to_owned(),
         "incomplete" => "Clients were lost during the run".to_owned(),
-        _ => "Not all clients were at work".to_owned(),
+        _ => "Some clients did not run".to_owned(),
     };
     let how_many = match at_work {
         Some(at_work) if at_work < asked => {
-            format!(": {} of the {} asked for in the middle interval", grouped(at_work), grouped(asked))
+            format!(": {} of {} clients ran in the middle interval", grouped(at_work), grouped(asked))
         }
         _ => String::new(),
     };
@@ -121,9 +121,9 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     Some(finding(
         Severity::Critical,
         "clients",
-        format!("{what}{how_many}{reason}: its figures are not those of {}.", counted(all_clients, "client")),
+        format!("{what}{how_many}{reason}. The figures do not represent {}.", counted(all_clients, "client")),
         json!({ "status": run.status, "clients": all_clients, "clients_at_work": at_work }),
-        "Look into the run's errors and the server's log for why, and run again.",
+        "Find the reason in bench.errors and the server's log, and run again.",
     ))
 }
 
@@ -144,24 +144,24 @@ fn failed(document: &Document) -> Option<Finding> {
     let mut errors: Vec<(&str, f64)> = by_sqlstate.into_iter().collect();
     errors.sort_by(|one, other| other.1.total_cmp(&one.1));
     let lines: Vec<String> =
-        errors.iter().map(|(sqlstate, failed)| format!("{} {sqlstate}", grouped(*failed))).collect();
-    let of_these = if lines.is_empty() { String::new() } else { format!(": {}", first_few(&lines)) };
+        errors.iter().map(|(sqlstate, failed)| format!("{sqlstate} ({})", grouped(*failed))).collect();
+    let of_these = if lines.is_empty() { String::new() } else { format!(": SQLSTATE {}", first_few(&lines)) };
     let retriable = errors.first().is_some_and(|(sqlstate, _)| ["40001", "40P01"].contains(sqlstate));
     Some(finding(
         if share >= FAILED_WARNING { Severity::Warning } else { Severity::Notice },
         "failed",
         format!(
-            "{} of all transactions failed, {} of {}{of_these}.",
+            "{} of all transactions failed ({} of {}){of_these}.",
             percent(share),
             grouped(summary.failed as f64),
             grouped(tried)
         ),
         json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
         if retriable {
-            "Try again with max_tries, so that a transaction that met another is repeated as an application would; \
-             or spread the clients over more rows."
+            "Run with max_tries above 1, so that these transactions are retried as an application would retry \
+             them, or spread the clients over more rows."
         } else {
-            "See bench.errors for the messages: a throughput of failures is none."
+            "See bench.errors for the messages, fix their cause and run again."
         },
     ))
 }
@@ -180,21 +180,21 @@ fn rate(document: &Document) -> Option<Finding> {
     }
     let mut what = Vec::new();
     if behind {
-        what.push(format!("{} transactions were due and not started at its end", grouped(backlog)));
+        what.push(format!("{} transactions were due but not started at the end", grouped(backlog)));
     }
     if skips {
-        what.push(format!("{} were skipped because they would have been too late", grouped(skipped)));
+        what.push(format!("{} were skipped because they were already too late", grouped(skipped)));
     }
     let lag = summary
         .lag_avg_ms
-        .map_or(String::new(), |lag| format!("; the mean start was {} late", milliseconds(lag)));
+        .map_or(String::new(), |lag| format!("; transactions started {} late on average", milliseconds(lag)));
     Some(finding(
         Severity::Warning,
         "rate",
         format!(
-            "The run fell behind its rate of {} tps and made {}: {}{lag}.",
+            "The run fell behind its rate of {} tps and reached {}: {}{lag}.",
             grouped(rate),
-            summary.tps.map_or("less".to_owned(), grouped),
+            summary.tps.map_or("less".to_owned(), |tps| format!("{} tps", grouped(tps))),
             what.join(", ")
         ),
         json!({
@@ -204,7 +204,7 @@ fn rate(document: &Document) -> Option<Finding> {
             "skipped": summary.skipped,
             "lag_avg_ms": summary.lag_avg_ms,
         }),
-        "Ask for a lower rate, or for more clients if these were all busy while processors were idle: latencies above \
-         what the server can do grow with the run's length.",
+        "Lower the rate, or add clients if all were busy while processors were idle. At a rate that the server \
+         cannot sustain, latencies grow with the length of the run.",
     ))
 }

@@ -77,7 +77,8 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
             format!("Clients waited for a processor for {} of their time", percent(runnable))
         }
         (Some(idle), Some(runnable)) => format!(
-            "The processors were saturated: idle for {} of the time, and clients waited for one for {} of theirs",
+            "The processors were saturated: idle for {} of the time, and clients waited for a processor for {} of \
+             their time",
             percent(idle),
             percent(runnable)
         ),
@@ -87,8 +88,8 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
         "processors",
         format!("{what}{on_how_many}."),
         json!({ "idle": idle, "runnable": runnable, "processors": processors, "clients": clients }),
-        "More clients only lengthen the latencies: run fewer for latencies, or a rate; for more throughput save \
-         processor time per transaction (query_mode => 'prepared') or use more processors.",
+        "More clients only raise latency. To measure latency, use fewer clients or a rate. For more throughput, \
+         save processor time per transaction (query_mode => 'prepared') or use more processors.",
     ))
 }
 
@@ -99,12 +100,12 @@ fn steal(intervals: &Intervals) -> Option<Finding> {
         if steal >= STEAL_WARNING { Severity::Warning } else { Severity::Notice },
         "steal",
         format!(
-            "The hypervisor gave {} of the processors' time to others, up to {} in an interval.",
+            "The hypervisor gave {} of the processor time to other guests, up to {} in one interval.",
             percent(steal),
             percent(worst)
         ),
         json!({ "steal": steal, "steal_max": worst }),
-        "Compare with runs that had as much of it only; dedicated processors, or another time of day, have less.",
+        "Compare only with runs that had as much steal. Dedicated processors, or another time of day, have less.",
     ))
 }
 
@@ -118,19 +119,19 @@ fn throttled(document: &Document, intervals: &Intervals) -> Option<Finding> {
         return None;
     }
     let quota = document.environment.quota_processors.filter(|_| nodes == 1);
-    let each = if nodes == 1 { "" } else { " on an average node" };
+    let each = if nodes == 1 { "" } else { " on the average node" };
     let of_quota = quota.map_or(String::new(), |quota| format!(" of {} processors", figure(quota)));
     Some(finding(
         Severity::Warning,
         "quota",
         format!(
-            "The control group's quota{of_quota} kept its processes off the processors for {} s in {} s{each}.",
+            "The control group's quota{of_quota} throttled its processes for {} s of {} s{each}.",
             figure(throttled),
             figure(secs)
         ),
         json!({ "throttled_secs": throttled, "secs": secs, "quota_processors": quota }),
-        "Raise the quota (cpu.max of the control group, the container's CPU limit), or run fewer clients: throttling \
-         comes in slices of a tenth of a second, and they are in the latencies.",
+        "Raise the quota (cpu.max of the control group, the container's CPU limit), or run fewer clients. \
+         Throttling comes in slices of 0.1 s, which show in the latencies.",
     ))
 }
 
@@ -163,14 +164,14 @@ fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
         Severity::Warning,
         "others",
         format!(
-            "Something other than the clients took {} of {}: {} were busy, and the clients used {}.",
+            "Processes other than the clients used {} of {}: {} were busy, and the clients used {}.",
             figure(others),
             counted(processors as u64, "processor"),
             figure(busy),
             figure(own)
         ),
         json!({ "others": others, "busy": busy, "clients": own, "coordinator": coordinator, "processors": processors }),
-        "Look for other processes on this machine (top), other sessions and autovacuum workers in this server, stop \
-         them and run again.",
+        "Look for other processes on this machine (top), and for other sessions and autovacuum workers in this \
+         server. Stop them and run again.",
     ))
 }

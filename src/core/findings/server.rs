@@ -36,7 +36,7 @@ fn xids(document: &Document) -> Option<Finding> {
     }
     let rate = match (per_sec, hours) {
         (Some(per_sec), Some(hours)) => {
-            format!(", {} hours at this run's {} per second", figure(hours), grouped(per_sec))
+            format!(", enough for {} hours at this run's {} per second", figure(hours), grouped(per_sec))
         }
         _ => String::new(),
     };
@@ -49,8 +49,8 @@ fn xids(document: &Document) -> Option<Finding> {
             grouped(left)
         ),
         json!({ "xid_age": age, "left": left, "per_sec": per_sec, "hours_left": hours }),
-        "VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class), and see what keeps autovacuum from it: old \
-         transactions, prepared ones, replication slots.",
+        "Run VACUUM FREEZE on the oldest tables (by age(relfrozenxid) in pg_class), and remove whatever holds \
+         autovacuum back: old transactions, prepared transactions or replication slots.",
     ))
 }
 
@@ -65,11 +65,11 @@ fn unsafe_settings(document: &Document) -> Option<Finding> {
         Severity::Notice,
         "safety",
         format!(
-            "The server ran with {}: a crash of the machine may destroy the data, and the figures are those of such \
-             a server.",
+            "The server ran with {}: a crash of the machine can corrupt the data, and the figures hold only for \
+             such a server.",
             listed(&names)
         ),
         json!({ "off": off }),
-        "Switch it on for figures that shall hold in production.",
+        "Turn the setting on to get figures that hold in production.",
     ))
 }

@@ -67,8 +67,8 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
         Severity::Warning,
         "warmup",
         format!(
-            "The warm-up was not over when measuring began: in the first {} throughput was {} tps, {} {} than the {} \
-             tps afterwards.",
+            "The measurement began before the warm-up was over: in the first {} throughput was {} tps, {} {} than \
+             the {} tps afterwards.",
             seconds(steady_after),
             grouped(before),
             percent(change.abs()),
@@ -82,7 +82,7 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
             "change": change,
             "bias_of_mean": bias,
         }),
-        format!("Run again with warmup => {warmup:.0}, so that only the steady state is measured."),
+        format!("Run again with warmup => {warmup:.0} to measure the steady state only."),
     ))
 }
 
@@ -160,8 +160,8 @@ fn drift(intervals: &Intervals, detected: &Detected) -> Option<Finding> {
         Severity::Warning,
         "drift",
         format!(
-            "Throughput {direction} by {} over the {} measured, from {} to {} tps (95 % interval of the change: {} \
-             to {}): it was not steady.",
+            "Throughput {direction} by {} over the {} measured, from {} to {} tps (95 % confidence interval of the \
+             change: {} to {}).",
             percent(change.abs()),
             seconds(secs),
             grouped(found.at_first),
@@ -179,8 +179,8 @@ fn drift(intervals: &Intervals, detected: &Detected) -> Option<Finding> {
             "secs": secs,
         }),
         if change < 0.0 {
-            "Measure longer to see where it ends. Look for what grew meanwhile: tables and indexes (bench.relations), \
-             dead rows, the WAL, files to be written back."
+            "Measure longer to see where it ends, and look for growth: tables and indexes (bench.relations), dead \
+             rows, WAL, unwritten file data."
         } else {
             "Warm up longer, and measure longer to see where it ends: caches may still have been filling."
         },

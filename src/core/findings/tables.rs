@@ -37,16 +37,17 @@ fn horizon(document: &Document) -> Option<Finding> {
     }
     who.extend(holder.cloned());
     let advice = if held {
-        "Start the run with bench.start, or call bench.run as a plain SELECT of its own outside a transaction."
+        "Start the run with bench.start, or call bench.run in a single SELECT outside a transaction block."
     } else {
-        "End the old transaction, prepared transaction or replication slot, and run again: tables bloat as long as \
-         it is there."
+        "End the old transaction, prepared transaction or replication slot, and run again. Tables bloat as long as \
+         it exists."
     };
     Some(finding(
         Severity::Warning,
         "horizon",
         format!(
-            "{} rows were updated or deleted, and what died of them could not all be removed: {} held back the xmin horizon.",
+            "{} rows were updated or deleted, and not all dead row versions could be removed: {} held back the \
+             xmin horizon.",
             grouped(dead),
             who.join(" and ")
         ),
@@ -68,7 +69,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
             let table = event.relation.as_deref().unwrap_or("a table");
             let place = document.on_node(event.node);
             let began = if event.started < 0.0 {
-                "before the begin".to_owned()
+                "before the start".to_owned()
             } else {
                 format!("at {}", seconds(event.started))
             };
@@ -85,7 +86,7 @@ fn vacuumed(document: &Document) -> Option<Finding> {
     Some(finding(
         Severity::Notice,
         "vacuum",
-        format!("Tables were vacuumed while measuring: {}.", first_few(&described)),
+        format!("Tables were vacuumed during the measurement: {}.", first_few(&described)),
         json!({
             "vacuums": events
                 .iter()
@@ -98,8 +99,8 @@ fn vacuumed(document: &Document) -> Option<Finding> {
                 }))
                 .collect::<Vec<_>>(),
         }),
-        "It belongs to a long run; of short ones, compare those that had as much of it, or VACUUM the tables before \
-         each.",
+        "Long runs include vacuum, as production does. Compare short runs only with runs that had as much vacuum, \
+         or VACUUM the tables before each run.",
     ))
 }
 
@@ -149,10 +150,10 @@ fn scans(document: &Document) -> Option<Finding> {
     Some(finding(
         Severity::Notice,
         "scan",
-        format!("Tables were read from end to end: {}.", first_few(&described)),
+        format!("Sequential scans read large tables: {}.", first_few(&described)),
         json!({ "relations": figures }),
-        "If the statement wants few of the rows, an index on the columns of its WHERE clause avoids that; if there \
-         is one, see whether the table is analyzed and types agree.",
+        "If the statement needs few of the rows, create an index on the columns of its WHERE clause. If there is \
+         one, check that the table is analyzed and that the types match.",
     ))
 }
 
@@ -173,7 +174,7 @@ fn plans(document: &Document) -> Option<Finding> {
     }
     let described: Vec<String> = changed
         .iter()
-        .map(|statement| format!("{} that of {}", counted(statement.plan_changes, "time"), place(statement)))
+        .map(|statement| format!("{} {}", place(statement), counted(statement.plan_changes, "time")))
         .collect();
     Some(finding(
         Severity::Notice,
@@ -189,8 +190,8 @@ fn plans(document: &Document) -> Option<Finding> {
                 }))
                 .collect::<Vec<_>>(),
         }),
-        "Compare the plans in bench.statements. ANALYZE the tables before the run, so that statistics do not change \
-         in it; where plans go to and fro with the values, plan_cache_mode decides whether they do.",
+        "Compare the plans in bench.statements. Run ANALYZE before the run, so that statistics do not change \
+         during it. If plans alternate with the parameters' values, set plan_cache_mode.",
     ))
 }
 
@@ -210,13 +211,13 @@ fn workers(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "workers",
         format!(
-            "{} of {} planned did not start: {}.",
-            counted(planned - launched, "parallel worker"),
-            grouped(planned as f64),
+            "{} of {} did not start: {}.",
+            grouped((planned - launched) as f64),
+            counted(planned, "planned parallel worker"),
             first_few(&described)
         ),
         json!({ "planned": planned, "launched": launched }),
-        "Raise max_parallel_workers and max_worker_processes, or lower max_parallel_workers_per_gather or the number \
-         of clients: a plan made for workers that do not come is a slow one.",
+        "Raise max_parallel_workers and max_worker_processes, or lower max_parallel_workers_per_gather or the \
+         number of clients. A parallel plan without its workers is slow.",
     ))
 }

@@ -23,20 +23,21 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     let given = ["scale", "rows"].into_iter().find(|name| variables.contains_key(*name));
     let advice = match given {
         Some(name) => format!(
-            "The run was given a variable {name}: see that it is not beyond what the tables were loaded with. What finds \
-             no row is far cheaper than a write."
+            "The run sets the variable {name}: check that it does not exceed the size of the loaded tables. A \
+             statement that finds no row costs far less than a write."
         ),
         None if told.iter().all(|told| told.is_conflict) => {
-            "Rows whose key exists are not inserted: see that this is the workload that you mean to measure.".to_owned()
+            "INSERT ... ON CONFLICT inserts no row whose key exists: check that this is the workload that you mean \
+             to measure.".to_owned()
         }
-        None => "See that the script draws keys that exist, that its rows are visible to the role, and that no trigger \
-                 drops them: what affects no row is far cheaper than a write."
+        None => "Check that the script draws keys that exist, that the role can see the rows, and that no trigger \
+                 drops them. A statement that affects no row costs far less than a write."
             .to_owned(),
     };
     vec![finding(
         severity,
         "writes",
-        format!("The writes of {}.", first_few(&lines)),
+        format!("Writes affected no rows: {}.", first_few(&lines)),
         json!({
             "statements": told
                 .iter()
@@ -80,12 +81,12 @@ impl Told {
     fn describe(&self) -> String {
         let Self { statement, writes, empty, .. } = self;
         let share = match writes - empty {
-            0 => "any".to_owned(),
+            0 => "all".to_owned(),
             // Not all, however near.
-            _ => percent((*empty as f64 / *writes as f64).min(0.99)),
+            _ => format!("{} of", percent((*empty as f64 / *writes as f64).min(0.99))),
         };
         format!(
-            "command {} of script {} ({}) affected no rows in {share} of {} executions",
+            "command {} of script {} ({}) in {share} {} executions",
             statement.command,
             statement.script,
             shortened(&statement.statement),

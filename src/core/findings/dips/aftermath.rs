@@ -80,7 +80,7 @@ pub fn aftermath(document: &Document, intervals: &Intervals) -> Option<(Finding,
         Severity::Warning,
         "dip",
         format!(
-            "After {} (at {}) throughput was {} lower than before, {} instead of {} tps in {} each; meanwhile \
+            "After {} (at {}) throughput was {} lower than before, {} instead of {} tps for {} each; meanwhile \
              full-page images rose to {} per transaction from {}.",
             counted(begins.len() as u64, "checkpoint"),
             first_few(&times),

@@ -62,12 +62,12 @@ impl Kind {
                 figure(inside),
                 figure(outside)
             ),
-            Kind::CheckpointWrites => "a checkpoint was writing, and the disks were waited for".into(),
+            Kind::CheckpointWrites => "a checkpoint was writing, and processes waited for the disks".into(),
             Kind::Vacuum => format!("{} was under way", first_few(&vacuums_during(document, dips))),
             Kind::IoWait => format!("the processors waited for the disks for {shares}"),
             Kind::Steal => format!("the hypervisor took the processors away for {shares}"),
             Kind::Throttled => format!(
-                "the quota kept the server off the processors for {} s in every second instead of {} s",
+                "the quota throttled the server for {} s in every second instead of {} s",
                 figure(inside),
                 figure(outside)
             ),
@@ -77,17 +77,17 @@ impl Kind {
                 figure(outside)
             ),
             Kind::TempFiles => format!(
-                "temporary files of {} MB per second were written instead of {} MB",
+                "{} MB of temporary files per second were written instead of {} MB",
                 figure(inside / MEGABYTE),
                 figure(outside / MEGABYTE)
             ),
             Kind::Wait(event) if event == "CPU" => {
-                format!("clients were running on a processor for {shares}")
+                format!("clients ran on a processor for {shares}")
             }
             Kind::Wait(event) if event == "Runnable" => {
-                format!("clients were waiting for a processor for {shares}")
+                format!("clients waited for a processor for {shares}")
             }
-            Kind::Wait(event) => format!("clients were waiting for {event} for {shares}"),
+            Kind::Wait(event) => format!("clients waited for {event} for {shares}"),
         }
     }
 
@@ -95,33 +95,33 @@ impl Kind {
     pub fn advice(&self) -> &'static str {
         match self {
             Kind::FullPageImages => {
-                "The first change of a page after a checkpoint writes the whole page to the WAL: checkpoint less \
-                 often with a longer checkpoint_timeout and a larger max_wal_size, and try wal_compression."
+                "The first change of a page after a checkpoint writes the whole page to WAL. Checkpoint less often \
+                 (a longer checkpoint_timeout and a larger max_wal_size), and try wal_compression."
             }
             Kind::CheckpointWrites => {
-                "Spread the checkpoint's writes: a longer checkpoint_timeout, a larger max_wal_size, \
-                 checkpoint_completion_target at 0.9 or more; try a smaller checkpoint_flush_after or faster disks."
+                "Spread the checkpoint's writes: raise checkpoint_timeout and max_wal_size, and set \
+                 checkpoint_completion_target to 0.9 or more. Try a smaller checkpoint_flush_after or faster \
+                 disks."
             }
             Kind::Vacuum => {
-                "Slow the vacuum down with vacuum_cost_delay or autovacuum_vacuum_cost_limit, or let it come more \
-                 often and so do less; run again without it to see what it costs."
+                "Slow the vacuum down with vacuum_cost_delay or autovacuum_vacuum_cost_limit, or let it run more \
+                 often with less work each time. Run again without it to see its cost."
             }
             Kind::IoWait => {
-                "See what wrote or read at that time (disk_read_bytes and disk_written_bytes in bench.samples): \
-                 the kernel's writeback may come in bursts, which checkpoint_flush_after and \
-                 vm.dirty_background_bytes smooth."
+                "Find the reads or writes at that time (disk_read_bytes and disk_written_bytes in bench.samples). \
+                 The kernel's writeback can come in bursts; checkpoint_flush_after and vm.dirty_background_bytes \
+                 smooth them."
             }
             Kind::Steal => {
-                "Run on a machine, or at a time, where the hypervisor has no others to serve; judge this run without \
-                 the dips."
+                "Run on a machine, or at a time, without steal, and judge this run without the dips."
             }
             Kind::Throttled => "Raise the control group's processor quota, or run fewer clients.",
             Kind::OtherProcesses => {
-                "Look for what else ran at that time (backups, package updates, other databases), stop it and run \
-                 again."
+                "Look for other processes at that time (backups, package updates, other databases), stop them and \
+                 run again."
             }
             Kind::TempFiles => {
-                "Raise work_mem so that sorts and hashes stay in memory, or look for the query that spilled."
+                "Raise work_mem so that sorts and hashes stay in memory, or find the query that spilled."
             }
             Kind::Wait(event) => wait_advice(event),
         }
@@ -130,25 +130,25 @@ impl Kind {
 
 fn wait_advice(event: &str) -> &'static str {
     if event.starts_with("Lock:") {
-        "Find who held the lock: log_lock_waits tells the holder after deadlock_timeout; DDL, an explicit LOCK, or a \
-         long transaction that touches the same rows do this. Keep such transactions short and out of the run."
+        "Find the session that held the lock: log_lock_waits logs it after deadlock_timeout. DDL, an explicit LOCK \
+         and long transactions on the same rows take such locks: keep them short and out of the run."
     } else if event.starts_with("IO:WAL") || event.starts_with("LWLock:WAL") {
-        "The WAL's writing held the clients up: put pg_wal on a disk of its own or a faster one, see whether \
-         something else used the disk, and try commit_delay or more wal_buffers."
+        "Clients waited for WAL writes. Put pg_wal on a disk of its own or a faster one, check for other users of \
+         the disk, and try commit_delay or larger wal_buffers."
     } else if event.starts_with("IO:") {
-        "Reading or writing files held the clients up: see whether something else used the disk, and whether more \
+        "Clients waited for file reads or writes. Check for other users of the disk, and whether larger \
          shared_buffers would keep the pages in memory."
     } else if event == "Runnable" {
-        "Processors were short: look for what else ran at that time, or run no more clients than there are \
+        "Processors were short. Look for other processes at that time, or run no more clients than there are \
          processors."
     } else if event == "CPU" {
-        "Transactions took more processor time: look for a plan that changed or a table that had grown \
+        "Transactions took more processor time. Look for a plan that changed or a table that had grown \
          (bench.statements)."
     } else if event.starts_with("Client:") {
-        "The clients waited for themselves rather than for the server: look for what held the client's side up."
+        "The clients waited for their own side, not for the server: look for a delay there."
     } else {
-        "Look the wait event up in PostgreSQL's manual under pg_stat_activity, and for what else used the same at \
-         that time."
+        "Look the wait event up in PostgreSQL's manual under pg_stat_activity, and look for other users of the \
+         same resource at that time."
     }
 }
 

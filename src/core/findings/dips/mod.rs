@@ -152,7 +152,7 @@ fn of_group(
         return None;
     }
     let why = match told {
-        [] => "nothing that was observed coincides with it".to_owned(),
+        [] => "no observed cause coincides with it".to_owned(),
         _ => {
             let sentences: Vec<String> =
                 told.iter().map(|found| found.cause.kind.sentence(&found.seen, document, dips)).collect();
@@ -162,9 +162,12 @@ fn of_group(
     };
     let advice = match main {
         Some(kind) => kind.advice().to_owned(),
-        None => "Run again: what comes back at the same distance has a cause inside, such as a timer; what does not \
-                 come back was the machine's. Look into the server's log and the machine's for these seconds."
-            .to_owned(),
+        None => {
+            "Run again. Dips that recur at the same distance have a cause inside, such as a timer; dips that \
+                 do not recur came from the machine. Check the server's log and the machine's logs for these \
+                 seconds."
+                .to_owned()
+        }
     };
     let coincide: Vec<_> = told.iter().map(|found| coincidence_figures(found)).collect();
     Some(finding(
@@ -199,17 +202,13 @@ fn shape(dips: &[&Dip], depth: f64, median: f64) -> String {
     let below = format!("{} below its median of {} tps", percent(depth), grouped(median));
     match dips {
         [only] => {
-            format!(
-                "by up to {below}, for {} from {} on",
-                seconds(only.end - only.start),
-                seconds(only.start)
-            )
+            format!("up to {below}, for {} from {} on", seconds(only.end - only.start), seconds(only.start))
         }
         _ => {
             let mean = dips.iter().map(|dip| dip.end - dip.start).sum::<f64>() / dips.len() as f64;
             let times: Vec<String> = dips.iter().map(|dip| seconds(dip.start)).collect();
             format!(
-                "{} times by up to {below}, for {} on average (at {})",
+                "{} times, up to {below}, for {} on average (at {})",
                 dips.len(),
                 seconds(mean),
                 first_few(&times)

@@ -91,8 +91,8 @@ fn asking_saturated(asking: &[&Node], serving: &[&Node], (busy, spare): (f64, f6
         Severity::Warning,
         "coordinator",
         format!(
-            "{}, which the clients ran on, was saturated (idle for {} of the time) while {} that served their \
-             statements {} idle for {} of it: one node's coordinating was measured, not the cluster.",
+            "{}, where the clients ran, was saturated (idle for {} of the time) while {} that served their \
+             statements {} idle for {} of it: the run measured one coordinating node, not the cluster.",
             names(asking),
             percent(busy),
             counted(serving.len() as u64, "node"),
@@ -100,8 +100,8 @@ fn asking_saturated(asking: &[&Node], serving: &[&Node], (busy, spare): (f64, f6
             percent(spare)
         ),
         json!({ "idle": busy, "idle_of_others": spare, "others": serving.len() }),
-        "Let every node coordinate: nodes => 'all', or 'workers' to leave the coordinator out, runs as many clients on \
-         each of them. On one node, more clients only lengthen the latencies.",
+        "Let every node coordinate: nodes => 'all' runs the clients on each node, nodes => 'workers' on each but \
+         the coordinator. On one node, more clients only raise latency.",
     )
 }
 
@@ -119,8 +119,8 @@ fn serving_saturated(serving: &[&Node], spare: &[&Node], (busy, idle): (f64, f64
             percent(idle)
         ),
         json!({ "idle": busy, "idle_of_others": idle, "saturated": serving.len() }),
-        "More clients only lengthen the latencies, and more nodes that coordinate do not help. See the statements' \
-         plans on the shards, or add workers (citus_add_node, citus_rebalance_start).",
+        "More clients only raise latency, and more coordinating nodes do not help. Check the statements' plans on \
+         the shards, or add workers (citus_add_node, citus_rebalance_start).",
     )
 }
 
@@ -146,15 +146,17 @@ fn uneven_processors(document: &Document) -> Option<Finding> {
         Severity::Notice,
         "balance",
         format!(
-            "The workers were not equally busy: the processors of {} for {} of the time, those of {} for {}.",
+            "The workers were not equally busy: the processors of {} were busy for {} of the time, the processors \
+             of {} for {}.",
             busiest.label(),
             percent(most),
             idlest.label(),
             percent(least)
         ),
         json!({ "busiest": busiest.name, "busy": most, "idlest": idlest.name, "busy_of_idlest": least }),
-        "See in citus_shards whether shards lie unevenly (citus_rebalance_start() moves them) and whether few values of \
-         the distribution column have most of the rows or of the statements; else look for what else ran there.",
+        "Check citus_shards for uneven placement (citus_rebalance_start() moves shards), and whether few values of \
+         the distribution column have most of the rows or statements. Otherwise look for other load on the busy \
+         node.",
     ))
 }
 
@@ -178,7 +180,7 @@ fn uneven_throughput(document: &Document) -> Option<Finding> {
         Severity::Notice,
         "balance",
         format!(
-            "Throughput differed between the nodes: {} made {} tps with {}, {} {} tps with {}.",
+            "Throughput differed between the nodes: {} reached {} tps with {}, {} reached {} tps with {}.",
             fastest.label(),
             grouped(high),
             counted(fastest.clients.into(), "client"),
@@ -187,7 +189,7 @@ fn uneven_throughput(document: &Document) -> Option<Finding> {
             counted(slowest.clients.into(), "client")
         ),
         json!({ "fastest": fastest.name, "tps": high, "slowest": slowest.name, "tps_of_slowest": low }),
-        "Compare their latencies and idle shares in bench.nodes: the slower one has less of a machine, more of the \
-         shards, or is farther from those that it asks.",
+        "Compare latencies and idle shares in bench.nodes. The slower node has a smaller machine, has more of the \
+         shards, or is farther from the nodes that it queries.",
     ))
 }

@@ -49,7 +49,7 @@ fn lost(document: &Document) -> Option<Finding> {
         Severity::Critical,
         "node",
         format!(
-            "Not all nodes ran to the end: {}. The figures are not those of {} × {}.",
+            "Some nodes did not complete the run: {}. The figures do not represent {} × {}.",
             first_few(&described),
             counted(document.client_nodes() as u64, "node"),
             counted(document.run.clients.into(), "client")
@@ -65,7 +65,7 @@ fn lost(document: &Document) -> Option<Finding> {
                 }))
                 .collect::<Vec<_>>(),
         }),
-        "Look into the server's log of that node for why, and run again.",
+        "Find the reason in that node's server log, and run again.",
     ))
 }
 
@@ -84,15 +84,15 @@ fn starts(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "start",
         format!(
-            "The nodes did not begin together: {} began {} after {} (the clocks may be wrong by {}).",
+            "The nodes did not start together: {} started {} after {} (clock error up to {}).",
             last.label(),
             milliseconds(apart_ms),
             first.label(),
             milliseconds(error_ms)
         ),
         json!({ "apart_ms": apart_ms, "clock_error_ms": error_ms, "first": first.name, "last": last.name }),
-        "Look for what kept that node from starting its clients (its processors, the network, a clock that is being \
-         set) and run again, or measure for so long that it does not matter.",
+        "Find the cause of the delay on that node (processors, network, a clock adjustment) and run again, or \
+         measure long enough to make the delay irrelevant.",
     ))
 }
 
@@ -111,7 +111,7 @@ fn prepared_left(document: &Document) -> Option<Finding> {
         Severity::Warning,
         "prepared",
         format!(
-            "{} of Citus' {} left on {}: locks are held and dead rows kept until they are recovered.",
+            "{} of Citus {} left on {}: locks and dead rows stay until recovery.",
             counted(count, "prepared transaction"),
             if count == 1 { "was" } else { "were" },
             first_few(&names)
@@ -123,7 +123,7 @@ fn prepared_left(document: &Document) -> Option<Finding> {
                 .map(|(node, left)| json!({ "node": node.node, "name": node.name, "prepared_left": left }))
                 .collect::<Vec<_>>(),
         }),
-        "Call SELECT recover_prepared_transactions() on each node that clients ran on, or wait for \
-         citus.recover_2pc_interval; then run again.",
+        "Run SELECT recover_prepared_transactions() on each node that clients ran on, or wait for \
+         citus.recover_2pc_interval. Then run again.",
     ))
 }

@@ -73,15 +73,16 @@ fn connections(document: &Document) -> Option<Finding> {
             Severity::Warning,
             "connections",
             format!(
-                "Of {} connections that statements used to other nodes{for_each}, {} ({}) were newly opened{kept}.",
+                "Statements opened new connections to other nodes: of {} used{for_each}, {} ({}) were new{kept}.",
                 grouped(used),
                 grouped(opened),
                 percent(share)
             ),
             figures,
-            "Each costs a new server process and its authentication. Raise citus.max_cached_conns_per_worker (in \
-             settings) to as many as a statement uses on a node, and citus.max_cached_connection_lifetime where it is \
-             shorter than the run; or name the distribution column, so that one shard is enough.",
+            "Each new connection costs a server process and an authentication. Raise \
+             citus.max_cached_conns_per_worker (in settings) to the number that a statement uses on a node, and \
+             citus.max_cached_connection_lifetime if it is shorter than the run. Or name the distribution column \
+             in the statement, so that it needs one shard.",
         )
     } else {
         finding(
@@ -92,8 +93,9 @@ fn connections(document: &Document) -> Option<Finding> {
                 grouped(used)
             ),
             figures,
-            "A statement that names the distribution column needs one shard and one connection. Where several are \
-             wanted, a citus.max_cached_conns_per_worker of as many as it uses on a node keeps them open.",
+            "A statement that names the distribution column needs one shard and one connection. If it needs \
+             several, set citus.max_cached_conns_per_worker to the number that it uses on a node, so that they \
+             stay open.",
         )
     })
 }
@@ -109,14 +111,14 @@ fn two_phase(document: &Document) -> Option<Finding> {
         Severity::Notice,
         "two-phase",
         format!(
-            "Commits took two phases: other nodes prepared {} transactions, {} for each that was committed.",
+            "Commits took two phases: other nodes prepared {} transactions, {} per committed transaction.",
             grouped(prepared),
             figure(share)
         ),
         json!({ "prepared": prepared, "transactions": transactions, "per_transaction": share }),
-        "Citus commits so whenever a transaction has written over several connections; the one-phase protocol is gone \
-         since Citus 11.0. Co-locate the tables that a transaction writes to and distribute them by the same key, so \
-         that it writes to one node.",
+        "Citus uses two-phase commit whenever a transaction has written over several connections; Citus 11.0 \
+         removed the one-phase protocol. Co-locate the tables that a transaction writes to and distribute them by \
+         the same key, so that it writes to one node.",
     ))
 }
 
@@ -147,13 +149,13 @@ fn encryption(document: &Document) -> Option<Finding> {
         Severity::Notice,
         "sslmode",
         format!(
-            "Nodes talked to each other with sslmode={} (citus.node_conninfo): encryption was worth 12 to 29 % of the \
-             throughput where it was measured.",
+            "Nodes connected to each other with sslmode={} (citus.node_conninfo): encryption has been measured to \
+             cost 12 to 29 % of throughput.",
             listed(&modes)
         ),
         json!({ "sslmode": modes }),
-        "Compare with runs of the same setting only. Where the network between the nodes is trusted, sslmode=disable in \
-         citus.node_conninfo on every node shows what it costs here.",
+        "Compare only with runs of the same setting. If the network between the nodes is trusted, a run with \
+         sslmode=disable in citus.node_conninfo on every node shows the cost here.",
     ))
 }
 

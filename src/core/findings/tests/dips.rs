@@ -40,7 +40,7 @@ fn the_dip(document: &Document) -> (Finding, Option<String>) {
 fn a_dip_is_told_with_depth_length_and_time() {
     let (dip, cause) = the_dip(&dipped(1));
     assert_eq!(cause, None);
-    assert!(dip.finding.contains("nothing that was observed coincides with it"), "{}", dip.finding);
+    assert!(dip.finding.contains("no observed cause coincides with it"), "{}", dip.finding);
     assert!(dip.finding.contains("for 2.0 s from 10 s on"), "{}", dip.finding);
     let depth = dip.figures["depth"].as_f64().unwrap();
     assert!((0.6..0.7).contains(&depth), "{depth}");

@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
         on_all,
         "node",
         Severity::Critical,
-        &["n2:5432 (incomplete: server went away)", "not those of 3 nodes × 4 clients"],
+        &["n2:5432 (incomplete: server went away)", "do not represent 3 nodes × 4 clients"],
         |document| {
             document.run.status = "incomplete".into();
             document.samples.clients.fill(Some(8.0));
@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
         on_all,
         "start",
         Severity::Warning,
-        &["n3:5432 began 11 ms after n1:5432", "wrong by 1.0 ms"],
+        &["n3:5432 started 11 ms after n1:5432", "clock error up to 1.0 ms"],
         |document| document.nodes[2].start_offset_ms = Some(12.001),
         |document| document.nodes[2].start_offset_ms = Some(11.999),
     ),
@@ -106,7 +106,7 @@ const CASES: &[Case] = &[
         on_all,
         "start",
         Severity::Warning,
-        &["n3:5432 began 20 ms after n2:5432"],
+        &["n3:5432 started 20 ms after n2:5432"],
         |document| {
             document.nodes[1].start_offset_ms = Some(-19.0);
         },
@@ -119,7 +119,7 @@ const CASES: &[Case] = &[
         on_one,
         "prepared",
         Severity::Warning,
-        &["1 prepared transaction of Citus' was left on n3:5432"],
+        &["1 prepared transaction of Citus was left on n3:5432"],
         |document| document.nodes[2].prepared_left = Some(1),
         |document| document.nodes[2].prepared_left = None,
     ),
@@ -127,7 +127,7 @@ const CASES: &[Case] = &[
         on_one,
         "coordinator",
         Severity::Warning,
-        &["n0:5432, which the clients ran on, was saturated (idle for 3 %", "2 nodes", "60 %"],
+        &["n0:5432, where the clients ran, was saturated (idle for 3 %", "2 nodes", "60 %"],
         |document| idle(document, [0.03, 0.5, 0.7]),
         |document| idle(document, [0.1, 0.5, 0.7]),
     ),
@@ -154,7 +154,7 @@ const CASES: &[Case] = &[
         on_one,
         "balance",
         Severity::Notice,
-        &["the processors of n3:5432 for 60 % of the time, those of n2:5432 for 34 %"],
+        &["the processors of n3:5432 were busy for 60 % of the time, the processors of n2:5432 for 34 %"],
         |document| idle(document, [0.4, 0.66, 0.4]),
         |document| idle(document, [0.4, 0.64, 0.4]),
     ),
@@ -162,7 +162,7 @@ const CASES: &[Case] = &[
         on_all,
         "balance",
         Severity::Notice,
-        &["the processors of n3:5432 for 52 %"],
+        &["the processors of n3:5432 were busy for 52 %"],
         |document| idle(document, [0.4, 0.76, 0.48]),
         |document| idle(document, [0.4, 0.9, 0.51]),
     ),
@@ -170,7 +170,7 @@ const CASES: &[Case] = &[
         on_all,
         "balance",
         Severity::Notice,
-        &["n3:5432 made 700 tps with 4 clients, n2:5432 460 tps with 4 clients"],
+        &["n3:5432 reached 700 tps with 4 clients, n2:5432 reached 460 tps with 4 clients"],
         |document| document.nodes[1].tps = Some(460.0),
         |document| document.nodes[1].tps = Some(470.0),
     ),
@@ -178,7 +178,7 @@ const CASES: &[Case] = &[
         on_all,
         "balance",
         Severity::Notice,
-        &["n2:5432 made 460 tps with 2 clients, n1:5432 100 tps with 4 clients"],
+        &["n2:5432 reached 460 tps with 2 clients, n1:5432 reached 100 tps with 4 clients"],
         |document| {
             (document.nodes[1].tps, document.nodes[1].clients) = (Some(460.0), 2);
             (document.nodes[0].tps, document.samples.clients) = (Some(100.0), vec![Some(10.0); 60]);
@@ -192,7 +192,7 @@ const CASES: &[Case] = &[
         on_one,
         "connections",
         Severity::Warning,
-        &["27,000 (5.1 %) were newly opened", "1.1 per statement", "(citus.max_cached_conns_per_worker = 1)"],
+        &["27,000 (5.1 %) were new", "1.1 per statement", "(citus.max_cached_conns_per_worker = 1)"],
         |document| document.nodes[0].connections_opened = Some(27_000),
         |document| document.nodes[0].connections_opened = Some(26_000),
     ),
@@ -225,7 +225,7 @@ const CASES: &[Case] = &[
         on_one,
         "connections",
         Severity::Warning,
-        &["Of 130 connections", "61 (47 %)"],
+        &["of 130 used", "61 (47 %)"],
         |document| {
             (document.nodes[0].connections_opened, document.nodes[0].connections_reused) =
                 (Some(61), Some(69));
@@ -241,7 +241,7 @@ const CASES: &[Case] = &[
         on_all,
         "two-phase",
         Severity::Notice,
-        &["other nodes prepared 100,000 transactions, 0.10 for each"],
+        &["other nodes prepared 100,000 transactions, 0.10 per committed"],
         |document| document.nodes[1].prepared = Some(100_000),
         |document| document.nodes[1].prepared = Some(99_000),
     ),
@@ -320,7 +320,7 @@ fn advice_says_what_to_call() {
         (
             "coordinator",
             (|document| idle(document, [0.03, 0.5, 0.7])) as Plant,
-            "nodes => 'all', or 'workers'",
+            "nodes => 'all' runs the clients on each node, nodes => 'workers'",
         ),
         ("coordinator", |document| idle(document, [0.5, 0.0, 0.0]), "citus_add_node"),
         (
@@ -333,7 +333,11 @@ fn advice_says_what_to_call() {
             |document| document.nodes[0].connections_opened = Some(100_000),
             "citus.max_cached_connection_lifetime",
         ),
-        ("two-phase", |document| document.nodes[0].prepared = Some(1_000_000), "since Citus 11.0"),
+        (
+            "two-phase",
+            |document| document.nodes[0].prepared = Some(1_000_000),
+            "Citus 11.0 removed the one-phase protocol",
+        ),
     ] {
         let mut document = on_one();
         plant(&mut document);

@@ -4,7 +4,7 @@ use super::*;
 
 /// What is planted into a quiet run, its topic and severity, and a part of the sentence.
 const OTHERS: &[(&str, Severity, &str, Plant)] = &[
-    ("audit", Severity::Critical, "n_tup_ins (10 here, 11 there)", |document| {
+    ("audit", Severity::Critical, "n_tup_ins (clients 10, server 11)", |document| {
         document.audit.push(AuditLine {
             counter: "n_tup_ins".into(),
             harness: Some(10),
@@ -22,25 +22,25 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
             ..AuditLine::default()
         });
     }),
-    ("writes", Severity::Warning, "(DELETE FROM t) affected no rows in any of 3 executions", |document| {
+    ("writes", Severity::Warning, "(DELETE FROM t) in all 3 executions", |document| {
         document.statements.push(writes("DELETE FROM t", 3, 3));
     }),
-    ("writes", Severity::Warning, "affected no rows in 97 % of 1,000 executions", |document| {
+    ("writes", Severity::Warning, "in 97 % of 1,000 executions", |document| {
         document.statements.push(writes("UPDATE t SET n = 1", 1000, 970));
     }),
-    ("writes", Severity::Warning, "affected no rows in 99 % of 1,000,000 executions", |document| {
+    ("writes", Severity::Warning, "in 99 % of 1,000,000 executions", |document| {
         document.statements.push(writes("UPDATE t SET n = 1", 1_000_000, 999_999));
     }),
-    ("writes", Severity::Notice, "affected no rows in 10 % of 1,000 executions", |document| {
+    ("writes", Severity::Notice, "in 10 % of 1,000 executions", |document| {
         document.statements.push(writes("UPDATE t SET n = 1", 1000, 100));
     }),
-    ("writes", Severity::Notice, "in any of 1,000", |document| {
+    ("writes", Severity::Notice, "in all 1,000", |document| {
         document.statements.push(writes("INSERT INTO t VALUES (1) ON conflict DO NOTHING", 1000, 1000));
     }),
     ("clients", Severity::Critical, "Clients were lost", |document| {
         document.run.status = "incomplete".into()
     }),
-    ("clients", Severity::Critical, ": 3 of the 4 asked for", |document| {
+    ("clients", Severity::Critical, ": 3 of 4 clients ran", |document| {
         document.samples.clients.fill(Some(3.0));
     }),
     ("failed", Severity::Warning, "9.1 %", |document| {
@@ -59,7 +59,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("processors", Severity::Notice, "waited for a processor for 70 %", |document| {
         document.waits[2].share = 0.7;
     }),
-    ("steal", Severity::Notice, "3 % of the processors", |document| {
+    ("steal", Severity::Notice, "3 % of the processor time", |document| {
         document.samples.cpu_steal.fill(Some(0.03))
     }),
     ("quota", Severity::Warning, "quota of 1.5 processors", |document| {
@@ -76,8 +76,10 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("transactions", Severity::Notice, "99.9th percentile is noise", |document| {
         document.summary.transactions = 5000;
     }),
-    ("transactions", Severity::Notice, "99th and the 99.9th", |document| document.summary.transactions = 500),
-    ("transactions", Severity::Critical, "Not one", |document| document.summary.transactions = 0),
+    ("transactions", Severity::Notice, "99th and 99.9th", |document| document.summary.transactions = 500),
+    ("transactions", Severity::Critical, "No transaction completed", |document| {
+        document.summary.transactions = 0
+    }),
     ("horizon", Severity::Warning, "a prepared transaction held back", |document| {
         document.environment.horizon_holder = Some("a prepared transaction".into());
         document.relations.push(Relation { updated: Some(10), ..table() });
@@ -93,10 +95,10 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.relations.push(Relation { seq_scan: Some(10), seq_tup_read: Some(50_000), ..table() });
         document.statements.push(planned("  ->  Parallel Seq Scan on accounts a"));
     }),
-    ("plan", Severity::Notice, "3 times that of command 1 of script 0", |document| {
+    ("plan", Severity::Notice, "command 1 of script 0 (SELECT 1) 3 times", |document| {
         document.statements.push(Statement { plan_changes: 3, ..planned("Index Scan") });
     }),
-    ("workers", Severity::Warning, "4 parallel workers of 10 planned", |document| {
+    ("workers", Severity::Warning, "4 of 10 planned parallel workers", |document| {
         document.statements.push(Statement { workers_planned: 10, workers_launched: 6, ..planned("Gather") });
     }),
     ("xids", Severity::Warning, "1,500,000,000 transactions old", |document| {

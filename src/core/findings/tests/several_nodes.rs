@@ -19,8 +19,8 @@ fn other_findings_count_all_nodes() {
     let mut document = on_all();
     document.samples.clients.fill(Some(11.0));
     let found = of_topic(&document, "clients");
-    assert!(found[0].finding.contains("11 of the 12 asked for"), "{}", found[0].finding);
-    assert!(found[0].finding.ends_with("not those of 12 clients."), "{}", found[0].finding);
+    assert!(found[0].finding.contains("11 of 12 clients ran"), "{}", found[0].finding);
+    assert!(found[0].finding.ends_with("do not represent 12 clients."), "{}", found[0].finding);
 
     let mut document = on_all();
     document.run.rate = Some(1.0);
@@ -41,8 +41,8 @@ fn other_findings_count_all_nodes() {
     document.samples.throttled_secs.fill(Some(0.06));
     document.environment.quota_processors = Some(1.5);
     let found = of_topic(&document, "quota");
-    assert!(found[0].finding.contains("The control group's quota kept"), "{found:?}");
-    assert!(found[0].finding.contains("1.2 s in 60 s on an average node"), "{found:?}");
+    assert!(found[0].finding.contains("The control group's quota throttled its processes"), "{found:?}");
+    assert!(found[0].finding.contains("1.2 s of 60 s on the average node"), "{found:?}");
     document.samples.throttled_secs.fill(Some(0.029));
     assert_eq!(of_topic(&document, "quota"), []);
 }
@@ -84,11 +84,11 @@ fn rows_of_several_nodes_are_told_once() {
     document.statements[1].count /= 3;
     document.statements = on_each_node(&document.statements, |statement, number| statement.node = number);
     for (topic, part) in [
-        ("failed", "1,100,000: 60,000 40001."),
-        ("plan", "run: 6 times that of command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;)."),
+        ("failed", "1,100,000): SQLSTATE 40001 (60,000)."),
+        ("plan", "run: command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;) 6 times."),
         (
             "workers",
-            "15 parallel workers of 15 planned did not start: command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;).",
+            "15 of 15 planned parallel workers did not start: command 2 of script 0 (SELECT 1 FROM t WHERE id = :id;).",
         ),
     ] {
         let found = of_topic(&document, topic);
