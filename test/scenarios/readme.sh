@@ -32,9 +32,29 @@ run_examples() { # FILE
     } >"$folder/output" 2>&1 || echo failed >"$folder/status"
 }
 
+# pg_cron works in one database.
+run_cron_examples() {
+    sql 'CREATE EXTENSION pgbench_ext' && examples pg_cron "$PGHOST" "${documents[@]}" | psql -X -v ON_ERROR_STOP=1
+}
+
+# With limits that no machine of any load misses.
+run_pg_prove() {
+    createdb pg_prove && PGDATABASE=pg_prove sql 'CREATE EXTENSION pgbench_ext' || return
+    examples pg_prove "$PGHOST" docs/pgtap.md | shorter |
+        sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$PGHOST/performance.sql"
+    pg_prove --dbname pg_prove --verbose "$PGHOST/performance.sql"
+}
+
 is "$(examples - "$(mktemp -d -p "$PGHOST")" README.md | grep -c 'bench\.' | awk '{ print ($1 > 10) }')" 1 'the README has SQL examples'
 for document in "${documents[@]}"; do run_examples "$document" & done
+run_pg_prove >"$PGHOST/pg_prove.out" 2>&1 &
+pg_prove=$!
+[ -z "$has_cron" ] || run_cron_examples >"$PGHOST/cron.out" 2>&1 &
+cron=$!
+wait "$pg_prove" && pg_prove=0 || pg_prove=$?
+wait "$cron" && cron=0 || cron=$?
 wait
+
 for document in "${documents[@]}"; do
     folder=$PGHOST/$(name_of "$document")
     if [ ! -e "$folder/status" ]; then ok "$document: every example runs" true; else
@@ -50,24 +70,16 @@ done
 like "$(head -c 2000 "$PGHOST"/readme/report.html)" '<html' 'the README writes a report to a file'
 
 if [ -n "$has_cron" ]; then
-    sql 'CREATE EXTENSION pgbench_ext'
-    output=$(examples pg_cron "$PGHOST" "${documents[@]}" | psql -X -v ON_ERROR_STOP=1 2>&1) && status=0 || status=$?
-    is "$status" 0 'the examples with pg_cron run'
-    [ "$status" -eq 0 ] || diag "$output"
+    is "$cron" 0 'the examples with pg_cron run'
+    [ "$cron" -eq 0 ] || diag "$(cat "$PGHOST/cron.out")"
     is "$(sql 'SELECT jobname FROM cron.job')" '' 'and drop the jobs that they make'
 else
     skip 'pg_cron is not installed' 'the examples with pg_cron run'
 fi
 
-createdb pg_prove
-PGDATABASE=pg_prove sql 'CREATE EXTENSION pgbench_ext'
-file=$PGHOST/performance.sql
-# With limits that no machine of any load misses.
-examples pg_prove "$PGHOST" docs/pgtap.md | shorter | sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$file"
-output=$(pg_prove --dbname pg_prove --verbose "$file" 2>&1) && status=0 || status=$?
-is "$status" 0 'pg_prove runs the file for pgTAP'
-[ "$status" -eq 0 ] || diag "$output"
-is "$(grep -cE '^ok [0-9]' <<<"$output")" 4 'all of its tests pass'
+is "$pg_prove" 0 'pg_prove runs the file for pgTAP'
+[ "$pg_prove" -eq 0 ] || diag "$(cat "$PGHOST/pg_prove.out")"
+is "$(grep -cE '^ok [0-9]' "$PGHOST/pg_prove.out")" 4 'all of its tests pass'
 is "$(PGDATABASE=pg_prove sql 'SELECT count(*) FROM bench.runs WHERE horizon_held')" 0 'and no run had the horizon held'
 
 is "$(python3 test/lib/documents.py links "${documents[@]}" writeups/README.md)" '' 'every link leads somewhere'
