@@ -28,8 +28,8 @@ static OBSERVATION: GucSetting<ObservationSetting> =
 pub fn define() {
     GucRegistry::define_enum_guc(
         c"pgbench_ext.observation",
-        c"Whether runs observe waits, WAL, checkpoints and processors.",
-        c"With alternate they do so in every other interval, which shows what it costs.",
+        c"Observes waits, WAL, checkpoints and processors during runs.",
+        c"The value alternate observes every other interval, which shows what observation costs.",
         &OBSERVATION,
         GucContext::Userset,
         GucFlags::default(),
@@ -170,7 +170,7 @@ pub fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
             sqlstate::CANT_CHANGE_RUNTIME_PARAM,
             format!("parameter \"{name}\" cannot be changed without restarting the server"),
         )
-        .hint("Make a sweep before the restart and one after it, and compare them with bench.compare.")),
+        .hint("Run a sweep before the restart and one after it, and compare them with bench.compare.")),
         Some(_) => check_value(name, value, pg_sys::GucContext::PGC_SIGHUP, pg_sys::GucSource::PGC_S_FILE),
     }
 }
@@ -259,7 +259,7 @@ pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserEr
     if !differing.is_empty() {
         let names: Vec<&str> = differing.keys().map(String::as_str).collect();
         pgrx::notice!(
-            "clients are new sessions, in which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
+            "clients are new sessions, to which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
             names.join(", "),
             serde_json::Value::Object(differing.clone())
         );

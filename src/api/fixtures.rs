@@ -100,7 +100,7 @@ pub fn load(
     {
         warn(
             format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.",
+            "Until it returns, VACUUM cannot remove rows that other sessions delete. Call bench.load as a separate top-level statement.",
         );
     }
     let mut reporter = Reporter::new(&spec.name);
@@ -137,7 +137,7 @@ pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
             let deserved = rows.unsigned_abs() / 50_000 + 1;
             let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
             if free < wanted {
-                pgrx::notice!("loading with {free} jobs and not {wanted}, as no more worker slots are free");
+                pgrx::notice!("loading with {free} jobs instead of {wanted}: no more worker slots are free");
             }
             Ok(wanted.min(free) as u32)
         }

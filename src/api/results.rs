@@ -49,10 +49,8 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     })?;
     if let Some(misplaced) = misplaced {
         warn(
-            format!(
-                "{misplaced} transactions of run {run_id} are in the sample of an earlier interval than their own"
-            ),
-            "The coordinator was held up. The figures of the whole are right; use a longer sample_interval for the samples.",
+            format!("run {run_id} counted {misplaced} transactions in the sample of an earlier interval"),
+            "The coordinator was delayed. The results of the whole run are correct; a longer sample_interval makes the samples correct, too.",
         );
     }
     let status = status(run_id)?;

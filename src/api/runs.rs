@@ -230,7 +230,7 @@ fn run_and_wait(arguments: RunArguments) -> Result<i64, UserError> {
         spec.horizon_held = true;
         warn(
             format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "Rows that the workload kills cannot be pruned, which slows an update workload. Call bench.run as a statement of its own, or use bench.start.",
+            "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
         );
     }
     let errand = launch(&spec, commands, my_pid())?;
@@ -283,7 +283,7 @@ pub fn deadline(timeout: Option<f64>) -> Result<Option<Instant>, UserError> {
     if timeout.is_some_and(|t| !(0.0..=1e9).contains(&t)) {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
-            "timeout must be a number of seconds, not below 0",
+            "timeout must be a number of seconds and not negative",
         ));
     }
     Ok(timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs)))
@@ -299,7 +299,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
             sqlstate::READ_ONLY_SQL_TRANSACTION,
             "cannot wait for a run on a standby",
         )
-        .hint("Wait for it on the primary, where it runs."));
+        .hint("Wait for it on the primary."));
     }
     if is_open && build::is_led_by_other(handle.segment, run_id) {
         return Err(build::started_by_other(&format!("run {run_id}")));
@@ -314,7 +314,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
                 }
                 warn(
                     format!("this call holds back the xmin horizon while it waits, because {why}"),
-                    "Call bench.wait as a statement of its own.",
+                    "Call bench.wait as a separate top-level statement.",
                 );
             }
             let mut watch = Watch::new(release.is_ok(), false);

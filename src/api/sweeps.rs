@@ -146,7 +146,7 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
         spec.horizon_held = true;
         warn(
             format!("this call holds back the xmin horizon while it waits, because {why}"),
-            "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
+            "Meanwhile, dead rows cannot be removed, which slows update workloads. Make the call a separate top-level statement, or use bench.start_sweep.",
         );
     }
     let errand = launch(&spec)?;
@@ -262,7 +262,7 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
                 if let Err(why) = release {
                     warn(
                         format!("this call holds back the xmin horizon while it waits, because {why}"),
-                        "Call bench.wait_sweep as a statement of its own.",
+                        "Call bench.wait_sweep as a separate top-level statement.",
                     );
                 }
                 let mut watch = Watch::new(release.is_ok(), false);

@@ -35,7 +35,7 @@ fn create(
             sqlstate::INVALID_PARAMETER_VALUE,
             format!("invalid workload name: \"{name}\""),
         )
-        .hint("A name has 1 to 63 bytes, and neither @ nor a comma: those are for weighted mixes."));
+        .hint("A name has 1 to 63 bytes, without @ and commas, which are part of the syntax of mixes."));
     }
     check_length([script.as_str()])?;
     limits::check_text("description", description.as_deref().unwrap_or_default())?;
@@ -63,7 +63,7 @@ pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<()
     if length <= MAX_SCRIPT {
         return Ok(());
     }
-    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
+    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes in total, not {length}");
     Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
@@ -88,8 +88,9 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
 fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
     let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
     if workload.builtin {
-        return Err(refuse(format!("workload \"{}\" is built in", workload.name))
-            .hint("Choose another name for your own."));
+        return Err(
+            refuse(format!("workload \"{}\" is built in", workload.name)).hint("Choose another name.")
+        );
     }
     if !catalog::acts_for(&workload.owner)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))

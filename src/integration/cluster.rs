@@ -35,7 +35,7 @@ pub fn of_run(
     if !is_local && distributed.len() < tables.len() {
         return Err(UserError::new(
             sqlstate::WRONG_OBJECT_TYPE,
-            format!("nodes => '{}' needs distributed tables, and the run has others", options.nodes.as_str()),
+            format!("nodes => '{}' needs distributed tables, but the run has others", options.nodes.as_str()),
         )
         .hint(DISTRIBUTE));
     }
@@ -67,8 +67,7 @@ pub fn of_run(
 }
 
 /// What to do for a run on several nodes.
-const DISTRIBUTE: &str =
-    "Load the fixture with option distribute, where it has that; or use nodes => 'local'.";
+const DISTRIBUTE: &str = "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
 
 /// A fixture that is not there would be loaded as a local one.
 ///
@@ -117,7 +116,7 @@ pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("node {} does not have extension \"pgbench_ext\"", node.name()),
         )
-        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator.")),
+        .hint("Install its files on all nodes; CREATE EXTENSION on the coordinator then creates it on all of them.")),
         there => Err(other_version(node, there)),
     }
 }
@@ -125,7 +124,7 @@ pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
 fn other_version(node: &NodeSpec, there: &str) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("node {} has pgbench_ext {there}, and this one {EXTENSION_VERSION}", node.name()),
+        format!("node {} has pgbench_ext {there}, but this node has {EXTENSION_VERSION}", node.name()),
     )
     .hint("Install the same version on all nodes.")
 }

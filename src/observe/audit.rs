@@ -101,8 +101,7 @@ pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tupl
 }
 
 /// Why a part of a run does not judge its tables' counters.
-pub const SHARED: &str =
-    "the tables' shards serve the clients of other nodes as well: the whole run's line compares them";
+pub const SHARED: &str = "the shards also serve clients on other nodes: node 0 compares the whole run";
 
 /// The first of the reasons that hold.
 fn first_of<'a>(reasons: &[(bool, &'a str)]) -> Option<&'a str> {
@@ -130,14 +129,14 @@ pub fn audit(
     let trouble = h.failed + h.retries + h.errors > 0;
     let fewer = (0..3).any(|kind| after.tuples[kind] < before.tuples[kind]) || index_scans < 0;
     let tables_reason = first_of(&[
-        (spec.fixtures.is_empty(), "the workload has no fixture whose tables could be watched"),
+        (spec.fixtures.is_empty(), "the workload has no fixture with tables to observe"),
         (untracked & 1 != 0, "track_counts is off in the clients' sessions"),
-        (before.tables != after.tables, "the fixture was replaced or dropped meanwhile"),
-        (before.reset != after.reset || fewer, "the server's statistics were reset meanwhile"),
+        (before.tables != after.tables, "the fixture was replaced or dropped during the run"),
+        (before.reset != after.reset || fewer, "the server's statistics were reset during the run"),
         (before.side_effects || after.side_effects, "the tables have triggers or rules"),
         (
             before.children || after.children,
-            "tables that are not the fixture's inherit from its tables: their rows are counted there",
+            "other tables inherit from the fixture's tables, and their rows count there",
         ),
         (
             h.unclear & unclear::OUTSIDE != 0,
@@ -147,8 +146,8 @@ pub fn audit(
             h.unclear & unclear::MOVES != 0,
             "an UPDATE that moves a row to another partition counts as a row deleted and one inserted",
         ),
-        (trouble, "work that was rolled back counts on the server as well"),
-        (!all_flushed, "a client was lost before it had flushed its statistics"),
+        (trouble, "the server also counts work that was rolled back"),
+        (!all_flushed, "a client ended before it reported its statistics"),
     ]);
     let nodes_reason = first_of(&[
         (spec.part_of.is_some(), SHARED),
@@ -156,26 +155,23 @@ pub fn audit(
             before.elsewhere || after.elsewhere,
             "not all of the tables are distributed, and the rows of reference tables are not counted",
         ),
-        (
-            spec.cluster.is_some() && shards.is_none(),
-            "a node of the cluster has not told of its shards' counters",
-        ),
+        (spec.cluster.is_some() && shards.is_none(), "a node did not report its shards' counters"),
     ]);
     let taken_back = first_of(&[(
         h.unclear & unclear::TAKES_BACK != 0,
-        "INSERT … ON CONFLICT takes back a row whose key another session was faster to insert: both count",
+        "INSERT … ON CONFLICT removes its row when another session inserted the key first: both count",
     )]);
     let index_reason = first_of(&[
-        (before.indexes != after.indexes, "the tables' indexes are not those of the beginning"),
-        (spec.cluster.is_some(), "the index scans are those of the shards, which are not read"),
-        (!h.index_scans_known, "a plan is not simple enough to tell its index scans"),
+        (before.indexes != after.indexes, "the tables' indexes changed during the run"),
+        (spec.cluster.is_some(), "the shards count index scans, and they are not read"),
+        (!h.index_scans_known, "the index scans of a plan cannot be determined"),
         (
             h.unclear & unclear::LOOKS_AT_ENDS != 0,
-            "to plan conditions other than equality the planner looks up the ends of an index, which counts as scans",
+            "the planner reads the ends of an index for conditions other than equality, which counts as index scans",
         ),
         (
             before.hidden_scans || after.hidden_scans,
-            "the tables have exclusion constraints or partial indexes, which are looked up besides",
+            "the tables have exclusion constraints or partial indexes, which add index scans",
         ),
     ]);
     // Late counts of others make the server's number greater, never smaller.
@@ -208,7 +204,7 @@ pub fn audit(
             "xact_commit",
             h.committed.iter().sum(),
             after.commits - before.commits,
-            Some("the server counts the whole database, this run's own set-up and recording included"),
+            Some("the server counts the whole database, including this run's setup and recording"),
             "",
         ),
         line(
@@ -223,14 +219,14 @@ pub fn audit(
             h.committed[TotalsOf::Measured as usize],
             recorded.cast_signed(),
             None,
-            "transactions measured: the clients' totals against the sum of the samples",
+            "measured transactions: the clients' totals and the sum of the samples",
         ),
         line(
             "misplaced",
             h.misplaced,
             0,
             None,
-            "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
+            "transactions in the sample of an earlier interval, because the coordinator was delayed",
         ),
     ];
     let own = |counter: &str, count: u64, reason: &str| AuditLine {
@@ -245,13 +241,13 @@ pub fn audit(
         own("committed: warm-up", h.committed[TotalsOf::Warmup as usize], "run but not counted"),
         own("committed: measured", h.committed[TotalsOf::Measured as usize], "what the samples show"),
         own("committed: drain", h.committed[TotalsOf::Drain as usize], "ended after the measured time"),
-        own("failed", h.failed, "transactions given up, in all phases"),
-        own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
+        own("failed", h.failed, "failed transactions, in all phases"),
+        own("retries", h.retries, "repeated tries, in all phases"),
     ]);
     if let (Some(before), Some(after)) = (before.calls, after.calls) {
         let not_judged = trouble
-            .then_some("executions that failed are not calls")
-            .or((after < before).then_some("the statistics of pg_stat_statements were reset meanwhile"))
+            .then_some("failed executions are not calls")
+            .or((after < before).then_some("the statistics of pg_stat_statements were reset during the run"))
             .or((!all_flushed).then_some("a client was lost"))
             .or((untracked & 2 != 0).then_some("pg_stat_statements.track is none in the clients' sessions"));
         lines.push(line(

@@ -54,7 +54,7 @@ put "$work/other.so"
 for call in "bench.run('pk_select', transactions => 10)" "bench.start('pk_select', transactions => 10)" "bench.load('log', 10)" \
     "bench.start_sweep('pk_select', '{1}', 0.2, 1)"; do
     old 20 "SELECT $call;"
-    like "$OUT" "ERROR:  55000: another build of pgbench_ext was installed while this session has kept its own.*DETAIL:  The session has build $own, its background worker build 0123456789abcdef\..*HINT:  Reconnect" \
+    like "$OUT" "ERROR:  55000: another build of pgbench_ext was installed after this session had loaded its own.*DETAIL:  The session has build $own, its background worker build 0123456789abcdef\..*HINT:  Reconnect" \
         "a session with the old build: ${call%%(*} says what to do"
 done
 like "$(cat "$PGHOST/log")" 'ERROR:  another build of pgbench_ext was installed' 'the log has the refusal'

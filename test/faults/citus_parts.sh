@@ -141,7 +141,7 @@ sql 'CREATE SCHEMA of_mallory AUTHORIZATION mallory' 'CREATE TABLE of_mallory.t 
     'ALTER TABLE mallorys OWNER TO mallory'
 nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"of_mallory\", \"t\"]]]')" 'schema .*of_mallory.* belongs to role .*mallory.*42501' "a superuser's part with another's schema"
 nonsense "jsonb_set(jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"seen\"]]]'), '{spec,fixtures,0,schema}', '\"of_mallory\"')" 'schema .*of_mallory.* belongs to role .*mallory.*42501' "a superuser's part with another's schema on its path"
-nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"mallorys\"]]]')" 'role .*mallory.* owns something in schema .*public.*42501' "a superuser's part with another's table"
+nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"mallorys\"]]]')" 'role .*mallory.* owns objects in schema .*public.*42501' "a superuser's part with another's table"
 is "$(sql "SELECT count(*) FROM secret" "SELECT to_regclass('public.secret') IS NOT NULL")" $'0\nt' "others' tables are as they were"
 nothing_left 'after all that'
 is "$(sql 'SELECT run_id, role, status, error FROM bench.runs WHERE part_of IS NOT NULL')" '' 'no part is left of what was refused'
@@ -156,7 +156,7 @@ clock
 is "$(sql "SELECT bench.wait($busy, 30)")" incomplete 'a part that nobody asks after ends, incomplete'
 is "$(sql "SELECT bench.wait($idle, 30)")" failed 'one that never began has failed'
 within 22000 'within its lease'
-is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' LIKE 'node there:5432, whose run 7 this is a part of, has not been heard of%' FROM bench.runs WHERE run_id = $busy")" \
+is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' LIKE 'node there:5432 has not asked for this part of its run 7 for%' FROM bench.runs WHERE run_id = $busy")" \
     '08006|t' 'and says whom it has not heard of'
 nothing_left 'parts that nobody asked after'
 no_restart 'the server has not crashed'

@@ -144,8 +144,8 @@ sql "SELECT bench.stop($RUN)" >/dev/null
 nothing_left "$name" 60
 is "$(sql "SELECT bench.wait($RUN)")" crashed "$name: the run reads crashed"
 is "$(sql "SELECT count(*) > 0 FROM bench.latencies WHERE run_id = $RUN")" t "$name: the rest is there"
-like "$(grep -A 2 "LOG:  run $RUN is canceled, which could not be written into bench.runs: could not extend file of run_log" "$PGHOST/log")" \
-    'DETAIL:  It has committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' "$name: the log has what is known"
+like "$(grep -A 2 "LOG:  could not record in bench.runs that run $RUN is canceled: could not extend file of run_log" "$PGHOST/log")" \
+    'DETAIL:  It committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' "$name: the log has what is known"
 start
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
 nothing_left "$name, of a coordinator that is terminated" 30

@@ -373,7 +373,7 @@ run=$(in_sweep "max(run_id) FILTER (WHERE status = 'running')")
 sql 'SELECT pg_reload_conf()' >/dev/null
 sweep_is incomplete "$name"
 as_before "$name"
-is "$(in_sweep "string_agg(status || ' ' || (error ~ 'configuration files were read again'), ', ') FILTER (WHERE run_id = $run)")" 'incomplete true' \
+is "$(in_sweep "string_agg(status || ' ' || (error ~ 'were reloaded during the run'), ', ') FILTER (WHERE run_id = $run)")" 'incomplete true' \
     "$name: that run does not count, and says why"
 is "$(in_sweep "count(*) FILTER (WHERE status = 'completed')")" 3 "$name: the sweep has gone on"
 is "$(sql "SELECT sum(wal_fpi) FROM bench.samples s JOIN bench.sweep_runs r USING (run_id) WHERE sweep_id = $SWEEP AND variant = 'off' AND status = 'completed'")" 0 \
