@@ -1,7 +1,8 @@
 # Building, installing and trying pgbench_ext.
 #
 # PG_CONFIG names the server to build for and install into. Only cargo is needed to
-# build: the install SQL is written by hand and merely joined together here.
+# build, without cargo-pgrx: the install SQL is written by hand in src/schema, whose
+# README says which SQL is where, and merely joined together here.
 
 PG_CONFIG ?= pg_config
 export PG_CONFIG

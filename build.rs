@@ -1,10 +1,17 @@
-//! Gives the library an identity: a hash of what it is built from.
+//! Gives the library an identity: a hash of what it is built from. Stops builds by cargo-pgrx.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    // cargo-pgrx would install what it generates from the Rust code, which is nothing: the install SQL is written by hand.
+    println!("cargo:rerun-if-env-changed=CARGO_PGRX");
+    if env::var_os("CARGO_PGRX").is_some() {
+        println!(
+            "cargo::error=cargo-pgrx cannot install this extension, whose SQL is written by hand: use `make install`"
+        );
+    }
     let mut files = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
     collect(Path::new("src"), &mut files);
     files.sort();

@@ -134,7 +134,7 @@ fn ab(
             tags: Some(json!({})),
         })?;
         let sweep_id = launch::run_to_the_end(spec)?;
-        pgrx::notice!("runs are those of sweep {sweep_id}");
+        pgrx::notice!("the runs belong to sweep {sweep_id}");
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
         let pairs = pairs
             .into_iter()

@@ -145,7 +145,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
 
 fn built_in(name: &str) -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("fixture \"{name}\" is built in"))
-        .hint("Choose another name for your own.")
+        .hint("Choose another name.")
 }
 
 fn check_owner(definition: &Definition) -> Result<(), UserError> {

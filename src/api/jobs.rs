@@ -53,9 +53,9 @@ fn schedule_runs(
     {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
-            format!("tags must not have a \"{TAG}\" of their own"),
+            format!("tags must not contain \"{TAG}\""),
         )
-        .hint("The name of the job stands there."));
+        .hint("bench.schedule sets this tag to the name of the job."));
     }
     let command = command(&arguments);
     pg_cron::check_usable(|database| pg_cron::schedule_in_database(&name, &schedule, &command, database))?;
@@ -97,15 +97,15 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
     let job = arguments.tags.as_ref().and_then(|tags| tags.get(TAG)?.as_str()).map(str::to_owned);
     let job = job.ok_or_else(|| {
         UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "tags do not name a job")
-            .hint("This is what the jobs of bench.schedule call; see bench.start.")
+            .hint("Jobs of bench.schedule call this function. To start a run yourself, use bench.start.")
     })?;
     let lock = lock_of(&job);
     lock.acquire();
     let run_id = match catalog::runs_of_job(&job)?.first() {
         Some(&run_id) => {
             warn(
-                format!("job \"{job}\" starts nothing, for its run {run_id} is still under way"),
-                "Schedule it less often, or for fewer seconds.",
+                format!("job \"{job}\" starts no run because its run {run_id} is still under way"),
+                "Schedule it less often, or with shorter runs.",
             );
             run_id
         }

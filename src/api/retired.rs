@@ -16,7 +16,7 @@ macro_rules! retired {
                         sqlstate::NOT_IN_PREREQUISITE_STATE,
                         "this function belongs to an earlier version of pgbench_ext than the library",
                     )
-                    .detail(format!("The library is of version {}.", env!("CARGO_PKG_VERSION")))
+                    .detail(format!("The library has version {}.", env!("CARGO_PKG_VERSION")))
                     .hint("Run ALTER EXTENSION pgbench_ext UPDATE."),
                 )
                 .or_raise()

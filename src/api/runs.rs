@@ -97,7 +97,7 @@ pub fn deadline(timeout: Option<f64>) -> Result<Option<Instant>, UserError> {
     if timeout.is_some_and(|t| !(0.0..=1e9).contains(&t)) {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
-            "timeout must be a number of seconds, not below 0",
+            "timeout must be a number of seconds and not negative",
         ));
     }
     Ok(timeout.map(|secs| Instant::now() + Duration::from_secs_f64(secs)))
@@ -113,7 +113,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
             sqlstate::READ_ONLY_SQL_TRANSACTION,
             "cannot wait for a run on a standby",
         )
-        .hint("Wait for it on the primary, where it runs."));
+        .hint("Wait for it on the primary."));
     }
     if is_open && build::is_led_by_other(handle.segment, Work::Run(run_id)) {
         return Err(build::started_by_other(&format!("run {run_id}")));
@@ -121,7 +121,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
     if is_open && let Some(segment) = Segment::attach(handle.segment) {
         let mine = segment.is_of(Work::Run(run_id));
         if mine {
-            let releasable = releasable_or_warn("Call bench.wait as a statement of its own.");
+            let releasable = releasable_or_warn("Call bench.wait as a separate top-level statement.");
             if releasable.is_none() && roles::acts_for(&handle.role)? {
                 segment.header().horizon_held.store(1, Relaxed);
             }

@@ -72,7 +72,7 @@ fn check_readable(run: &Imported) -> Result<(), UserError> {
             sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN => error,
             _ => UserError::new(
                 sqlstate::INVALID_PARAMETER_VALUE,
-                format!("run {} of the document makes no sense", run.id_in_document),
+                format!("run {} of the document is inconsistent", run.id_in_document),
             )
             .detail(error.message),
         })
@@ -95,7 +95,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("run {run_id} belongs to role \"{role}\""),
             )
-            .hint("Only its role, roles with the privileges of that and superusers may delete it."));
+            .hint("Only roles with the privileges of its role may delete it."));
         }
         Ok(catalog::delete_runs(vec![run_id])? > 0)
     })()

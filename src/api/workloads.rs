@@ -36,7 +36,7 @@ fn create(
             sqlstate::INVALID_PARAMETER_VALUE,
             format!("invalid workload name: \"{name}\""),
         )
-        .hint("A name has 1 to 63 bytes, and neither @ nor a comma: those are for weighted mixes."));
+        .hint("A name has 1 to 63 bytes, without @ and commas, which are part of the syntax of mixes."));
     }
     check_length([script.as_str()])?;
     limits::check_text("description", description.as_deref().unwrap_or_default())?;
@@ -76,7 +76,7 @@ fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
     let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
     if workload.builtin {
         return Err(refuse(format!("workload \"{}\" is built in", workload.name))
-            .hint("Choose another name for your own."));
+            .hint("Choose another name."));
     }
     if !roles::acts_for(&workload.owner)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))

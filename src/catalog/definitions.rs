@@ -74,7 +74,7 @@ pub fn put_definition(definition: &Definition, old_owner: Option<&str>) -> Resul
 
 fn changed(name: &str) -> UserError {
     UserError::new(sqlstate::OBJECT_IN_USE, format!("fixture \"{name}\" has been changed by another session"))
-        .hint("Look at bench.fixture_definitions, then try again.")
+        .hint("Check bench.fixture_definitions, then try again.")
 }
 
 /// Removes a definition of this owner's.

@@ -72,7 +72,7 @@ pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
         return Ok(());
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for {what}"))
-        .hint(format!("It is for roles with the privileges of role \"{role}\" or of pg_read_all_stats.")))
+        .hint(format!("This requires the privileges of role \"{role}\" or of pg_read_all_stats.")))
 }
 
 /// How a document's JSON is taken.

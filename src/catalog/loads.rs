@@ -90,11 +90,11 @@ fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
         Some(entry) => UserError::new(
             sqlstate::OBJECT_IN_USE,
             format!(
-                "what a failed load of fixture \"{fixture}\" has left in schema \"{}\" cannot be removed",
+                "cannot remove the tables that a failed load of fixture \"{fixture}\" left in schema \"{}\"",
                 staging_schema(entry.load_id)
             ),
         )
-        .hint("Its tables may be locked by others, or be more than max_locks_per_transaction allows for: DROP them, then load again."),
+        .hint("Other sessions may hold locks on the tables, or there may be more tables than max_locks_per_transaction allows: DROP them, then load again."),
     })
 }
 
@@ -135,15 +135,15 @@ pub fn abandon(load: Load, patience: Duration) {
 /// Writes to the server's log that what a load has made is still there. An event trigger on sql_drop may forbid its
 /// removal, or a lock on something that depends on it.
 pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
-    let message = format!("what load {} has made could not be removed", load.load_id);
+    let message = format!("could not remove the tables of load {}", load.load_id);
     let message = match reason {
         None => message,
         Some(reason) => format!("{message}: {}", reason.message),
     };
     crate::error::log(
         UserError::new(reason.map_or(sqlstate::ADMIN_SHUTDOWN, |reason| &reason.sqlstate), message)
-            .detail(format!("It is in schema \"{}\".", staging_schema(load.load_id)))
-            .hint("The next bench.load removes it."),
+            .detail(format!("They are in schema \"{}\".", staging_schema(load.load_id)))
+            .hint("The next bench.load removes them."),
     );
 }
 
@@ -183,7 +183,7 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
             if began.elapsed() >= patience {
                 return Err(UserError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,
-                    format!("what a load has left in schema \"{schema}\" is in use"),
+                    format!("tables that a load left in schema \"{schema}\" are in use"),
                 ));
             }
             nap(10);

@@ -166,8 +166,7 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
     })?;
     Ok(found.into_iter().next().map(|(name, error)| {
         let error = error.and_then(|json| serde_json::from_value::<UserError>(json.0).ok());
-        let error =
-            error.unwrap_or_else(|| crate::error::internal("its part of the run has ended unexpectedly"));
+        let error = error.unwrap_or_else(|| crate::error::internal("its part of the run ended unexpectedly"));
         UserError { message: format!("node {name}: {}", error.message), ..error }
     }))
 }
@@ -185,7 +184,7 @@ pub fn finish(
         end.miss("bench.nodes", reason);
     }
     end.part("bench.audit", || audit_of_nodes(run_id, shards));
-    let told = "What its nodes have measured is in bench.nodes.";
+    let told = "bench.nodes has the results of each node.";
     end.close(status, error, told, |status, error, row| match row {
         Row::Whole => row_of_nodes(run_id, status, error),
         Row::StatusOnly => status_only(run_id, status, error),

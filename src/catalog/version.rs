@@ -22,8 +22,8 @@ pub fn check() -> Result<(), UserError> {
 fn mismatch(of_sql: &str) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        "the library of pgbench_ext does not serve the version of the extension in this database",
+        "the library of pgbench_ext and the extension in this database have different versions",
     )
-    .detail(format!("The library is of version {LIBRARY_VERSION}, the extension of version {of_sql}."))
+    .detail(format!("The library has version {LIBRARY_VERSION}, the extension has version {of_sql}."))
     .hint("Run ALTER EXTENSION pgbench_ext UPDATE. If the extension is the newer one, install its library.")
 }

@@ -163,13 +163,13 @@ unsafe fn check_parameters(types: *const pg_sys::Oid, count: usize, declared: us
         if count < declared {
             error(
                 pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                c"a variable cannot stand in this statement: it takes values only where an expression may be",
+                c"cannot use a variable here: this statement takes values only in expressions",
             );
         }
         if count > declared {
             error(
                 pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR,
-                c"a script's statement must not contain parameters ($1) of its own",
+                c"a script's statement must not contain parameters ($1)",
             );
         }
     }

@@ -242,7 +242,7 @@ impl Session {
             // Only a database in SQL_ASCII lets such a text in.
             SqlError::new(
                 pgrx::PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
-                "a script's variable cannot hold a text that is not UTF-8",
+                "a script's variable cannot hold text that is not valid UTF-8",
             )
         })
     }

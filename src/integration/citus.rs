@@ -45,7 +45,7 @@ pub fn check_coordinator(message: &str) -> Result<(), UserError> {
     Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
         .detail("Each node of a Citus cluster has fixtures, workloads and results of its own.")
         .hint(format!(
-            "Call it on the coordinator{}; nodes => 'workers' has its clients on the workers.",
+            "Call it on the coordinator{}; with nodes => 'workers', its clients run on the workers.",
             coordinator.map_or(String::new(), |name| format!(", {name}"))
         )))
 }
@@ -101,8 +101,7 @@ const GONE: [(&str, &str, &str); 3] = [
     ("citus.shard_placement_policy", "11.0", "Shards are placed round robin."),
 ];
 
-const TWO_PHASES: &str = "A transaction that has written over several connections is committed in two phases, always; one that has \
-                          written over a single connection in one.";
+const TWO_PHASES: &str = "Citus commits a transaction that wrote over several connections in two phases, and one that wrote over a single connection in one phase.";
 
 /// Those of the tables that are not distributed: what this server knows of the others' rows and pages is that it has none.
 pub fn not_distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
@@ -125,9 +124,9 @@ pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
     }
     let error = UserError::new(
         sqlstate::UNDEFINED_OBJECT,
-        format!("configuration parameter \"{name}\" is gone since Citus {since}"),
+        format!("configuration parameter \"{name}\" was removed in Citus {since}"),
     );
-    Ok(Some(error.detail(*instead).hint("Leave it out of the settings.")))
+    Ok(Some(error.detail(*instead).hint("Remove it from the settings.")))
 }
 
 /// Asks another node, or this one, in a session of the current role's there. The command is one that returns one text.
@@ -151,7 +150,7 @@ pub fn ask(node: &NodeSpec, command: &str) -> Result<String, UserError> {
 fn failure(node: &NodeSpec, text: &str) -> UserError {
     let text = text.trim().trim_start_matches("ERROR:").trim();
     UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {text}", node.name()))
-        .hint("Nodes are asked in the name of the role that called: it needs a way in there, as pg_hba.conf and pg_dist_authinfo give it.")
+        .hint("The calling role must be able to connect to the nodes: see pg_hba.conf and pg_dist_authinfo.")
 }
 
 /// CHECKPOINT on all nodes.
@@ -192,7 +191,7 @@ pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("node {} does not have extension \"pgbench_ext\"", node.name()),
         )
-        .hint("Install its files on all nodes; Citus creates it there with CREATE EXTENSION on the coordinator.")),
+        .hint("Install its files on all nodes; CREATE EXTENSION on the coordinator then creates it on all of them.")),
         there => Err(other_version(node, there)),
     }
 }
@@ -201,7 +200,7 @@ pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
 pub fn other_version(node: &NodeSpec, there: &str) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("node {} has pgbench_ext {there}, and this one {LIBRARY_VERSION}", node.name()),
+        format!("node {} has pgbench_ext {there}, but this node has {LIBRARY_VERSION}", node.name()),
     )
     .hint("Install the same version on all nodes.")
 }

@@ -71,7 +71,7 @@ pub fn prewarm_shards(table: pg_sys::Oid) -> Result<(), UserError> {
         None => Ok(()),
         Some(answer) => Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
-            "the shards on a node could not be read into shared buffers",
+            "could not read the shards on a node into shared buffers",
         )
         .detail(answer)),
     }

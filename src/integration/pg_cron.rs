@@ -50,7 +50,7 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("pg_cron is in database \"{home}\", not in this one"),
         )
-        .hint(format!("There, as a superuser: {}", elsewhere(&database))));
+        .hint(format!("Run there, as a superuser: {}", elsewhere(&database))));
     }
     let created = "SELECT true FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'pg_cron'::pg_catalog.name";
     if spi::fetch::<bool>(created, &[])?.is_none() {
@@ -58,7 +58,7 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             "extension \"pg_cron\" is not installed",
         )
-        .hint("As a superuser: CREATE EXTENSION pg_cron."));
+        .hint("Run as a superuser: CREATE EXTENSION pg_cron."));
     }
     trust::check_extension_trusted("pg_cron")?;
     if spi::fetch::<bool>("SELECT pg_catalog.has_schema_privilege('cron', 'USAGE')", &[])? == Some(true) {
@@ -66,7 +66,7 @@ pub fn check_usable(elsewhere: impl FnOnce(&str) -> String) -> Result<(), UserEr
     }
     let role = quote_identifier(&roles::current_role());
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for schema cron")
-        .hint(format!("As a superuser: GRANT USAGE ON SCHEMA cron TO {role}.")))
+        .hint(format!("Run as a superuser: GRANT USAGE ON SCHEMA cron TO {role}.")))
 }
 
 /// Makes a job of the current role, or changes the one of this name; its id.

@@ -14,7 +14,7 @@ pub fn check_server() -> Result<(), UserError> {
     check_encoding()?;
     let read_only = |message| UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message);
     if database::is_standby() {
-        return Err(read_only("a standby cannot run a benchmark: its results could not be written")
+        return Err(read_only("cannot run a benchmark on a standby, where its results cannot be recorded")
             .hint("Run it on the primary."));
     }
     if database::is_read_only() {
@@ -48,7 +48,7 @@ pub fn check_role() -> Result<(), UserError> {
         format!("role \"{role}\" is not permitted to log in"),
     )
     .detail("Each client of a run is a new session of the calling role.")
-    .hint(format!("ALTER ROLE {} LOGIN, or SET ROLE to one that may.", quote_identifier(&role))))
+    .hint(format!("Use ALTER ROLE {} LOGIN, or SET ROLE to a role that may log in.", quote_identifier(&role))))
 }
 
 /// A database that the role may connect to.
@@ -108,7 +108,7 @@ pub fn check_own_locks(
                 sqlstate::OBJECT_IN_USE,
                 format!("this session holds a lock on {relation} that {who_waits} would wait for"),
             )
-            .detail(format!("Held: {mode}. The session would wait for the run, and the run for the session."))
+            .detail(format!("The session holds {mode}. It would wait for the run, and the run for its lock."))
             .hint(hint));
         }
     }
@@ -151,6 +151,6 @@ pub fn check_length<'a>(scripts: impl IntoIterator<Item = &'a str>) -> Result<()
     if length <= MAX_SCRIPT {
         return Ok(());
     }
-    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes together, not {length}");
+    let message = format!("scripts must not be longer than {MAX_SCRIPT} bytes in total, not {length}");
     Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
 }

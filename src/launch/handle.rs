@@ -87,9 +87,9 @@ impl LaunchHandle {
             (None, _) => Err(self.segment.check_refusal().err().unwrap_or_else(|| {
                 UserError::new(
                     sqlstate::NOT_IN_PREREQUISITE_STATE,
-                    "the background worker that led the work has ended unexpectedly",
+                    "the leading background worker ended unexpectedly",
                 )
-                .hint("The server's log says why.")
+                .hint("See the server log.")
             })),
         })
     }
@@ -199,9 +199,9 @@ impl Watch {
             crate::error::raise(
                 UserError::new(
                     sqlstate::DEADLOCK_DETECTED,
-                    "the run waits for a lock that this session holds while it waits for the run",
+                    "the run waits for a lock of this session, which waits for the run",
                 )
-                .hint("Commit before the call of bench.wait."),
+                .hint("Commit before calling bench.wait."),
             );
         }
     }

@@ -69,7 +69,7 @@ pub fn load(
     jobs: Option<i32>,
 ) -> Result<Loaded, UserError> {
     let (launched, spec) = begin(fixture, options, rows, jobs)?;
-    let hint = "What others delete meanwhile cannot be vacuumed. Call bench.load as a statement of its own.";
+    let hint = "Until it returns, VACUUM cannot remove rows that other sessions delete. Call bench.load as a separate top-level statement.";
     // A sweep's leader has nobody to tell.
     let releasable = if has_client() { releasable_or_warn(hint) } else { can_release().ok() };
     let mut reporter = Reporter::new(&spec.name);
@@ -106,7 +106,7 @@ pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
             let deserved = rows.unsigned_abs() / 50_000 + 1;
             let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
             if free < wanted {
-                pgrx::notice!("loading with {free} jobs and not {wanted}, as no more worker slots are free");
+                pgrx::notice!("loading with {free} jobs instead of {wanted}: no more worker slots are free");
             }
             Ok(wanted.min(free) as u32)
         }

@@ -36,7 +36,7 @@ pub fn of_run(
     if !is_local && distributed.len() < tables.len() {
         return Err(UserError::new(
             sqlstate::WRONG_OBJECT_TYPE,
-            format!("nodes => '{}' needs distributed tables, and the run has others", options.nodes.as_str()),
+            format!("nodes => '{}' needs distributed tables, but the run has others", options.nodes.as_str()),
         )
         .hint(DISTRIBUTE));
     }
@@ -69,7 +69,7 @@ pub fn of_run(
 
 /// What to do for a run on several nodes.
 const DISTRIBUTE: &str =
-    "Load the fixture with option distribute, where it has that; or use nodes => 'local'.";
+    "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
 
 /// A fixture that is not there would be loaded as a local one.
 ///

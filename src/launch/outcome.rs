@@ -10,9 +10,9 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     if let Some(misplaced) = catalog::misplaced(run_id)? {
         warn(
             format!(
-                "{misplaced} transactions of run {run_id} are in the sample of an earlier interval than their own"
+                "run {run_id} counted {misplaced} transactions in the sample of an earlier interval"
             ),
-            "The coordinator was held up. The figures of the whole are right; use a longer sample_interval for the samples.",
+            "The coordinator was delayed. The results of the whole run are correct; a longer sample_interval makes the samples correct, too.",
         );
     }
     let status = catalog::status(run_id)?;

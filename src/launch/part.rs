@@ -26,7 +26,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         return Err(nodes::may_not_run());
     }
     if spec.part_of.is_none() {
-        return Err(invalid("it is not said which run it is a part of".to_owned()));
+        return Err(invalid("part_of is missing".to_owned()));
     }
     check_server()?;
     check_length(spec.scripts.iter().map(|script| script.source.as_str()))?;

@@ -158,7 +158,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let (mut spec, commands) = prepare(arguments)?;
     settings::tell_what_does_not_apply(&spec.options.settings)?;
     let releasable = releasable_or_warn(
-        "Rows that the workload kills cannot be pruned, which slows an update workload. Call bench.run as a statement of its own, or use bench.start.",
+        "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
     );
     spec.horizon_held = releasable.is_none();
     let launched = launch(&spec, commands, my_pid())?;

@@ -88,8 +88,8 @@ impl Reporter {
         let names = unserved::names(bits);
         if !names.is_empty() {
             warn(
-                format!("the engine's sessions do not honour: {}", names.join(", ")),
-                "Their cost is not in this run's figures; a client's session would pay it.",
+                format!("parameters without effect on the engine's sessions: {}", names.join(", ")),
+                "The results of this run do not include their cost, which sessions of real clients would pay.",
             );
         }
     }

@@ -27,8 +27,8 @@ static OBSERVATION: GucSetting<ObservationSetting> =
 pub fn define() {
     GucRegistry::define_enum_guc(
         c"pgbench_ext.observation",
-        c"Whether runs observe waits, WAL, checkpoints and processors.",
-        c"With alternate they do so in every other interval, which shows what it costs.",
+        c"Observes waits, WAL, checkpoints and processors during runs.",
+        c"The value alternate observes every other interval, which shows what observation costs.",
         &OBSERVATION,
         GucContext::Userset,
         GucFlags::default(),
@@ -89,7 +89,7 @@ pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserEr
     if !differing.is_empty() {
         let names: Vec<&str> = differing.keys().map(String::as_str).collect();
         pgrx::notice!(
-            "clients are new sessions, in which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
+            "clients are new sessions, to which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
             names.join(", "),
             serde_json::Value::Object(differing.clone())
         );

@@ -27,7 +27,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
     if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("workload \"{name}\" belongs to role \"{}\", and would run as a superuser", workload.owner),
+            format!("workload \"{name}\" belongs to role \"{}\" and would run with superuser privileges", workload.owner),
         )
         .hint(
             "Read its script, then take it over with bench.create_workload, or SET ROLE to its owner before the call.",
@@ -125,7 +125,7 @@ fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {
         format!("undefined variable \"{variable}\" in script \"{script}\", line {line}"),
     )
     .hint(format!(
-        "Set it in the script, or give it: variables => '{{\"{variable}\": 1}}'. Every script has: {}; and {ROWS}, with a fixture; and shard_key_1 to shard_key_{}, with fixture {SHARDS}.",
+        "Set it in the script, or pass variables => '{{\"{variable}\": 1}}'. Every script has {}; with a fixture, {ROWS}; with fixture {SHARDS}, shard_key_1 to shard_key_{}.",
         AUTOMATIC.join(", "),
         shard_keys::SHARD_KEYS
     ))
@@ -147,7 +147,7 @@ pub fn check_rows(
     let Some(fixture) = empty else { return Ok(()) };
     Err(UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("fixture \"{}\" is loaded with no rows, and the workload needs some", fixture.name),
+        format!("fixture \"{}\" has no rows, but the workload needs some", fixture.name),
     )
     .hint(format!("For example: SELECT bench.load('{}', 1000000);", fixture.name)))
 }
@@ -166,7 +166,7 @@ pub fn check_shards(
         if needed > shards {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
-                format!("workload \"{}\" needs {needed} shards, and fixture \"{SHARDS}\" has {shards}", script.name),
+                format!("workload \"{}\" needs {needed} shards, but fixture \"{SHARDS}\" has {shards}", script.name),
             )
             .hint(format!("Load it with more: SELECT bench.load('{SHARDS}', options => '{{\"shard_count\": {needed}}}');")));
         }
@@ -219,7 +219,7 @@ pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for schema {schema}"))
         .detail(format!("Fixture \"{fixture}\" is in it."))
-        .hint("GRANT USAGE on the schema and privileges on its tables, or load a fixture of your own into another schema."))
+        .hint("GRANT USAGE on the schema and privileges on its tables, or load your own fixture into another schema."))
 }
 
 /// The fixture for a workload, loaded first in its small default size if there is none.
@@ -254,8 +254,8 @@ pub fn find_fixture(
     fixture::usable(name)?.ok_or_else(|| {
         UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
-            format!("fixture \"{name}\" was loaded and cannot be seen"),
+            format!("fixture \"{name}\" was loaded but is not visible to this transaction"),
         )
-        .hint("In REPEATABLE READ and SERIALIZABLE load it in a transaction of its own first.")
+        .hint("In a REPEATABLE READ or SERIALIZABLE transaction, load the fixture beforehand.")
     })
 }

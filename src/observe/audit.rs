@@ -112,7 +112,7 @@ pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tupl
 
 /// Why a part of a run does not judge its tables' counters.
 pub const SHARED: &str =
-    "the tables' shards serve the clients of other nodes as well: the whole run's line compares them";
+    "the shards also serve clients on other nodes: node 0 compares the whole run";
 
 /// The first of the reasons that hold.
 fn first_of<'a>(reasons: &[(bool, &'a str)]) -> Option<&'a str> {
@@ -186,14 +186,14 @@ impl Sides<'_> {
         let Self { harness: h, before, after, .. } = self;
         let fewer = (0..3).any(|kind| after.tuples[kind] < before.tuples[kind]) || self.index_scans() < 0;
         first_of(&[
-            (self.spec.fixtures.is_empty(), "the workload has no fixture whose tables could be watched"),
+            (self.spec.fixtures.is_empty(), "the workload has no fixture with tables to observe"),
             (self.untracked & untracked::COUNTS != 0, "track_counts is off in the clients' sessions"),
-            (before.tables != after.tables, "the fixture was replaced or dropped meanwhile"),
-            (before.reset != after.reset || fewer, "the server's statistics were reset meanwhile"),
+            (before.tables != after.tables, "the fixture was replaced or dropped during the run"),
+            (before.reset != after.reset || fewer, "the server's statistics were reset during the run"),
             (before.side_effects || after.side_effects, "the tables have triggers or rules"),
             (
                 before.children || after.children,
-                "tables that are not the fixture's inherit from its tables: their rows are counted there",
+                "other tables inherit from the fixture's tables, and their rows count there",
             ),
             (
                 h.unclear & unclear::OUTSIDE != 0,
@@ -203,8 +203,8 @@ impl Sides<'_> {
                 h.unclear & unclear::MOVES != 0,
                 "an UPDATE that moves a row to another partition counts as a row deleted and one inserted",
             ),
-            (self.had_trouble(), "work that was rolled back counts on the server as well"),
-            (!self.all_flushed, "a client was lost before it had flushed its statistics"),
+            (self.had_trouble(), "the server also counts work that was rolled back"),
+            (!self.all_flushed, "a client ended before it reported its statistics"),
         ])
     }
 
@@ -218,7 +218,7 @@ impl Sides<'_> {
             ),
             (
                 self.spec.cluster.is_some() && self.shards.is_none(),
-                "a node of the cluster has not told of its shards' counters",
+                "a node did not report its shards' counters",
             ),
         ])
     }
@@ -227,16 +227,16 @@ impl Sides<'_> {
     fn reason_of_indexes(&self) -> Option<&'static str> {
         let Self { harness: h, before, after, .. } = self;
         first_of(&[
-            (before.indexes != after.indexes, "the tables' indexes are not those of the beginning"),
-            (self.spec.cluster.is_some(), "the index scans are those of the shards, which are not read"),
-            (!h.index_scans_known, "a plan is not simple enough to tell its index scans"),
+            (before.indexes != after.indexes, "the tables' indexes changed during the run"),
+            (self.spec.cluster.is_some(), "the shards count index scans, and they are not read"),
+            (!h.index_scans_known, "the index scans of a plan cannot be determined"),
             (
                 h.unclear & unclear::LOOKS_AT_ENDS != 0,
-                "to plan conditions other than equality the planner looks up the ends of an index, which counts as scans",
+                "the planner reads the ends of an index for conditions other than equality, which counts as index scans",
             ),
             (
                 before.hidden_scans || after.hidden_scans,
-                "the tables have exclusion constraints or partial indexes, which are looked up besides",
+                "the tables have exclusion constraints or partial indexes, which add index scans",
             ),
         ])
     }
@@ -250,7 +250,7 @@ impl Sides<'_> {
             std::array::from_fn(|kind| self.after.tuples[kind] - self.before.tuples[kind] + of_shards[kind]);
         let taken_back = first_of(&[(
             h.unclear & unclear::TAKES_BACK != 0,
-            "INSERT … ON CONFLICT takes back a row whose key another session was faster to insert: both count",
+            "INSERT … ON CONFLICT removes its row when another session inserted the key first: both count",
         )]);
         let (tables_reason, nodes_reason) = (self.reason_of_tables(), self.reason_of_nodes());
         // Late counts of others make the server's number greater, never smaller.
@@ -284,7 +284,7 @@ impl Sides<'_> {
                 "xact_commit",
                 h.committed.iter().sum(),
                 after.commits - before.commits,
-                Some("the server counts the whole database, this run's own set-up and recording included"),
+                Some("the server counts the whole database, including this run's setup and recording"),
                 "",
             ),
             line(
@@ -299,14 +299,14 @@ impl Sides<'_> {
                 h.committed[TotalsOf::Measured as usize],
                 recorded.cast_signed(),
                 None,
-                "transactions measured: the clients' totals against the sum of the samples",
+                "measured transactions: the clients' totals and the sum of the samples",
             ),
             line(
                 "misplaced",
                 h.misplaced,
                 0,
                 None,
-                "transactions in the sample of an earlier interval than their own, because the coordinator was held up",
+                "transactions in the sample of an earlier interval, because the coordinator was delayed",
             ),
         ]
     }
@@ -327,8 +327,8 @@ impl Sides<'_> {
             own("committed: warm-up", of(TotalsOf::Warmup), "run but not counted"),
             own("committed: measured", of(TotalsOf::Measured), "what the samples show"),
             own("committed: drain", of(TotalsOf::Drain), "ended after the measured time"),
-            own("failed", h.failed, "transactions given up, in all phases"),
-            own("retries", h.retries, "tries beyond each transaction's first, in all phases"),
+            own("failed", h.failed, "failed transactions, in all phases"),
+            own("retries", h.retries, "repeated tries, in all phases"),
         ]
     }
 
@@ -336,8 +336,8 @@ impl Sides<'_> {
     fn calls_line(&self) -> Option<AuditLine> {
         let (before, after) = (self.before.calls?, self.after.calls?);
         let not_judged = first_of(&[
-            (self.had_trouble(), "executions that failed are not calls"),
-            (after < before, "the statistics of pg_stat_statements were reset meanwhile"),
+            (self.had_trouble(), "failed executions are not calls"),
+            (after < before, "the statistics of pg_stat_statements were reset during the run"),
             (!self.all_flushed, "a client was lost"),
             (
                 self.untracked & untracked::CALLS != 0,

@@ -269,7 +269,7 @@ impl<'a> Observer<'a> {
             Err(error) => {
                 if !std::mem::replace(&mut self.complained, true) {
                     let hint =
-                        "The figures of the run are not affected; some of its observations are missing.";
+                        "The results of the run are not affected, but some of its observations are missing.";
                     crate::error::warn(format!("could not observe the server: {}", error.message), hint);
                 }
                 None

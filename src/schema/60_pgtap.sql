@@ -14,7 +14,7 @@ DECLARE
 BEGIN
     IF home IS NULL THEN
         RAISE object_not_in_prerequisite_state
-            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'CREATE EXTENSION pgtap.';
+            USING MESSAGE = 'extension "pgtap" is not installed', HINT = 'Run CREATE EXTENSION pgtap.';
     END IF;
     PERFORM bench_internal.check_extension('pgtap');
     -- pgTAP's functions call each other by their bare names, and keep their counts in temporary tables.
@@ -116,7 +116,7 @@ BEGIN
     INTO judged, of_tables, reasons, wrong FROM bench.audit(run_id) a;
     wrong := nullif(concat_ws(E'\n',
         CASE WHEN status <> 'completed' THEN format('run %s is %s', run_id, status) END,
-        CASE WHEN judged = 0 THEN format('run %s has no counters that could be held against the server''s', run_id) END,
+        CASE WHEN judged = 0 THEN format('run %s has no counters to compare with the server''s', run_id) END,
         wrong), '');
     RETURN bench_internal.tap(wrong IS NULL, coalesce(description, format('run %s: audit', run_id)),
                      coalesce(wrong, CASE WHEN of_tables = 0 THEN format('no counter of a table was judged: %s', reasons) END));
@@ -136,7 +136,7 @@ BEGIN
     ELSIF NOT (tolerance >= 0 AND tolerance < 1) THEN
         RAISE invalid_parameter_value
             USING MESSAGE = format('tolerance must be at least 0 and below 1, not %s', tolerance),
-                  HINT = 'It is a share: 0.05 lets 5 % pass.';
+                  HINT = 'tolerance is a fraction: 0.05 allows 5 %.';
     END IF;
     description := coalesce(description, format('runs %s: no regression beyond %s %% from runs %s', array_to_string(candidate, ', ', 'null'),
                                                 trim_scale(tolerance::numeric * 100), array_to_string(baseline, ', ', 'null')));

@@ -186,7 +186,7 @@ fn not_a_superusers(kind: u8, name: &str, owner: &str) -> UserError {
         _ => ("table", "TABLE"),
     };
     refusal(format!("{noun} {name} belongs to role \"{owner}\", which is not a superuser"))
-        .detail(format!("The owner of a {noun} decides what runs when it is used, and the recorder is a superuser."))
+        .detail(format!("The recorder is a superuser, and the owner of a {noun} could make it run any code."))
         .hint(format!(
             "Drop the triggers, rules, constraints and defaults that this role has added, then ALTER {alter} {name} OWNER TO a superuser."
         ))
@@ -216,8 +216,9 @@ pub fn check_all() -> Result<(), UserError> {
 }
 
 /// Whom a trigger would run as.
-const RECORDER: &str = "It would run as the recorder, which is a superuser.";
-const WORKLOAD: &str = "It would run as the role that runs the workload, which is a superuser.";
+const RECORDER: &str = "It would run with the privileges of the recorder, which is a superuser.";
+const WORKLOAD: &str =
+    "It would run with the privileges of the role that runs the workload, which is a superuser.";
 
 unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(), UserError> {
     // SAFETY: by the caller, an open relation; its triggers are an array of that length.
@@ -238,11 +239,11 @@ unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(),
             let (name, trigger) =
                 unsafe { (name_of(relation), CStr::from_ptr(trigger.tgname).to_string_lossy()) };
             return Err(refusal(format!(
-                "trigger \"{trigger}\" of table {name} is role \"{}\"'s, which is not a superuser",
+                "trigger \"{trigger}\" of table {name} belongs to role \"{}\", which is not a superuser",
                 role_name(owner)
             ))
             .detail(detail)
-            .hint(format!("Drop it, or the foreign key that it belongs to, and REVOKE TRIGGER, REFERENCES ON {name} from others.")));
+            .hint(format!("Drop the trigger, or its foreign key, and REVOKE TRIGGER, REFERENCES ON {name} from other roles.")));
         }
     }
     Ok(())
@@ -270,7 +271,7 @@ pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
         return Ok(());
     }
     Err(refusal(format!("schema {name} belongs to role \"{}\", which is not a superuser", role_name(owner)))
-        .detail("Its owner could put another schema in its place, and the recorder is a superuser.")
+        .detail("The recorder is a superuser, and the schema's owner could put another one in its place.")
         .hint(format!("ALTER SCHEMA {name} OWNER TO a superuser.")))
 }
 

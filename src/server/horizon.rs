@@ -23,10 +23,10 @@ pub fn can_release() -> Result<Releasable, &'static str> {
             return Err("the transaction is REPEATABLE READ or SERIALIZABLE");
         }
         if pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId {
-            return Err("the transaction has written");
+            return Err("the transaction has written data");
         }
         if !at_top_level() {
-            return Err("the call stands inside a function or procedure");
+            return Err("the call is inside a function or procedure");
         }
         // One registered snapshot is the statement's own; the catalogs' is taken again on demand.
         pg_sys::InvalidateCatalogSnapshot();

@@ -51,7 +51,7 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
         None => Ok(()),
         Some(owner) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("schema \"{schema}\" belongs to role \"{owner}\", which could have a superuser run triggers"),
+            format!("schema \"{schema}\" belongs to role \"{owner}\", whose triggers a superuser could run"),
         )
         .hint(format!(
             "SET ROLE to its owner before the call, load into another schema, or ALTER SCHEMA {} OWNER TO CURRENT_USER.",
@@ -91,15 +91,17 @@ pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
     if let Some(stranger) = stranger {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("role \"{stranger}\" owns something in schema \"{schema}\", which could have a superuser run it"),
+            format!("role \"{stranger}\" owns objects in schema \"{schema}\", which a superuser could run"),
         )
-        .hint("SET ROLE to another role before the call, or load into a schema of your own."));
+        .hint(
+            "SET ROLE to another role before the call, or load into a schema in which you own all objects.",
+        ));
     }
     match creator {
         None => Ok(()),
         Some(creator) => Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("role \"{creator}\" may create in schema \"{schema}\", and so could have a superuser run what it puts there"),
+            format!("role \"{creator}\" may create objects in schema \"{schema}\", which a superuser could run"),
         )
         .hint(format!(
             "SET ROLE to another role before the call, load into another schema, or REVOKE CREATE ON SCHEMA {}.",

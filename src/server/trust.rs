@@ -59,23 +59,21 @@ pub fn check_extension_trusted(name: &str) -> Result<(), UserError> {
         "extension" => format!("extension \"{name}\" belongs to role \"{role}\""),
         "schema" => format!("schema \"{schema}\" of extension \"{name}\" belongs to role \"{role}\""),
         "create" => {
-            format!("role \"{role}\" may create in schema \"{schema}\", which extension \"{name}\" is in")
+            format!("role \"{role}\" may create objects in schema \"{schema}\" of extension \"{name}\"")
         }
         _ if schema.is_empty() => format!("a function of extension \"{name}\" belongs to role \"{role}\""),
         _ => {
-            format!(
-                "something in schema \"{schema}\", which extension \"{name}\" is in, belongs to role \"{role}\""
-            )
+            format!("an object in schema \"{schema}\" of extension \"{name}\" belongs to role \"{role}\"")
         }
     };
     let hint = match what.as_str() {
         "create" => {
             format!("REVOKE CREATE ON SCHEMA {} FROM {}.", quote_identifier(&schema), quote_identifier(&role))
         }
-        _ => "Have a superuser create it in a schema where no other role can create or owns anything."
+        _ => "A superuser must create it in a schema in which no other role owns objects or may create them."
             .to_owned(),
     };
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-        .detail("That role could put functions of its own there, which would run with your privileges.")
+        .detail("That role could add functions that run with your privileges.")
         .hint(hint))
 }

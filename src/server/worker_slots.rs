@@ -18,7 +18,7 @@ pub fn no_slots(needed: u64, noun: &str) -> UserError {
         "not enough background worker slots",
     )
     .detail(format!(
-        "Needed: {needed} (one for each {noun} and one that leads them); configured: {configured}; in use: {in_use}."
+        "Needed: {needed} (one per {noun} and one to lead them); configured: {configured}; in use: {in_use}."
     ))
     .hint(format!(
         "Set max_worker_processes to at least {} and restart the server, or use fewer {noun}s.",

@@ -107,13 +107,13 @@ pub fn started_by_other(what: &str) -> UserError {
         format!("{what} was started with another build of pgbench_ext"),
     )
     .detail(format!("This session has build {:016x}.", own()))
-    .hint("Let it end by itself, or end it by pg_terminate_backend(pid): see pg_stat_activity.")
+    .hint("Wait for it to end, or end it with pg_terminate_backend(pid): see pg_stat_activity.")
 }
 
 fn installed_meanwhile(session: u64, worker: u64) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        "another build of pgbench_ext was installed while this session has kept its own",
+        "another build of pgbench_ext was installed after this session had loaded its own",
     )
     .detail(format!("The session has build {session:016x}, its background worker build {worker:016x}."))
     .hint("Reconnect. Where shared_preload_libraries names pgbench_ext, restart the server.")

@@ -84,7 +84,7 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
 /// Starts a sweep and waits for it, with NOTICEs.
 pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     let releasable = releasable_or_warn(
-        "Rows that the workload kills cannot be pruned, which slows an update workload. Make the call a statement of its own, or use bench.start_sweep.",
+        "Meanwhile, dead rows cannot be removed, which slows update workloads. Make the call a separate top-level statement, or use bench.start_sweep.",
     );
     spec.horizon_held = releasable.is_none();
     let launched = launch(&spec)?;

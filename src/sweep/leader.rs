@@ -81,8 +81,8 @@ fn follow_crash(segment: u32) {
 fn put_back_forgotten(session: &mut Session) {
     if let Err(error) = parameters::put_back_forgotten(session, None) {
         warn(
-            format!("what a sweep has changed in postgresql.auto.conf cannot be put back: {}", error.message),
-            "Put it back by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
+            format!("could not restore what a sweep changed in postgresql.auto.conf: {}", error.message),
+            "Restore it by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
         );
     }
 }
@@ -173,14 +173,14 @@ fn write_end(
             // The extension has gone, and with it the sweep: there is nothing to wait for.
             Err(reason) if reason.sqlstate == sqlstate::UNDEFINED_OBJECT => return Err(reason),
             Err(reason) if began.elapsed() >= PATIENCE => {
-                let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
+                let own = error.map_or("It had no error.".to_owned(), |error| format!("Its error: {error}."));
                 crate::error::log(
                     UserError::new(
                         &reason.sqlstate,
-                        format!("the end of sweep {sweep_id} could not be written into bench.sweeps: {}", reason.message),
+                        format!("could not record the end of sweep {sweep_id} in bench.sweeps: {}", reason.message),
                     )
                     .detail(own)
-                    .hint("bench.sweeps shows it as \"crashed\"; its runs are there, and bench.resume_sweep makes those that are missing."),
+                    .hint("bench.sweeps shows it as \"crashed\"; its runs are kept, and bench.resume_sweep makes the missing ones."),
                 );
                 return Err(reason);
             }
@@ -203,14 +203,14 @@ fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {
         StopReason::None | StopReason::Abandoned => None,
-        StopReason::CallerGone => canceled("canceled with the call of bench.sweep"),
+        StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
         StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
         StopReason::BlockedByCaller => Some(
             UserError::new(
                 sqlstate::DEADLOCK_DETECTED,
-                "the sweep waits for a lock that is held by the session waiting for the sweep",
+                "the sweep waits for a lock of the session that waits for the sweep",
             )
-            .hint("Commit before the call, or use bench.start_sweep."),
+            .hint("Commit before calling it, or use bench.start_sweep."),
         ),
     }
 }

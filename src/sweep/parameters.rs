@@ -106,9 +106,9 @@ impl ServerParameters {
         self.in_force = InForce::Unknown;
         Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
-            "the configuration files were read again during the run, and the variant's parameters with them",
+            "the configuration files, with the variant's parameters, were reloaded during the run",
         )
-        .hint("Leave pg_reload_conf alone while a sweep sets parameters of the server; bench.resume_sweep makes the run again."))
+        .hint("Do not reload the configuration while a sweep sets server parameters; bench.resume_sweep repeats the run."))
     }
 
     /// Has the server's own settings read again.
@@ -140,7 +140,7 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
         nap_until_canceled(20)?;
     }
     if !has_read {
-        let message = "the server has not read its configuration files";
+        let message = "the server has not reloaded its configuration files";
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
     }
     let is_lifted = |name: &&String| {
@@ -155,7 +155,7 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("parameter \"{name}\" is not set by the configuration files"),
             )
-            .hint("What the server's command line sets, or ALTER ROLE and ALTER DATABASE for this session, goes before them."));
+            .hint("The server's command line, ALTER ROLE and ALTER DATABASE take precedence over them."));
         }
     }
     // The checkpointer reads the files before it does what it is asked for; and all runs of a variant begin alike.
@@ -248,7 +248,7 @@ pub fn take_the_right() -> Result<(), UserError> {
     if !lock.try_acquire_for_session() {
         return Err(UserError::new(
             sqlstate::OBJECT_IN_USE,
-            "another sweep is setting parameters of the whole server",
+            "another sweep is setting server parameters",
         )
         .hint("Wait for its end: SELECT sweep_id FROM bench.sweeps WHERE status = 'running'."));
     }
@@ -262,16 +262,16 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     if options.changes_system() && !superuser() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            "must be superuser to set parameters of the whole server",
+            "must be superuser to set server parameters",
         )
-        .hint("Parameters of the clients' sessions belong beside \"system\", not into it."));
+        .hint("Put parameters of the clients' sessions beside \"system\", not into it."));
     }
     if options.changes_system() && options.nodes != "local" {
         return Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
-            format!("a sweep with nodes => '{}' cannot set parameters of the whole server", options.nodes),
+            format!("a sweep with nodes => '{}' cannot set server parameters", options.nodes),
         )
-        .hint("They would be set on this node only; set them on each by ALTER SYSTEM, and make a sweep for each value."));
+        .hint("They would be set on this node only. Set them on each node with ALTER SYSTEM, and run one sweep per value."));
     }
     for (name, value) in options.variants.iter().flat_map(wanted) {
         check_of_system(&name, &value)?;
@@ -294,7 +294,7 @@ fn check_of_system(name: &str, value: &str) -> Result<(), UserError> {
             sqlstate::CANT_CHANGE_RUNTIME_PARAM,
             format!("parameter \"{name}\" cannot be changed without restarting the server"),
         )
-        .hint("Make a sweep before the restart and one after it, and compare them with bench.compare.")),
+        .hint("Run a sweep before the restart and one after it, and compare them with bench.compare.")),
         Some(_) => guc::check_for_reload(name, value),
     }
 }

@@ -60,7 +60,7 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
             format!(
-                "variant \"{}\" loads a fixture, and workload \"{}\" has {}",
+                "variant \"{}\" loads a fixture, but workload \"{}\" has {}",
                 variant.name,
                 options.workload,
                 names.len()
@@ -263,7 +263,7 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("permission denied to vacuum {table}"),
         )
-        .hint("Load a fixture of your own into another schema: options => '{\"schema\": \"…\"}'.")),
+        .hint("Load your own fixture into another schema: options => '{\"schema\": \"…\"}'.")),
     }
 }
 

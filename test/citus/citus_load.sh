@@ -243,7 +243,7 @@ for workload in insert_9_shards insert_2_shards; do
 done
 is "$(load "'shards', options => '{\"shard_count\": 8}'")" 0 'shards are loaded with 8'
 try "SELECT bench.run('insert_9_shards', clients => 2, transactions => 1)"
-like "$OUT" '55000: workload "insert_9_shards" needs 9 shards, and fixture "shards" has 8.*HINT: .*"shard_count": 9' \
+like "$OUT" '55000: workload "insert_9_shards" needs 9 shards, but fixture "shards" has 8.*HINT: .*"shard_count": 9' \
     'which is too few for insert_9_shards'
 is "$(shape insert_2_shards)" '2|4 5' 'and enough for insert_2_shards'
 is "$(load "'shards', options => '{\"shard_count\": 200}'")" 0 'more shards than a node allows connections'

@@ -175,7 +175,7 @@ nonsense \
     'schema .*of_mallory.* belongs to role .*mallory.*42501' \
     "a superuser's part with another's schema on its path"
 nonsense "jsonb_set($FIXTURE, '{tables}', '[[[\"public\", \"mallorys\"]]]')" \
-    'role .*mallory.* owns something in schema .*public.*42501' "a superuser's part with another's table"
+    'role .*mallory.* owns objects in schema .*public.*42501' "a superuser's part with another's table"
 is "$(sql "SELECT count(*) FROM secret" "SELECT to_regclass('public.secret') IS NOT NULL")" $'0\nt' \
     "others' tables are as they were"
 nothing_left 'after all that'
@@ -194,7 +194,7 @@ is "$(sql "SELECT bench.wait($busy, 30)")" incomplete 'a part that nobody asks a
 is "$(sql "SELECT bench.wait($idle, 30)")" failed 'one that never began has failed'
 within 22000 'within its lease'
 is "$(sql "SELECT error ->> 'sqlstate',
-    error ->> 'message' LIKE 'node there:5432, whose run 7 this is a part of, has not been heard of%' FROM bench.runs
+    error ->> 'message' LIKE 'node there:5432 has not asked for this part of its run 7 for%' FROM bench.runs
     WHERE run_id = $busy")" \
     '08006|t' 'and says whom it has not heard of'
 nothing_left 'parts that nobody asked after'

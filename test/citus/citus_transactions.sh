@@ -189,7 +189,7 @@ undescribed 'a query over all shards' 10 0
 # Settings that Citus no longer has
 #
 try "SELECT bench.run('constant', transactions => 1, settings => '{\"citus.multi_shard_commit_protocol\": \"1pc\"}')"
-like "$OUT" 'ERROR:  42704: .*gone since Citus 11.0.*DETAIL:.*two phases.*HINT:' \
+like "$OUT" 'ERROR:  42704: .*was removed in Citus 11.0.*DETAIL:.*two phases.*HINT:' \
     'the one-phase commit protocol: since when it is gone, and what happens instead'
 
 is "$(prepared_left)" 0 'no transaction is left prepared'

@@ -56,7 +56,7 @@ for call in "bench.run('pk_select', transactions => 10)" "bench.start('pk_select
     "bench.load('log', 10)" \
     "bench.start_sweep('pk_select', '{1}', 0.2, 1)"; do
     old 20 "SELECT $call;"
-    error='ERROR:  55000: another build of pgbench_ext was installed while this session has kept its own'
+    error='ERROR:  55000: another build of pgbench_ext was installed after this session had loaded its own'
     detail="DETAIL:  The session has build $own, its background worker build 0123456789abcdef\."
     like "$OUT" "$error.*$detail.*HINT:  Reconnect" \
         "a session with the old build: ${call%%(*} says what to do"

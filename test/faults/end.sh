@@ -165,9 +165,9 @@ nothing_left "$name" 60
 is "$(sql "SELECT bench.wait($RUN)")" crashed "$name: the run reads crashed"
 is "$(sql "SELECT count(*) > 0 FROM bench.latencies WHERE run_id = $RUN")" t "$name: the rest is there"
 like "$(grep -A 2 \
-    "LOG:  run $RUN is canceled, which could not be written into bench.runs: could not extend file of run_log" \
+    "LOG:  could not record in bench.runs that run $RUN is canceled: could not extend file of run_log" \
     "$PGHOST/log")" \
-    'DETAIL:  It has committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' \
+    'DETAIL:  It committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' \
     "$name: the log has what is known"
 start
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null

@@ -126,7 +126,7 @@ if [ -e "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
     # Her extension, with her ok()
     as_mallory sql 'CREATE SCHEMA tap' 'CREATE EXTENSION pgtap SCHEMA tap' "CREATE OR REPLACE FUNCTION tap.ok(boolean, text) RETURNS text
         LANGUAGE sql AS 'SELECT ''ok'' FROM trap.spring()'"
-    refused 'pgTAP of hers' 'extension "pgtap" belongs to role "mallory".*HINT:  Have a superuser create it'
+    refused 'pgTAP of hers' 'extension "pgtap" belongs to role "mallory".*HINT:  A superuser must create it'
     as_mallory sql 'DROP EXTENSION pgtap'
     # A superuser's, where she can put things beside it, or in the place of the whole
     sql 'CREATE EXTENSION pgtap SCHEMA tap'
@@ -134,15 +134,15 @@ if [ -e "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
     sql 'ALTER EXTENSION pgtap SET SCHEMA public'
     refused "pgTAP in the database owner's schema" 'schema "public" of extension "pgtap" belongs to role "mallory"'
     sql 'CREATE SCHEMA ours' 'ALTER EXTENSION pgtap SET SCHEMA ours' 'GRANT CREATE, USAGE ON SCHEMA ours TO mallory'
-    refused 'pgTAP where she may create' 'role "mallory" may create in schema "ours".*HINT:  REVOKE CREATE ON SCHEMA ours FROM mallory\.'
+    refused 'pgTAP where she may create' 'role "mallory" may create objects in schema "ours".*HINT:  REVOKE CREATE ON SCHEMA ours FROM mallory\.'
     as_mallory sql 'CREATE VIEW ours.__tcache__ AS SELECT trap.spring()'
     sql 'REVOKE CREATE ON SCHEMA ours FROM mallory'
-    refused 'pgTAP where she has left something' 'something in schema "ours".*belongs to role "mallory"'
+    refused 'pgTAP where she has left something' 'an object in schema "ours".*belongs to role "mallory"'
     sql 'DROP VIEW ours.__tcache__' 'GRANT CREATE ON SCHEMA ours TO PUBLIC'
-    refused 'pgTAP where anybody may create' 'role "public" may create in schema "ours"'
+    refused 'pgTAP where anybody may create' 'role "public" may create objects in schema "ours"'
     sql 'REVOKE CREATE ON SCHEMA ours FROM PUBLIC' 'GRANT CREATE ON SCHEMA ours TO mallory' 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO mallory' \
         'REVOKE CREATE ON SCHEMA ours FROM mallory'
-    refused 'pgTAP with a function of hers' '(something in schema "ours".*|a function of extension "pgtap") belongs to role "mallory"'
+    refused 'pgTAP with a function of hers' '(an object in schema "ours".*|a function of extension "pgtap") belongs to role "mallory"'
     # She trusts herself, but not as a role that a superuser has put on.
     sql 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO CURRENT_USER' 'DROP EXTENSION pgtap' 'GRANT SELECT ON bench.summary TO mallory'
     as_mallory sql 'CREATE EXTENSION pgtap SCHEMA tap'
@@ -187,7 +187,7 @@ done
 sql 'GRANT TRIGGER ON bench.samples TO mallory'
 as_mallory sql "${ways[1]//%t/bench.samples}"
 try "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
-like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop it' 'a trigger of hers on bench.samples: 42501, and what to do'
+like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop the trigger' 'a trigger of hers on bench.samples: 42501, and what to do'
 she_is_no_superuser 'a trigger of hers on bench.samples'
 sql 'DROP TRIGGER t ON bench.samples' 'REVOKE TRIGGER ON bench.samples FROM mallory'
 sql 'GRANT REFERENCES (run_id) ON bench.run_log TO mallory'
@@ -245,10 +245,10 @@ eventually 10 "SELECT count(*) > 0 FROM bench.samples s JOIN bench.runs r USING 
 as_mallory sql 'CREATE TRIGGER spring AFTER UPDATE ON our_data.pk FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 ended early
 she_is_no_superuser 'a trigger on a fixture that comes during a run'
-like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s, which is not a superuser' 'a trigger on a fixture that comes during a run: the run says whose it is'
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk belongs to role "mallory", which is not a superuser' 'a trigger on a fixture that comes during a run: the run says whose it is'
 try "SELECT bench.run('pk_update', secs => 0.2)"
 she_is_no_superuser 'a trigger on a fixture'
-like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s' 'a trigger on a fixture: refused'
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk belongs to role "mallory"' 'a trigger on a fixture: refused'
 try "SELECT bench.run('pk_update', secs => 0.2, query_mode => 'simple')"
 she_is_no_superuser 'a trigger on a fixture, mode simple'
 as_mallory sql 'CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON our_data.log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
@@ -258,7 +258,7 @@ sql 'DROP TRIGGER spring ON our_data.log'
 as_mallory sql 'CREATE TRIGGER spring BEFORE TRUNCATE ON our_data.log FOR EACH STATEMENT EXECUTE FUNCTION trap.on_change()'
 try "SELECT bench.sweep('pk_insert', '{1}', secs => 0.1, before => 'truncate')"
 she_is_no_superuser 'a trigger of TRUNCATE on a fixture'
-is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" 'trigger "spring" of table our_data.log is role "mallory"'"'s, which is not a superuser" 'a trigger of TRUNCATE on a fixture: the sweep says so'
+is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" 'trigger "spring" of table our_data.log belongs to role "mallory", which is not a superuser' 'a trigger of TRUNCATE on a fixture: the sweep says so'
 as_mallory sql 'SET ROLE mallory' "SELECT bench.run('pk_update', secs => 0.2)" >/dev/null 2>&1
 sql 'DROP SCHEMA our_data CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'our_data'" >/dev/null 2>&1
 

@@ -35,7 +35,7 @@ terminate load
 nothing_left "$name, while it is locked" 60
 ended loading
 is "$(leftovers)" '1|1' "$name: the tables stay"
-like "$(cat "$PGHOST/log")" 'LOG:  what load [0-9]+ has made could not be removed' "$name: the log says so"
+like "$(cat "$PGHOST/log")" 'LOG:  could not remove the tables of load [0-9]+' "$name: the log says so"
 leave holder
 cleaned "$name"
 
@@ -57,7 +57,7 @@ lines=$(wc -l <"$PGHOST/log")
 try "SELECT bench.load('log', 10)"
 like "$OUT" 'ERROR:  P0001: nothing is dropped here' "$name: the caller gets its error"
 nothing_left "$name"
-like "$(tail -n +"$lines" "$PGHOST/log")" 'LOG:  what load [0-9]+ has made could not be removed: nothing is dropped here.*DETAIL:  It is in schema "bench_loading_[0-9]+".*HINT:  The next bench\.load removes it' \
+like "$(tail -n +"$lines" "$PGHOST/log")" 'LOG:  could not remove the tables of load [0-9]+: nothing is dropped here.*DETAIL:  They are in schema "bench_loading_[0-9]+".*HINT:  The next bench\.load removes them' \
     "$name: the log says what is left"
 is "$(leftovers)" '1|1' "$name: the tables stay"
 sql 'DROP EVENT TRIGGER forbid'
@@ -99,7 +99,7 @@ sql "ALTER SEQUENCE tries RESTART" 'CREATE OR REPLACE FUNCTION full_for_a_while(
 name='an end of a sweep that cannot be written'
 SWEEP=$(sweep 0.2)
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" crashed "$name: the sweep reads crashed"
-like "$(cat "$PGHOST/log")" "LOG:  the end of sweep $SWEEP could not be written into bench.sweeps: could not extend file.*HINT:  .*resume_sweep" "$name: the log says so"
+like "$(cat "$PGHOST/log")" "LOG:  could not record the end of sweep $SWEEP in bench.sweeps: could not extend file.*HINT:  .*resume_sweep" "$name: the log says so"
 sql 'DROP TRIGGER full_for_a_while ON bench.sweep_log'
 
 # A process id that was a leader's is another session's now. Only root may choose process ids.

@@ -115,7 +115,7 @@ hog "$processors"
 sql "SELECT bench.run('pk_select', clients => $processors, secs => 6, sample_interval => 0.5)" >/dev/null 2>&1
 no_more_hogs
 RUN=$(last_run)
-said "$RUN" "topic = 'others' AND (figures ->> 'others')::float8 > 0.35 AND finding LIKE 'Something other than the clients%'" "$name: others are told"
+said "$RUN" "topic = 'others' AND (figures ->> 'others')::float8 > 0.35 AND finding LIKE 'Processes other than the clients%'" "$name: others are told"
 said "$RUN" "topic = 'processors' AND (figures ->> 'idle')::float8 < 0.05" "$name: processors are saturated"
 is "$(sql "SELECT sum(share) > 0.2 FROM bench.waits WHERE run_id = $RUN AND wait_event = 'Runnable'")" t "$name: clients waited for a processor"
 sound "$RUN" "$name"

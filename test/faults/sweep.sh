@@ -406,7 +406,7 @@ sql 'SELECT pg_reload_conf()' >/dev/null
 sweep_is incomplete "$name"
 as_before "$name"
 is "$(in_sweep \
-    "string_agg(status || ' ' || (error ~ 'configuration files were read again'), ', ')
+    "string_agg(status || ' ' || (error ~ 'were reloaded during the run'), ', ')
         FILTER (WHERE run_id = $run)")" 'incomplete true' \
     "$name: that run does not count, and says why"
 is "$(in_sweep "count(*) FILTER (WHERE status = 'completed')")" 3 "$name: the sweep has gone on"

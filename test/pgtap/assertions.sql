@@ -105,7 +105,7 @@ SELECT check_test(bench.audit_ok(:good, 'counts'), true, 'a good audit', 'counts
 SELECT check_test(bench.audit_ok(:wrong), false, 'a wrong audit', NULL,
     'n_tup_upd: harness 100, server 99, difference 1 (rows updated)');
 SELECT check_test(bench.audit_ok(:unaudited), false, 'a run without an audit', NULL,
-    format('run %s has no counters that could be held against the server''s', :unaudited));
+    format('run %s has no counters to compare with the server''s', :unaudited));
 SELECT check_test(bench.audit_ok(:canceled), false, 'a run that was canceled', NULL,
     format('run %s is canceled', :canceled));
 

@@ -302,7 +302,7 @@ SELECT check_test(bench.audit_ok(:run_id, 'audit'), true, 'no table is judged', 
 SELECT bench.create_workload('aud', 'SELECT 1;') \g /dev/null
 SELECT bench.run('aud', transactions => 20) AS run_id \gset
 SELECT check_test(bench.audit_ok(:run_id, 'audit'), true, 'no fixture', 'audit',
-    'no counter of a table was judged: the workload has no fixture whose tables could be watched', true);
+    'no counter of a table was judged: the workload has no fixture with tables to observe', true);
 DROP TRIGGER aud_drop ON bench_data.pk;
 SELECT bench.run('pk_update', transactions => 20) AS run_id \gset
 SELECT check_test(bench.audit_ok(:run_id, 'audit'), true, 'tables are judged', 'audit', '');

@@ -154,7 +154,7 @@ SELECT throws_ok(format('SELECT bench.delete_run(%s)', :of_sweep), '55006', NULL
 SELECT bench.stop(:of_sweep) AS stopped \gset
 SELECT bench.wait(:of_sweep) AS waited \gset
 SELECT throws_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :of_sweep), '55006',
-    format('run %s is one of sweep %s, which is under way', :of_sweep, :going), 'one that the sweep has behind it');
+    format('run %s belongs to sweep %s, which is under way', :of_sweep, :going), 'one that the sweep has behind it');
 \o /dev/null
 SELECT bench.stop_sweep(:going), bench.wait_sweep(:going);
 \o

@@ -208,7 +208,7 @@ SELECT ok(bench.stop(:supers), 'which goes on until its own');
 -- Whose fixture, whose workload
 --
 SELECT throws_ok($$SELECT bench.run('pk_select', transactions => 1)$$, '42501',
-    'fixture "pk" belongs to role "prv_alice", whose triggers would run as a superuser',
+    'fixture "pk" belongs to role "prv_alice", whose triggers would run with superuser privileges',
     'a superuser is not run on the fixture of an ordinary role');
 SET SESSION AUTHORIZATION prv_alice;
 SELECT bench.create_workload('prv_alices', 'SELECT current_user;') \g /dev/null

@@ -125,7 +125,7 @@ SELECT
 FROM unnest(:'copies'::bigint[], ARRAY['completed', 'incomplete']) AS c (id, status);
 SELECT is(count(*), 0::bigint, 'and no progress') FROM bench.progress;
 SELECT throws_ok('SELECT bench.import(d) FROM documents', '23505',
-    format('role "%s" has imported run %s of the document already', :'me', :plain), 'a second time is refused');
+    format('role "%s" has already imported run %s of the document', :'me', :plain), 'a second time is refused');
 -- by way of a third server, too
 SELECT throws_ok(format('SELECT bench.import(bench.export(%L))', :'copies'), '23505', NULL,
     'also as a copy of the copy');
@@ -161,13 +161,13 @@ DELETE FROM bench.run_log WHERE run_id = :beside;
 --
 -- Documents that are none
 --
-SELECT throws_ok(format('SELECT bench.import(%L)', d), '22023', 'document is not one of bench.export',
+SELECT throws_ok(format('SELECT bench.import(%L)', d), '22023', 'document was not made by bench.export',
     format('no document: %s', d))
 FROM unnest('{"{}","[]","1","null","{\"format_version\": 1}","{\"format_version\": 1, \"run_log\": {}}",'
     '"{\"format_version\": \"1\", \"run_log\": []}","{\"format_version\": null, \"run_log\": []}"}'::text[]) AS d;
 SELECT
     throws_ok($$SELECT bench.import('{"format_version": 2, "run_log": []}')$$, '0A000',
-        'the document is of format version 2, and this extension reads up to 1', 'a later version'),
+        'the document has format version 2, but this extension reads versions up to 1', 'a later version'),
     throws_ok($$SELECT bench.import('{"format_version": 1e400, "run_log": []}')$$, '0A000', NULL, 'much later'),
     throws_ok($$SELECT bench.import('{"format_version": 0, "run_log": []}')$$, '22023', NULL, 'an earlier one');
 SELECT is(bench.import('{"format_version": 1, "run_log": []}'), '{}', 'a document without runs');
@@ -319,14 +319,14 @@ BEGIN EXECUTE sql; EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS message = 
     detail = PG_EXCEPTION_DETAIL; END$$;
 SELECT results_eq(format('SELECT * FROM pg_temp.told_of(%L)', format('SELECT bench.import(%L)', d)),
     format('SELECT %L, %L', format('invalid "samples" in the document: clients of run %s is out of range', :plain),
-        'It is 2147483647, and must be between 0 and 262143.'),
+        'It is 2147483647, but must be between 0 and 262143.'),
     'which run, which field, and its range')
 FROM hostile
 WHERE what = 'more at work';
 SELECT results_eq(format('SELECT * FROM pg_temp.told_of(%L)', format('SELECT bench.import(%L)', d)),
     format('SELECT %L, %L',
         format('invalid "run_log" in the document: environment.processors of run %s is out of range', :plain),
-        'It is 4294967295, and must be between 1 and 65536.'),
+        'It is 4294967295, but must be between 1 and 65536.'),
     'of a member too')
 FROM hostile
 WHERE what = 'processors of more than a machine';

@@ -37,7 +37,7 @@ like "$OUT" 'ERROR:  42501: permission denied for function schedule' 'an ordinar
 sql 'GRANT EXECUTE ON FUNCTION bench.schedule, bench.unschedule, bench.start_scheduled TO tester'
 as_tester try "$schedule"
 like "$OUT" \
-    'ERROR:  42501: permission denied for schema cron.*HINT:  As a superuser: GRANT USAGE ON SCHEMA cron TO tester' \
+    'ERROR:  42501: permission denied for schema cron.*HINT:  Run as a superuser: GRANT USAGE ON SCHEMA cron TO tester' \
     'without USAGE on schema cron: 42501, and the GRANT'
 sql 'GRANT USAGE ON SCHEMA cron TO tester'
 
@@ -58,13 +58,13 @@ is "$(sql 'SELECT count(*) FROM cron.job')" 0 'no job has come of any of these'
 in_elsewhere try "SELECT bench.schedule('it''s elsewhere', '* * * * *', 'pk_update', secs => 0.5,
     seed => -9223372036854775808, variables => '{\"x\": \"''\"}')"
 like "$OUT" 'ERROR:  55000: pg_cron is in database "postgres", not in this one' 'in another database: 55000'
-call=$(sed -n 's/^HINT:  There, as a superuser: //p' <<<"$OUT")
+call=$(sed -n 's/^HINT:  Run there, as a superuser: //p' <<<"$OUT")
 job=$(sql "$call")
 is "$(sql "SELECT jobname, database, username FROM cron.job WHERE jobid = $job")" "it's elsewhere|elsewhere|postgres" \
     'the call of its hint makes the job, as it stands'
 in_elsewhere try "SELECT bench.unschedule('it''s elsewhere')"
 like "$OUT" 'ERROR:  55000' 'bench.unschedule in another database: 55000'
-drop=$(sed -n "s/^HINT:  There, as a superuser: \(.*;\) Here.*/\1/p" <<<"$OUT")
+drop=$(sed -n "s/^HINT:  Run there, as a superuser: \(.*;\) Here.*/\1/p" <<<"$OUT")
 
 # A job
 as_tester try "$schedule" "$schedule"
@@ -107,7 +107,7 @@ eventually 10 "SELECT wait_event = 'PgSleep' AND query ~ '60' FROM pg_stat_activ
 is "$(sql "SELECT count(*) FROM bench.runs WHERE tags ->> 'job' = 'by hand'")" 1 \
     'five sessions that start a job at once start one run'
 like "$(cat "$work/hand1" "$work/hand2")" \
-    "WARNING:  01000: job \"by hand\" starts nothing, for its run $hand is still under way" 'the others are told'
+    "WARNING:  01000: job \"by hand\" starts no run because its run $hand is still under way" 'the others are told'
 try "SET lock_timeout = '5s'" "$start"
 like "$OUT" "WARNING.*$hand\$" 'nor does a transaction that stays open keep others waiting'
 leave snapshot

@@ -55,7 +55,7 @@ is "$(sql "SELECT DISTINCT origin ->> 'system_identifier' FROM bench.runs")" "$s
 is "$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r))
     FROM (SELECT (jsonb_populate_record(s, jsonb_build_object('run_id', run_id - 41))).* FROM bench.samples s) AS r")" \
     "$samples" 'every sample is the same, to the last digit'
-like "$(import)" '23505: role "postgres" has imported run 1 of the document already' 'nobody imports them twice'
+like "$(import)" '23505: role "postgres" has already imported run 1 of the document' 'nobody imports them twice'
 is "$(sql 'SELECT count(*) FROM bench.runs')" 4 'and nothing is left of the attempt'
 
 # Into what a standby or a read-only transaction allows.

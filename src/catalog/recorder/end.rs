@@ -135,12 +135,12 @@ fn tell_log(run_id: i64, status: Status, reason: &UserError, error: Option<&User
     let log = UserError::new(
         &reason.sqlstate,
         format!(
-            "run {run_id} is {}, which could not be written into bench.runs: {}",
+            "could not record in bench.runs that run {run_id} is {}: {}",
             status.as_str(),
             reason.message
         ),
     )
     .detail(format!("{told}{own}"))
-    .hint("bench.runs shows it as \"crashed\"; what else was written of it is there.");
+    .hint("bench.runs shows it as \"crashed\"; results recorded before that are kept.");
     crate::error::log(log);
 }

@@ -69,7 +69,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     end.part("bench.relations", || relations::lines(run_id, closing.relations));
     let m = &closing.measured.moments;
     let told = format!(
-        "It has committed {} measured transactions, with a mean latency of {:.3} ms; {} failed.",
+        "It committed {} measured transactions, with a mean latency of {:.3} ms; {} failed.",
         m.count,
         m.mean_ns().map_or(0.0, ms),
         closing.measured.failed

@@ -173,7 +173,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
             ],
         )
         .map_err(spi_error)?
-        .ok_or_else(|| crate::error::internal("the run's row could not be written"))?;
+        .ok_or_else(|| crate::error::internal("could not record the run"))?;
         segment.claim(Work::Run(run_id));
         Ok(run_id)
     })

@@ -26,7 +26,7 @@ pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
     if trigger.relid().ok() != Some(anchor()?) {
         return Err(UserError::new(
             sqlstate::TRIGGER_PROTOCOL_VIOLATED,
-            "this trigger is one of bench.run_log",
+            "this trigger function serves bench.run_log only",
         ));
     }
     let truncates = matches!(trigger.op(), Ok(PgTriggerOperation::Truncate));
@@ -87,7 +87,7 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
     let run = leaving.iter().find(|run| run.sweep_id == Some(sweep_id)).map_or(0, |run| run.run_id);
     Err(UserError::new(
         sqlstate::OBJECT_IN_USE,
-        format!("run {run} is one of sweep {sweep_id}, which is under way"),
+        format!("run {run} belongs to sweep {sweep_id}, which is under way"),
     )
     .hint(format!("End it before: SELECT bench.stop_sweep({sweep_id}).")))
 }

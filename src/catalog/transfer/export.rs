@@ -102,7 +102,7 @@ fn explain(error: UserError) -> UserError {
     {
         return UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "the runs are too large for one document")
             .detail(error.message)
-            .hint("Export fewer of them at a time. pg_dump has no such limit.");
+            .hint("Export fewer runs at a time, or use pg_dump, which has no such limit.");
     }
     error
 }

@@ -74,21 +74,21 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
         &[document.into()],
     )?;
     let Some(version) = version else {
-        return Err(invalid("document is not one of bench.export")
-            .hint("It has to be the whole of what bench.export has returned."));
+        return Err(invalid("document was not made by bench.export")
+            .hint("Pass the complete result of bench.export."));
     };
     let number = version.parse::<f64>().unwrap_or(f64::INFINITY);
     if number > f64::from(FORMAT_VERSION) {
         return Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
             format!(
-                "the document is of format version {version}, and this extension reads up to {FORMAT_VERSION}"
+                "the document has format version {version}, but this extension reads versions up to {FORMAT_VERSION}"
             ),
         )
         .hint("Update pgbench_ext on this server."));
     }
     if number < f64::from(FORMAT_VERSION) {
-        return Err(invalid(format!("the document is of format version {version}, which there never was")));
+        return Err(invalid(format!("the document has unknown format version {version}")));
     }
     Ok(())
 }
@@ -112,11 +112,11 @@ fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
         }
         if !FINAL.contains(&&*status) {
             return Err(invalid(format!("run {id_in_document} of the document has status \"{status}\""))
-                .hint(format!("A run that is over is {}.", FINAL.join(", "))));
+                .hint(format!("The status of an ended run is {}.", FINAL.join(", "))));
         }
         if origin.is_some_and(|kind| kind != "object") {
             return Err(invalid(format!(
-                "run {id_in_document} of the document has an origin that is no object"
+                "run {id_in_document} of the document has an origin that is not an object"
             )));
         }
         let run_id = fetch::<i64>("SELECT pg_catalog.nextval('bench.run_id_seq')", &[])?.unwrap_or_default();
@@ -171,9 +171,9 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(
             runs.iter().find(|run| !there.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
         return Err(UserError::new(
             sqlstate::UNIQUE_VIOLATION,
-            format!("role \"{role}\" has imported run {missing} of the document already"),
+            format!("role \"{role}\" has already imported run {missing} of the document"),
         )
-        .hint("See the column origin of bench.runs for where a run here comes from."));
+        .hint("Column origin of bench.runs shows where each run comes from."));
     }
     check_values(RUN_LOG, runs)
 }

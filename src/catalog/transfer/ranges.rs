@@ -133,7 +133,7 @@ pub fn check_values(table: &str, runs: &[Imported]) -> Result<(), UserError> {
         sqlstate::NUMERIC_VALUE_OUT_OF_RANGE,
         format!("invalid \"{table}\" in the document: {field} of run {id} is out of range"),
     )
-    .detail(format!("It is {value}, and must be {range}.")))
+    .detail(format!("It is {value}, but must be {range}.")))
 }
 
 /// A field's column, or its member as `->>` has it.

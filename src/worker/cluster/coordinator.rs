@@ -59,7 +59,7 @@ impl Run<'_> {
                 return Err(error);
             }
             if now_ns() > until_ns {
-                return Err(crate::error::internal("the nodes did not get ready"));
+                return Err(crate::error::internal("the nodes did not become ready"));
             }
             nap(50);
         }

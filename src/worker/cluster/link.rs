@@ -83,7 +83,7 @@ impl Link<'_> {
         self.compare_clocks()?;
         let before = self.state()?;
         if self.context.segment.header().gate.load(Acquire) != 0 {
-            let message = format!("node {} answered when the run had begun", self.node.name());
+            let message = format!("node {} answered after the run had started", self.node.name());
             return Err(UserError::new(sqlstate::CONNECTION_FAILURE, message));
         }
         self.cell.before.set(&before);
@@ -142,7 +142,7 @@ impl Link<'_> {
                 return Err(self.part_error(state));
             }
             if self.is_to_stop() {
-                return Err(UserError::new(sqlstate::QUERY_CANCELED, "stopped before it began"));
+                return Err(UserError::new(sqlstate::QUERY_CANCELED, "stopped before it started"));
             }
             nap(50);
         }
@@ -190,9 +190,9 @@ impl Link<'_> {
         }
         Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
-            format!("node {} was told to begin too late", self.node.name()),
+            format!("node {} received the start time too late", self.node.name()),
         )
-        .hint("It, or the way to it, was too slow; run again."))
+        .hint("The node or the network was too slow: run again."))
     }
 
     /// Hears how far the part is until it has ended.

@@ -83,7 +83,7 @@ impl<'a> Links<'a> {
                     Some(cell.failure().unwrap_or_else(|| lost(node, "the link to it failed")))
                 }
                 LinkState::Done => None,
-                _ if stopped => Some(lost(node, "the link to it has ended unexpectedly")),
+                _ if stopped => Some(lost(node, "the link to it ended unexpectedly")),
                 LinkState::Over => None,
                 // One that only watches says nothing for as long as the run lasts.
                 LinkState::Ready if !self.is_served(node) => None,
@@ -149,7 +149,7 @@ impl<'a> Links<'a> {
         self.terminate();
         let unfetched = || {
             let node = self.iter().find(|(_, cell)| cell.state() < LinkState::Done)?.0;
-            Some(lost(node, "what it has measured could not be fetched"))
+            Some(lost(node, "its results could not be fetched"))
         };
         self.loss().or_else(unfetched).map_or(Ok(()), Err)
     }
@@ -178,5 +178,5 @@ const HURRY_NS: i64 = 3_000_000_000;
 
 fn lost(node: &NodeSpec, why: &str) -> UserError {
     UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {} is lost: {why}", node.name()))
-        .hint("See the server's log here and there.")
+        .hint("See the server logs of both nodes.")
 }

@@ -285,9 +285,9 @@ fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<()
                     segment.check_refusal()?;
                     return Err(UserError::new(
                         sqlstate::ADMIN_SHUTDOWN,
-                        format!("loader {index} has ended unexpectedly"),
+                        format!("loader {index} ended unexpectedly"),
                     )
-                    .hint("The server's log says why."));
+                    .hint("See the server log."));
                 }
                 _ => {}
             }
@@ -316,9 +316,9 @@ fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
     if segment.slots().any(|slot| is_stuck(slot.pid.load(Relaxed))) {
         return Err(UserError::new(
             sqlstate::DEADLOCK_DETECTED,
-            "another session waits for a lock on a table that is being loaded, and the load waits behind it",
+            "another session waits for a lock on a table that is being loaded, and the load waits for that session",
         )
-        .hint("Leave the tables of a load alone until it has ended."));
+        .hint("Do not use the tables of a load before it has ended."));
     }
     Ok(())
 }
@@ -335,9 +335,9 @@ fn check_stop(segment: &Segment) -> Result<(), UserError> {
         StopReason::None => Ok(()),
         StopReason::BlockedByCaller => Err(UserError::new(
             sqlstate::DEADLOCK_DETECTED,
-            "the load waits for a lock that is held by the session waiting for it",
+            "the load waits for a lock of the session that waits for the load",
         )
-        .hint("Commit before the call.")),
+        .hint("Commit before calling it.")),
         _ => Err(UserError::new(sqlstate::QUERY_CANCELED, "the load was canceled")),
     }
 }

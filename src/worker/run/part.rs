@@ -21,7 +21,7 @@ pub fn check_heard(header: &Header, part_of: &PartOf) -> Result<(), UserError> {
     Err(UserError::new(
         sqlstate::CONNECTION_FAILURE,
         format!(
-            "node {}, whose run {} this is a part of, has not been heard of for {} s",
+            "node {} has not asked for this part of its run {} for {} s",
             part_of.name,
             part_of.run_id,
             LEASE_NS / 1_000_000_000

@@ -305,7 +305,7 @@ fn keep(
         if !is_variable_name(&name) {
             let message = format!("error storing into variable {name}");
             return Err(UserError::new(sqlstate::SYNTAX_ERROR, message)
-                .detail("A variable's name consists of letters, digits and underscores, and begins with no digit.")
+                .detail("A variable's name consists of letters, digits and underscores, and does not start with a digit.")
                 .into());
         }
         variables.set(symbols.intern(&name), Value::Text(session.to_server_encoding(value)?.into()));

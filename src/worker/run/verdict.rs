@@ -34,10 +34,15 @@ pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
     let error = error.map(|error| match ending.given_up {
         0 => error,
         given_up => UserError {
-            detail: Some(format!("{given_up} of {} clients could not be ended, and were given up.", ending.clients)),
+            detail: Some(format!(
+                "{given_up} of {} clients could not be ended and were abandoned.",
+                ending.clients
+            )),
             ..error
         }
-        .hint("They wait for another server, or for a disk, where no cancel reaches them: see pg_stat_activity."),
+        .hint(
+            "They wait for another server or for a disk, and cannot be canceled there: see pg_stat_activity.",
+        ),
     });
     (status, error)
 }
@@ -130,13 +135,13 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
     match (entry.sqlstate.load(Acquire), entry.message.get()) {
         (0, _) | (_, None) => {
             UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, format!("client {client} could not start"))
-                .hint("The server's log says why.")
+                .hint("See the server log.")
         }
         (state, Some(message)) => {
             let state = crate::error::unpack(state);
             let hint = start_hint(spec, &state);
             let preparing =
-                format!("A client met this error when it prepared workload \"{}\".", spec.options.workload);
+                format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
             let detail = match entry.detail.get() {
                 None => preparing,
                 Some(detail) => format!("{preparing}\n{detail}"),
@@ -152,12 +157,12 @@ fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
         sqlstate::INSUFFICIENT_PRIVILEGE => spec.fixtures.iter().find_map(|fixture| {
             let schema = fixture.schema.as_ref()?;
             Some(format!(
-                "Fixture \"{0}\" is in schema \"{schema}\"; its owner can grant privileges on it, or load one of your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
+                "Fixture \"{0}\" is in schema \"{schema}\". Ask its owner for privileges, or load your own into another schema: bench.load('{0}', options => '{{\"schema\": \"…\"}}').",
                 fixture.name
             ))
         }),
         sqlstate::UNDEFINED_TABLE => Some(
-            "Clients are sessions of their own: what the calling transaction has created they see after its commit."
+            "Clients are separate sessions: they see objects of the calling transaction only after it commits."
                 .to_owned(),
         ),
         _ => None,
@@ -177,11 +182,11 @@ pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
         }
         StopReason::BlockedByCaller => UserError::new(
             sqlstate::DEADLOCK_DETECTED,
-            "a client waits for a lock that is held by the session waiting for the run",
+            "a client waits for a lock of the session that waits for the run",
         )
-        .hint("Commit before the call, or use bench.start."),
+        .hint("Commit before calling it, or use bench.start."),
         StopReason::CallerGone => {
-            UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call of bench.run")
+            UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.run")
         }
         _ if termination_requested() => UserError::new(
             sqlstate::ADMIN_SHUTDOWN,

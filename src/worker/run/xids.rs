@@ -71,5 +71,5 @@ impl XidWatch {
 fn running_out(age: i64) -> UserError {
     UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "transaction ids are running out")
         .detail(format!("The oldest database is {age} transactions old; runs end at {LIMIT}."))
-        .hint("VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class) of the oldest database (age(datfrozenxid) in pg_database), and see what keeps autovacuum from it: old transactions, prepared ones, replication slots.")
+        .hint("VACUUM FREEZE the oldest tables (age(relfrozenxid) in pg_class) of the oldest database (age(datfrozenxid) in pg_database), and find out what holds back autovacuum: old transactions, prepared transactions or replication slots.")
 }

@@ -143,7 +143,7 @@ impl Link<'_> {
     /// What kept a part from its end, with the node's name.
     pub(super) fn part_error(&self, state: PartState) -> UserError {
         let error = state.error.and_then(|error| serde_json::from_value::<UserError>(error).ok());
-        let error = error.unwrap_or_else(|| internal("its part of the run has ended unexpectedly"));
+        let error = error.unwrap_or_else(|| internal("its part of the run ended unexpectedly"));
         UserError { message: format!("node {}: {}", self.node.name(), error.message), ..error }
     }
 
