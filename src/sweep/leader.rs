@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::parameters::{self, ServerParameters};
 use super::state::State;
+use crate::catalog::patience::try_to_write;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
@@ -164,30 +165,23 @@ fn write_end(
     error: Option<&UserError>,
 ) -> Result<(), UserError> {
     const PATIENCE: Duration = Duration::from_secs(10);
-    let began = Instant::now();
     session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
-    loop {
-        let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
-        match written {
-            Ok(()) => return Ok(()),
-            // The extension has gone, and with it the sweep: there is nothing to wait for.
-            Err(reason) if reason.sqlstate == sqlstate::UNDEFINED_OBJECT => return Err(reason),
-            Err(reason) if began.elapsed() >= PATIENCE => {
-                let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
-                crate::error::log(
-                    UserError::new(
-                        &reason.sqlstate,
-                        format!("the end of sweep {sweep_id} could not be written into bench.sweeps: {}", reason.message),
-                    )
-                    .detail(own)
-                    .hint("bench.sweeps shows it as \"crashed\"; its runs are there, and bench.resume_sweep makes those that are missing."),
-                );
-                return Err(reason);
-            }
-            // A cancel hurries nobody here, and is no reason.
-            Err(_) => drop(nap_until_canceled(100)),
-        }
+    let write = || durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
+    let written = try_to_write(Instant::now(), || PATIENCE, write);
+    if let Err(reason) = &written
+        && reason.sqlstate != sqlstate::UNDEFINED_OBJECT
+    {
+        let own = error.map_or("It met no error.".to_owned(), |error| format!("Its error: {error}."));
+        crate::error::log(
+            UserError::new(
+                &reason.sqlstate,
+                format!("the end of sweep {sweep_id} could not be written into bench.sweeps: {}", reason.message),
+            )
+            .detail(own)
+            .hint("bench.sweeps shows it as \"crashed\"; its runs are there, and bench.resume_sweep makes those that are missing."),
+        );
     }
+    written
 }
 
 /// What this session must not have from elsewhere, the variants' system parameters among it.
