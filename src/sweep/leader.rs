@@ -50,8 +50,8 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(my_pid(), Release);
     context.segment.on_detach(&STOP);
     // The last one is called first.
-    at_exit::call(&CLOSE_UNFINISHED);
-    at_exit::call(&PUT_BACK_UNFINISHED);
+    at_exit::register(&CLOSE_UNFINISHED);
+    at_exit::register(&PUT_BACK_UNFINISHED);
     if let Err(error) = lead(&context) {
         header.fail(&error);
     }
@@ -132,7 +132,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     }
     session.lift_timeouts().map_err(UserError::from)?;
     if spec.options.changes_system() {
-        transaction(parameters::take_the_right)?;
+        transaction(parameters::exclude_other_sweeps)?;
     }
     let sweep_id = match spec.resumes {
         None => durable_transaction(|| catalog::begin_sweep(&spec, &context.segment))?,
@@ -192,7 +192,7 @@ const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
     (c"lock_timeout", c"0"),
 ];
 
-/// What a stop is told as.
+/// The error of a stop.
 fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {
