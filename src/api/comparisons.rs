@@ -11,10 +11,9 @@ use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::catalog;
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
-use crate::sweep::launch;
+use crate::{catalog, sweep};
 
 /// What bench.ab takes as the same, as bench.compare by default.
 const MARGIN: f64 = 0.02;
@@ -117,7 +116,7 @@ fn ab(
     ),
 > {
     let compared = (|| {
-        let spec = launch::plan(SweepArguments {
+        let spec = sweep::launch::plan(SweepArguments {
             workload,
             clients: Some(vec![clients]),
             secs,
@@ -133,7 +132,7 @@ fn ab(
             nodes: Some("local".to_owned()),
             tags: Some(json!({})),
         })?;
-        let sweep_id = launch::run_to_the_end(spec)?;
+        let sweep_id = sweep::launch::run_to_the_end(spec)?;
         pgrx::notice!("the runs belong to sweep {sweep_id}");
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
         let pairs = pairs

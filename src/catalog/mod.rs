@@ -13,6 +13,7 @@ mod horizon;
 mod in_use;
 mod loads;
 pub mod nodes;
+pub mod patience;
 pub mod recorder;
 mod runs;
 mod sweeps;
@@ -41,6 +42,7 @@ pub use nodes::{is_part, may_run, names_of, run_error, table_of};
 pub use runs::*;
 pub use sweeps::*;
 pub use transfer::{Imported, delete_runs, export, forget_runs, import, prune, take_part};
+pub use version::check as check_version;
 pub use workloads::*;
 
 /// Locks the anchor against DROP EXTENSION until the transaction ends.

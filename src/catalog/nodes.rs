@@ -9,7 +9,8 @@ use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
 
 use super::as_owner;
-use super::recorder::{End, Patience, Row, Status, hold, status_only};
+use super::patience::with_patience;
+use super::recorder::{End, Row, Status, hold, status_only};
 use crate::observe::audit::SHARED;
 use crate::observe::counters::Tuples;
 use crate::observe::node::NodeState;
@@ -189,17 +190,6 @@ pub fn finish(
         Row::Whole => row_of_nodes(run_id, status, error),
         Row::StatusOnly => status_only(run_id, status, error),
     })
-}
-
-/// Bears with a lock on the tables of results for a while.
-pub fn with_patience(work: impl Fn() -> Result<(), UserError>) -> Result<(), UserError> {
-    let patience = Patience::new();
-    loop {
-        match work() {
-            Err(error) if patience.bears(&error) => {}
-            result => return result,
-        }
-    }
 }
 
 /// Adds up the nodes' counters.

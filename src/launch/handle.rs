@@ -128,7 +128,7 @@ static CALLER_GONE: DetachCallback = DetachCallback(|segment| {
     }
 });
 
-/// A waiting session's eyes: interrupts, its client, its own locks, its snapshot.
+/// What a waiting session looks at: interrupts, its client, its own locks, its snapshot.
 pub struct Watch {
     /// The right to let the xmin horizon go meanwhile.
     releasable: Option<Releasable>,

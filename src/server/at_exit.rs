@@ -17,7 +17,7 @@ use super::{process, timeouts};
 pub struct Callback(pub fn());
 
 /// Has the server call it: what was registered last is called first.
-pub fn call(callback: &'static Callback) {
+pub fn register(callback: &'static Callback) {
     // SAFETY: the function is of this library, which stays loaded, and its argument lives as long.
     unsafe {
         pg_sys::before_shmem_exit(Some(call_back), pg_sys::Datum::from(std::ptr::from_ref(callback)));
@@ -26,7 +26,7 @@ pub fn call(callback: &'static Callback) {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn call_back(_code: i32, argument: pg_sys::Datum) {
-    // SAFETY: the argument is what `call` has registered.
+    // SAFETY: the argument is what `register` has registered.
     let Callback(function) = unsafe { &*argument.cast_mut_ptr::<Callback>() };
     function();
 }

@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::parameters::{self, ServerParameters};
 use super::state::State;
+use crate::catalog::patience::try_to_write;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
@@ -49,8 +50,8 @@ pub extern "C-unwind" fn pgbench_ext_sweep_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(my_pid(), Release);
     context.segment.on_detach(&STOP);
     // The last one is called first.
-    at_exit::call(&CLOSE_UNFINISHED);
-    at_exit::call(&PUT_BACK_UNFINISHED);
+    at_exit::register(&CLOSE_UNFINISHED);
+    at_exit::register(&PUT_BACK_UNFINISHED);
     if let Err(error) = lead(&context) {
         header.fail(&error);
     }
@@ -131,7 +132,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     }
     session.lift_timeouts().map_err(UserError::from)?;
     if spec.options.changes_system() {
-        transaction(parameters::take_the_right)?;
+        transaction(parameters::exclude_other_sweeps)?;
     }
     let sweep_id = match spec.resumes {
         None => durable_transaction(|| catalog::begin_sweep(&spec, &context.segment))?,
@@ -164,30 +165,23 @@ fn write_end(
     error: Option<&UserError>,
 ) -> Result<(), UserError> {
     const PATIENCE: Duration = Duration::from_secs(10);
-    let began = Instant::now();
     session.set(c"lock_timeout", c"1s").map_err(UserError::from)?;
-    loop {
-        let written = durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
-        match written {
-            Ok(()) => return Ok(()),
-            // The extension has gone, and with it the sweep: there is nothing to wait for.
-            Err(reason) if reason.sqlstate == sqlstate::UNDEFINED_OBJECT => return Err(reason),
-            Err(reason) if began.elapsed() >= PATIENCE => {
-                let own = error.map_or("It had no error.".to_owned(), |error| format!("Its error: {error}."));
-                crate::error::log(
-                    UserError::new(
-                        &reason.sqlstate,
-                        format!("could not record the end of sweep {sweep_id} in bench.sweeps: {}", reason.message),
-                    )
-                    .detail(own)
-                    .hint("bench.sweeps shows it as \"crashed\"; its runs are kept, and bench.resume_sweep makes the missing ones."),
-                );
-                return Err(reason);
-            }
-            // A cancel hurries nobody here, and is no reason.
-            Err(_) => drop(nap_until_canceled(100)),
-        }
+    let write = || durable_transaction(|| catalog::finish_sweep(sweep_id, canceled, error));
+    let written = try_to_write(Instant::now(), || PATIENCE, write);
+    if let Err(reason) = &written
+        && reason.sqlstate != sqlstate::UNDEFINED_OBJECT
+    {
+        let own = error.map_or("It had no error.".to_owned(), |error| format!("Its error: {error}."));
+        crate::error::log(
+            UserError::new(
+                &reason.sqlstate,
+                format!("could not record the end of sweep {sweep_id} in bench.sweeps: {}", reason.message),
+            )
+            .detail(own)
+            .hint("bench.sweeps shows it as \"crashed\"; its runs are kept, and bench.resume_sweep makes the missing ones."),
+        );
     }
+    written
 }
 
 /// What this session must not have from elsewhere, the variants' system parameters among it.
@@ -198,7 +192,7 @@ const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
     (c"lock_timeout", c"0"),
 ];
 
-/// What a stop is told as.
+/// The error of a stop.
 fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {

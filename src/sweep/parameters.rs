@@ -242,7 +242,7 @@ pub fn put_back_forgotten(session: &mut Session, own: Option<i64>) -> Result<(),
 ///
 /// # Errors
 /// 55006 when another one does.
-pub fn take_the_right() -> Result<(), UserError> {
+pub fn exclude_other_sweeps() -> Result<(), UserError> {
     // In no database: advisory locks of SQL are all in one. The other numbers are "bench system".
     let lock = OwnLock::new(0, u32::from_be_bytes(*b"benc"), u32::from_be_bytes(*b"hsys"));
     if !lock.try_acquire_for_session() {

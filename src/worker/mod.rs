@@ -9,8 +9,10 @@ pub mod load;
 pub mod run;
 mod workers;
 
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
+use bench_core::error::UserError;
 use bench_core::spec::{Extent, RunOptions};
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
@@ -19,6 +21,8 @@ use crate::error::OrRaise;
 use crate::server::background_worker::{begin, connect};
 use crate::server::process::{NS_PER_SEC, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::transaction::transaction;
+use crate::server::{guc, timeouts};
 use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
@@ -75,4 +79,26 @@ fn stop_reason(header: &Header) -> Option<StopReason> {
         StopReason::None | StopReason::Abandoned => None,
         reason => Some(reason),
     }
+}
+
+/// Gives a coordinator's session, or a link's, settings of its own in place of the database's and the role's.
+pub fn isolate_session(application_name: &CStr) -> Result<(), UserError> {
+    transaction(|| {
+        let timeouts = timeouts::TIMEOUTS.into_iter().filter(|name| timeouts::is_known(name));
+        let own = [
+            (c"search_path", c"pg_catalog, pg_temp"),
+            (c"default_transaction_read_only", c"off"),
+            (c"default_transaction_isolation", c"read committed"),
+            // A lock on the results' tables must not hold up a stop or a shutdown.
+            (c"lock_timeout", c"1s"),
+            // What was committed survives a crash of the server; no standby is waited for.
+            (c"synchronous_commit", c"local"),
+            (c"row_security", c"off"),
+            (c"application_name", application_name),
+        ];
+        for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
+            guc::set_for_session(name, value);
+        }
+        Ok(())
+    })
 }

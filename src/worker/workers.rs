@@ -18,7 +18,7 @@ thread_local! {
 /// # Errors
 /// 53400 when the worker slots run out; those launched before are told to end.
 pub fn launch(kind: WorkerKind, segment: u32, count: u32, database: u32, role: u32) -> Result<(), UserError> {
-    at_exit::call(&TERMINATE);
+    at_exit::register(&TERMINATE);
     for index in 0..count {
         match Worker::register(kind, segment, index, database, role) {
             Some(worker) => WORKERS.with_borrow_mut(|workers| workers.push(worker)),

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::missing::Missing;
 
-use super::{Patience, Status, hold};
+use super::{Status, hold};
+use crate::catalog::patience::{Patience, try_to_write};
 use crate::server::guc::set_local;
-use crate::server::process::nap;
 use crate::server::signals::termination_requested;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
@@ -57,7 +57,7 @@ impl End {
             }));
             match result {
                 Ok(()) => return,
-                Err(error) if self.patience.bears(&error) => {}
+                Err(error) if self.patience.allows_retry(&error) => {}
                 Err(error) => return self.missing.add(part, error),
             }
         }
@@ -83,26 +83,23 @@ impl End {
                 status => status,
             };
             let error = self.missing.told_with(error.cloned());
-            let result = transaction(AssertUnwindSafe(|| {
-                hold()?;
-                match write(status, error.as_ref(), row)? {
-                    0 => Err(gone(self.run_id)),
-                    _ => Ok(()),
-                }
-            }));
-            let Err(reason) = result else {
+            let written = try_to_write(began, patience_with_status, || {
+                transaction(AssertUnwindSafe(|| {
+                    hold()?;
+                    match write(status, error.as_ref(), row)? {
+                        0 => Err(gone(self.run_id)),
+                        _ => Ok(()),
+                    }
+                }))
+            });
+            let Err(reason) = written else {
                 return if self.missing.is_empty() { Ok(()) } else { error.map_or(Ok(()), Err) };
             };
             // Who deletes a run, or drops the extension, asks for nothing more.
             if reason.sqlstate == sqlstate::UNDEFINED_OBJECT {
                 return Err(reason);
             }
-            let is_lock = reason.sqlstate == sqlstate::LOCK_NOT_AVAILABLE;
-            if began.elapsed() < patience_with_status() {
-                if !is_lock {
-                    nap(100);
-                }
-            } else if row == Row::Whole && !is_lock {
+            if row == Row::Whole && reason.sqlstate != sqlstate::LOCK_NOT_AVAILABLE {
                 self.missing.add("the figures in bench.summary", reason);
                 row = Row::StatusOnly;
             } else {

@@ -9,7 +9,6 @@ mod lines;
 mod relations;
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
 
 use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
@@ -21,7 +20,6 @@ pub use self::end::{End, Part, Row};
 pub use self::finish::{Closing, finish, status_only};
 pub use super::totals::ms;
 pub use super::totals::{Sample, Totals};
-use crate::server::signals::termination_requested;
 use crate::server::spi::{run, spi_error, timestamp};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work};
@@ -95,28 +93,6 @@ pub(super) fn hold() -> Result<(), UserError> {
             RUN_LOG.set(Some(table));
             Ok(())
         }
-    }
-}
-
-/// How long the recorder bears with a lock on the tables of results.
-pub struct Patience {
-    until: Instant,
-}
-
-impl Patience {
-    /// Ten seconds from now: VACUUM FULL of a small table passes, a forgotten session does not.
-    pub fn new() -> Self {
-        Self { until: Instant::now() + Duration::from_secs(10) }
-    }
-
-    /// Whether to try again after this error.
-    pub fn bears(&self, error: &UserError) -> bool {
-        error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE && self.is_left()
-    }
-
-    /// Whether to wait for a lock. Not when the server wants the recorder gone.
-    fn is_left(&self) -> bool {
-        Instant::now() < self.until && !termination_requested()
     }
 }
 

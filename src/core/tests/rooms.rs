@@ -1,5 +1,5 @@
 //! The rooms of the server's side, which are the folders and files of src: each uses what lies below it, unsafe code is in
-//! four places, and a file can be read in one go.
+//! four places, and files and functions can be read in one go.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,10 @@ const UNSAFE_FILES: [(&str, &str); 1] = [(
 /// Lines that a file may have.
 const LONGEST: usize = 450;
 
-/// Longer ones, with their reasons.
+/// Lines that a function may have.
+const LONGEST_FUNCTION: usize = 80;
+
+/// Longer files, with their reasons.
 const LONG_FILES: [(&str, &str); 0] = [];
 
 fn root() -> PathBuf {
@@ -140,6 +143,34 @@ fn files_are_short() {
     }
 }
 
+/// The functions of a file as rustfmt lays them out, with their numbers of lines.
+fn functions(code: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let text = line.trim_start();
+        let is_function = text.starts_with("fn ") || (text.contains(" fn ") && !text.starts_with("//"));
+        let Some((_, rest)) = text.split_once("fn ").filter(|_| is_function) else { continue };
+        let head = (start..lines.len()).find(|&place| lines[place].ends_with(['{', ';', '}']));
+        let Some(head) = head.filter(|&head| lines[head].ends_with('{')) else { continue };
+        let end = format!("{}}}", &line[..line.len() - text.len()]);
+        let length =
+            (head..lines.len()).find(|&place| lines[place] == end).map_or(0, |last| last - start + 1);
+        found.push((rest.split(['(', '<']).next().unwrap_or(rest), length));
+    }
+    found
+}
+
+#[test]
+fn functions_are_short() {
+    let all = all();
+    let functions: Vec<_> =
+        all.iter().flat_map(|(file, code)| functions(code).into_iter().map(move |f| (file, f))).collect();
+    assert!(functions.len() > 800, "where are the functions? {}", functions.len());
+    let long: Vec<_> = functions.iter().filter(|(_, (_, lines))| *lines > LONGEST_FUNCTION).collect();
+    assert!(long.is_empty(), "more than {LONGEST_FUNCTION} lines: {long:?}");
+}
+
 #[test]
 fn names_are_found() {
     assert_eq!(rooms_named("use crate::catalog::{self, x};"), ["catalog"]);
@@ -147,4 +178,5 @@ fn names_are_found() {
     assert_eq!(rooms_named("crate::worker::nap(1); // crate::api"), ["worker"]);
     assert_eq!(room_of("catalog/recorder/mod.rs"), "catalog");
     assert_eq!(room_of("error.rs"), "error");
+    assert_eq!(functions("pub fn f(\n    x: i32,\n) {\n    x;\n}\nfn g();\n"), [("f", 5)]);
 }

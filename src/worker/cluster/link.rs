@@ -19,8 +19,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, nap, now_ns, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason, is_under_way};
-use crate::worker::run::coordinator;
-use crate::worker::{WorkerContext, attach};
+use crate::worker::{WorkerContext, attach, isolate_session};
 
 /// The kind of worker that a link is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -48,7 +47,7 @@ pub extern "C-unwind" fn pgbench_ext_link_main(segment: pg_sys::Datum) {
     let cell = context.segment.node(context.index);
     cell.heard_ns.store(now_ns(), Relaxed);
     cell.pid.store(my_pid(), Release);
-    if let Err(error) = coordinator::settle_in(KIND.title).and_then(|()| look_after(&context, cell)) {
+    if let Err(error) = isolate_session(KIND.title).and_then(|()| look_after(&context, cell)) {
         cell.fail(&error);
     }
     wake(context.segment.header().coordinator_pid.load(Relaxed));

@@ -93,8 +93,8 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     session.lift_timeouts().map_err(UserError::from)?;
     // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
-    at_exit::call(&TELL_UNFINISHED);
-    at_exit::call(&UNDO_UNFINISHED);
+    at_exit::register(&TELL_UNFINISHED);
+    at_exit::register(&UNDO_UNFINISHED);
     let segment = std::panic::AssertUnwindSafe(&context.segment);
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
@@ -249,7 +249,7 @@ fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Res
     session.set(c"default_tablespace", &name).map_err(UserError::from)
 }
 
-/// Has the tables filled, with as many loaders as they bear.
+/// Has the tables filled, with as many loaders as help.
 fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
     let (tables, is_alone) = transaction(|| {

@@ -4,7 +4,6 @@
 mod close;
 mod stop;
 
-use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
@@ -25,10 +24,9 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::server::{guc, timeouts};
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
 use crate::worker::cluster::links::Links;
-use crate::worker::{WorkerContext, attach, stop_reason, timeline, workers};
+use crate::worker::{WorkerContext, attach, isolate_session, stop_reason, timeline, workers};
 
 /// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
 const LOOK_FOR_LOST_NS: i64 = 100_000;
@@ -60,7 +58,7 @@ pub extern "C-unwind" fn pgbench_ext_coordinator_main(segment: pg_sys::Datum) {
     header.coordinator_pid.store(my_pid(), Release);
     // However this process ends, the clients do not go on without it.
     segment.on_detach(&STOP_CLIENTS);
-    if let Err(error) = settle_in(KIND.title).and_then(|()| conduct(&context)) {
+    if let Err(error) = isolate_session(KIND.title).and_then(|()| conduct(&context)) {
         header.fail(&error);
     }
     header.set_state(RunState::Finished);
@@ -73,28 +71,6 @@ static STOP_CLIENTS: DetachCallback = DetachCallback(|segment| {
     header.request_stop(StopReason::Abandoned);
     workers::terminate();
 });
-
-/// What the recorder's session, or a link's, must not inherit from the database's and the role's settings.
-pub fn settle_in(application_name: &CStr) -> Result<(), UserError> {
-    transaction(|| {
-        let timeouts = timeouts::TIMEOUTS.into_iter().filter(|name| timeouts::is_known(name));
-        let own = [
-            (c"search_path", c"pg_catalog, pg_temp"),
-            (c"default_transaction_read_only", c"off"),
-            (c"default_transaction_isolation", c"read committed"),
-            // A lock on the results' tables must not hold up a stop or a shutdown.
-            (c"lock_timeout", c"1s"),
-            // What was committed survives a crash of the server; no standby is waited for.
-            (c"synchronous_commit", c"local"),
-            (c"row_security", c"off"),
-            (c"application_name", application_name),
-        ];
-        for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
-            guc::set_for_session(name, value);
-        }
-        Ok(())
-    })
-}
 
 /// The whole run.
 ///

@@ -1,4 +1,4 @@
-//! Waiting for a moment of the clock, to the microsecond, with an ear for whoever wants the wait to end.
+//! Waiting for a moment of the clock, to the microsecond, unless the run is stopped.
 
 use std::time::Duration;
 

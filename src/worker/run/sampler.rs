@@ -8,7 +8,8 @@ use bench_core::intervals::Ring;
 use bench_core::spec::RunSpec;
 use bench_core::timeline::Timeline;
 
-use crate::catalog::recorder::{self, Patience, Sample, Totals};
+use crate::catalog::patience::Patience;
+use crate::catalog::recorder::{self, Sample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
 use crate::server::process::{NS_PER_SEC, current_timestamp, now_ns, wake};
@@ -165,7 +166,7 @@ impl<'a> Sampler<'a> {
                         return Ok(());
                     }
                 }
-                Err(error) if self.patience.bears(&error) => return Ok(()),
+                Err(error) if self.patience.allows_retry(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ANSWER_MS, LOST_NS, Link};
 use crate::catalog;
-use crate::catalog::nodes::with_patience;
+use crate::catalog::patience::with_patience;
 use crate::error::internal;
 use crate::integration::citus;
 use crate::observe::node::NodeState;
