@@ -59,6 +59,7 @@ fn wanted(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 impl ServerParameters {
+    /// The parameters that any variant of the sweep sets, none of them changed yet.
     pub fn new(sweep_id: i64, options: &SweepOptions) -> Self {
         let mut names: Vec<String> =
             options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect();
