@@ -140,6 +140,7 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Begins to wait; `owns_the_work` where the end of the wait is the end of the work.
     pub fn new(releasable: Option<Releasable>, owns_the_work: bool) -> Self {
         Self { releasable, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
     }

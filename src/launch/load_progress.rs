@@ -57,6 +57,7 @@ pub struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
+    /// For a load of this fixture.
     pub fn new(fixture: &'a str) -> Self {
         Self { fixture, reported: Instant::now() }
     }

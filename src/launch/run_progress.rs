@@ -23,6 +23,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
+    /// For a run of this specification.
     pub fn new(spec: &RunSpec) -> Self {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
         let o = &spec.options;

@@ -88,11 +88,13 @@ impl Machine {
 #[cfg(target_os = "linux")]
 pub use linux::{quota_processors, read};
 
+/// A reading of nothing: only Linux has these figures in this form.
 #[cfg(not(target_os = "linux"))]
 pub fn read() -> Machine {
     Machine::default()
 }
 
+/// No quota is known elsewhere than on Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn quota_processors() -> Option<f64> {
     None

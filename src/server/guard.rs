@@ -33,6 +33,7 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Begins to look at statements.
     pub fn new() -> Self {
         install();
         Self { before: ON.replace(true) }

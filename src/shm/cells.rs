@@ -8,7 +8,6 @@ use bench_core::error::UserError;
 use bench_core::timeline::Timeline;
 
 use super::Counter;
-use crate::error::SqlError;
 
 /// Text of at most N bytes, written once.
 #[repr(C)]
@@ -35,6 +34,7 @@ impl<const N: usize> Text<N> {
         self.length.store(end as u32 + 1, Release);
     }
 
+    /// The text, once it has been set.
     pub fn get(&self) -> Option<String> {
         let length = (self.length.load(Acquire) as usize).checked_sub(1)?.min(N);
         let bytes: Vec<u8> = self.bytes[..length].iter().map(|b| b.load(Relaxed)).collect();
@@ -132,6 +132,7 @@ pub struct Header {
 }
 
 impl Header {
+    /// How far the work is.
     pub fn state(&self) -> RunState {
         match self.state.load(Acquire) {
             0 => RunState::Starting,
@@ -140,10 +141,12 @@ impl Header {
         }
     }
 
+    /// Says how far the work is.
     pub fn set_state(&self, state: RunState) {
         self.state.store(state as u32, Release);
     }
 
+    /// Why the work is to end, if it is.
     pub fn stop(&self) -> StopReason {
         match self.stop.load(Acquire) {
             0 => StopReason::None,
@@ -165,6 +168,7 @@ impl Header {
         Some(serde_json::from_str(&json).unwrap_or_else(|_| crate::error::internal(json)))
     }
 
+    /// Asks for the end of the work. Of several reasons the one that comes last in [`StopReason`] stays.
     pub fn request_stop(&self, reason: StopReason) {
         self.stop.fetch_max(reason as u32, AcqRel);
     }
@@ -198,6 +202,7 @@ pub struct LoadProgress {
 }
 
 impl LoadProgress {
+    /// The phase that the load is in.
     pub fn phase(&self) -> LoadPhase {
         match self.phase.load(Acquire) {
             1 => LoadPhase::Rows,
@@ -208,6 +213,7 @@ impl LoadProgress {
         }
     }
 
+    /// Begins a phase.
     pub fn enter(&self, phase: LoadPhase, now_ns: i64) {
         self.phase_began_ns.store(now_ns, Relaxed);
         self.phase.store(phase as u32, Release);
@@ -240,6 +246,7 @@ pub struct SharedTimeline {
 }
 
 impl SharedTimeline {
+    /// Stores the time line.
     pub fn store(&self, timeline: &Timeline) {
         self.warmup_start_ns.store(timeline.warmup_start_ns, Relaxed);
         self.measure_start_ns.store(timeline.measure_start_ns, Relaxed);
@@ -249,6 +256,7 @@ impl SharedTimeline {
         self.measured_intervals.store(timeline.measured_intervals, Relaxed);
     }
 
+    /// The time line that was stored.
     pub fn load(&self) -> Timeline {
         Timeline {
             warmup_start_ns: self.warmup_start_ns.load(Relaxed),
@@ -291,6 +299,7 @@ pub struct ProgressFigures {
 }
 
 impl Progress {
+    /// Stores the figures of the newest sample.
     pub fn set_figures(&self, figures: ProgressFigures) {
         self.elapsed_secs.store(figures.elapsed_secs.to_bits(), Relaxed);
         self.tps.store(figures.tps.to_bits(), Relaxed);
@@ -299,6 +308,7 @@ impl Progress {
         self.lag_avg_ms.store(figures.lag_avg_ms.to_bits(), Relaxed);
     }
 
+    /// The figures of the newest sample.
     pub fn figures(&self) -> ProgressFigures {
         let read = |word: &AtomicU64| f64::from_bits(word.load(Relaxed));
         ProgressFigures {
@@ -307,141 +317,6 @@ impl Progress {
             latency_avg_ms: read(&self.latency_avg_ms),
             latency_stddev_ms: read(&self.latency_stddev_ms),
             lag_avg_ms: read(&self.lag_avg_ms),
-        }
-    }
-}
-
-/// Where a client stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum ClientState {
-    Starting = 0,
-    /// Compiled its scripts and stands at the gate.
-    Ready = 1,
-    Running = 2,
-    /// Ended by itself, its statistics flushed.
-    Done = 3,
-    /// Ended at an error, its statistics flushed.
-    Aborted = 4,
-    /// Ended without a word, as the coordinator has found: by a termination.
-    Lost = 5,
-}
-
-/// Phases of a run, as an index of [`ClientSlot::totals`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum TotalsOf {
-    Ramp = 0,
-    Warmup = 1,
-    Measured = 2,
-    Drain = 3,
-}
-
-/// Transactions of one client in one phase.
-#[repr(C)]
-pub struct Totals {
-    pub committed: Counter,
-    /// Given up after max_tries, or ended by an error.
-    pub failed: Counter,
-    /// Tries beyond each transaction's first.
-    pub retries: Counter,
-}
-
-/// What an error meant to its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consequence {
-    /// It was tried again.
-    Retried,
-    /// It was given up.
-    Failed,
-    /// The client did not come to run any.
-    NotStarted,
-}
-
-/// Errors of one client with one SQLSTATE.
-#[repr(C)]
-pub struct ErrorEntry {
-    /// As PostgreSQL packs it (MAKE_SQLSTATE); 0: unused.
-    pub sqlstate: AtomicI32,
-    pub count: Counter,
-    /// Tries that were followed by another one.
-    pub retried: Counter,
-    /// Transactions that were given up.
-    pub failed: Counter,
-    /// When the first of them came: microseconds since 2000-01-01, a TimestampTz.
-    pub first_at: AtomicI64,
-    pub message: Text<480>,
-    /// Where in the script, and what the server adds.
-    pub detail: Text<480>,
-    /// What to do about it.
-    pub hint: Text<320>,
-}
-
-/// What one client shows to the others, apart from its commands and intervals.
-#[repr(C, align(128))]
-pub struct ClientSlot {
-    pub pid: AtomicI32,
-    state: AtomicU32,
-    /// When the client left its loop, by CLOCK_MONOTONIC; 0 before.
-    pub ended_ns: AtomicI64,
-    /// Under a rate: transactions due before the run's end that were neither started nor skipped.
-    pub backlog: Counter,
-    /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.
-    pub cpu_ns: AtomicI64,
-    pub totals: [Totals; 4],
-    pub errors: [ErrorEntry; 8],
-}
-
-impl ClientSlot {
-    pub fn state(&self) -> ClientState {
-        match self.state.load(Acquire) {
-            0 => ClientState::Starting,
-            1 => ClientState::Ready,
-            2 => ClientState::Running,
-            3 => ClientState::Done,
-            4 => ClientState::Aborted,
-            _ => ClientState::Lost,
-        }
-    }
-
-    pub fn set_state(&self, state: ClientState) {
-        self.state.store(state as u32, Release);
-    }
-
-    /// Ended, in whatever way.
-    pub fn is_over(&self) -> bool {
-        matches!(self.state(), ClientState::Done | ClientState::Aborted | ClientState::Lost)
-    }
-
-    /// Transactions ended so far, in all phases.
-    pub fn attempts(&self) -> u64 {
-        self.totals.iter().map(|t| t.committed.get() + t.failed.get()).sum()
-    }
-
-    /// Counts an error; a ninth SQLSTATE goes to the last entry.
-    pub fn count_error(&self, error: &SqlError, at: i64, consequence: Consequence) {
-        let sqlstate = error.sqlstate;
-        let last = self.errors.len() - 1;
-        let entry = self.errors[..last]
-            .iter()
-            .find(|e| matches!(e.sqlstate.load(Relaxed), s if s == 0 || s == sqlstate))
-            .unwrap_or(&self.errors[last]);
-        if entry.count.get() == 0 {
-            entry.first_at.store(at, Relaxed);
-            entry.message.set(&error.message);
-            if let Some(detail) = &error.detail {
-                entry.detail.set(detail);
-            }
-            if let Some(hint) = &error.hint {
-                entry.hint.set(hint);
-            }
-            entry.sqlstate.store(sqlstate, Release);
-        }
-        entry.count.add(1);
-        match consequence {
-            Consequence::Retried => entry.retried.add(1),
-            Consequence::Failed => entry.failed.add(1),
-            Consequence::NotStarted => {}
         }
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod build;
 mod cells;
+mod client_slot;
 mod leader;
 mod nodes;
 mod tallies;
@@ -25,6 +26,7 @@ pub use bench_core::tally::{Counter, Tally};
 use pgrx::pg_sys;
 
 pub use cells::*;
+pub use client_slot::*;
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
 pub use tallies::*;
@@ -239,21 +241,25 @@ impl Segment {
         unsafe { pg_sys::cancel_on_dsm_detach(self.raw, Some(call_back), argument) }
     }
 
+    /// The segment's dimensions.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
+    /// The segment's header.
     pub fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a Header, checked at creation or recognition.
         unsafe { &*self.base.cast::<Header>() }
     }
 
+    /// A client's slot.
     pub fn slot(&self, client: u32) -> &ClientSlot {
         assert!(client < self.shape.clients);
         // SAFETY: inside the mapping by the assertion and by how offsets are computed.
         unsafe { &*self.base.add(self.shape.offsets().slots).cast::<ClientSlot>().add(client as usize) }
     }
 
+    /// The slots of all clients, in their order.
     pub fn slots(&self) -> impl Iterator<Item = &ClientSlot> {
         (0..self.shape.clients).map(|client| self.slot(client))
     }
@@ -324,12 +330,14 @@ impl Segment {
         }
     }
 
+    /// A node's cell.
     pub fn node(&self, node: u32) -> &NodeCell {
         assert!(node < self.shape.nodes);
         // SAFETY: as for `slot`.
         unsafe { &*self.base.add(self.shape.offsets().nodes).cast::<NodeCell>().add(node as usize) }
     }
 
+    /// The cells of all nodes, in their order.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeCell> {
         (0..self.shape.nodes).map(|node| self.node(node))
     }

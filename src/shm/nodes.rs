@@ -48,6 +48,7 @@ pub struct NodeCell {
 }
 
 impl NodeCell {
+    /// Where the link stands.
     pub fn state(&self) -> LinkState {
         match self.state.load(Acquire) {
             0 => LinkState::Starting,
@@ -59,6 +60,7 @@ impl NodeCell {
         }
     }
 
+    /// Says where the link stands.
     pub fn set_state(&self, state: LinkState) {
         self.state.store(state as u32, Release);
     }
@@ -69,15 +71,18 @@ impl NodeCell {
         self.set_state(LinkState::Failed);
     }
 
+    /// What [`Self::fail`] has left.
     pub fn failure(&self) -> Option<UserError> {
         serde_json::from_str(&self.error.get()?).ok()
     }
 
+    /// The node's clock against this server's.
     pub fn clock(&self) -> ClockOffset {
         let read = |word: &AtomicU64| f64::from_bits(word.load(Relaxed));
         ClockOffset { offset_us: read(&self.clock_offset_us), error_us: read(&self.clock_error_us) }
     }
 
+    /// Stores what [`Self::clock`] gives.
     pub fn set_clock(&self, clock: ClockOffset) {
         self.clock_offset_us.store(clock.offset_us.to_bits(), Relaxed);
         self.clock_error_us.store(clock.error_us.to_bits(), Relaxed);

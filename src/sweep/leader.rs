@@ -113,7 +113,7 @@ static CLOSE_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     }
 });
 
-/// Called before the one above, which has the file read also where this does not come to its end.
+/// Called before [`CLOSE_UNFINISHED`], which has the file read also where this does not come to its end.
 static PUT_BACK_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some((sweep_id, true)) = UNFINISHED.get() {
         // Where that fails, what is written down of it stays.

@@ -59,6 +59,7 @@ fn wanted(variant: &Variant) -> BTreeMap<String, String> {
 }
 
 impl ServerParameters {
+    /// The parameters that any variant of the sweep sets, none of them changed yet.
     pub fn new(sweep_id: i64, options: &SweepOptions) -> Self {
         let mut names: Vec<String> =
             options.variants.iter().flat_map(|variant| wanted(variant).into_keys()).collect();
@@ -81,7 +82,7 @@ impl ServerParameters {
             _ => {}
         }
         self.in_force = InForce::Unknown;
-        // What the one below has to write is little then, and the time short for which the file is not as it was.
+        // What the checkpoint in `write_and_read` has to write is little then, and the time short for which the file is not as it was.
         execute(session, "CHECKPOINT")?;
         let had = transaction(|| file_settings(&self.names))?;
         durable_transaction(|| catalog::keep_system_settings(self.sweep_id, Some(had.clone())))?;

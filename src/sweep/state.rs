@@ -130,6 +130,7 @@ pub struct State {
 }
 
 impl State {
+    /// Nothing is loaded yet; `session` is the leader's.
     pub fn new(session: Session, options: &SweepOptions) -> Self {
         Self { session, options: options.clone(), loaded: None }
     }

@@ -34,6 +34,7 @@ pub struct End {
 }
 
 impl End {
+    /// Begins to write the end of a run.
     pub fn new(run_id: i64) -> Self {
         Self { run_id, patience: Patience::new(), missing: Missing::default() }
     }

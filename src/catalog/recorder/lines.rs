@@ -10,6 +10,7 @@ use crate::observe::audit::AuditLine;
 use crate::observe::waits::split;
 use crate::server::spi::run;
 
+/// Writes a script's histogram of latencies into bench.latencies.
 pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), UserError> {
     let mut lows = Vec::new();
     let mut highs = Vec::new();
@@ -28,6 +29,7 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
     .map(drop)
 }
 
+/// Writes a line of bench.script_log.
 pub fn script_line(
     run_id: i64,
     index: i32,
@@ -63,6 +65,7 @@ pub fn script_line(
     .map(drop)
 }
 
+/// Writes a line of bench.statement_log.
 pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
@@ -94,6 +97,7 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     .map(drop)
 }
 
+/// Writes a line of bench.error_log.
 pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at) \
@@ -112,6 +116,7 @@ pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     .map(drop)
 }
 
+/// Writes a line of bench.wait_log.
 pub fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
     let (kind, event) = split(key);
     run(
@@ -121,6 +126,7 @@ pub fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
     .map(drop)
 }
 
+/// Writes a line of bench.event_log.
 pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.event_log (run_id, event, kind, relation, detail, started, ended) \
@@ -138,6 +144,7 @@ pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserErro
     .map(drop)
 }
 
+/// Writes a line of bench.audit_log.
 pub fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",

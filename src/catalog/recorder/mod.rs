@@ -36,6 +36,7 @@ pub enum Status {
 }
 
 impl Status {
+    /// As the columns status have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",

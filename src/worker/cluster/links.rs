@@ -154,6 +154,7 @@ impl<'a> Links<'a> {
         self.loss().or_else(unfetched).map_or(Ok(()), Err)
     }
 
+    /// Wakes all links.
     pub fn wake(&self) {
         self.segment.nodes().for_each(|cell| wake(cell.pid.load(Relaxed)));
     }

@@ -79,7 +79,7 @@ static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     }
 });
 
-/// Called after the one above, also where that did not come to its end.
+/// Called after [`UNDO_UNFINISHED`], also where that did not come to its end.
 static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some(load) = UNFINISHED.take() {
         catalog::tell_left_over(load, None);

@@ -17,6 +17,7 @@ pub struct Alarm<'a> {
 }
 
 impl<'a> Alarm<'a> {
+    /// For the clients of the run with this header.
     pub fn new(header: &'a Header) -> Self {
         Self { header }
     }

@@ -64,6 +64,7 @@ pub struct Failure {
 }
 
 impl<'a> State<'a> {
+    /// What a client begins with.
     pub fn new(
         session: Session,
         symbols: Symbols,

@@ -1,0 +1,143 @@
+//! What one client shows to the others: where it is, its transactions and its errors.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
+
+use super::{Counter, Text};
+use crate::error::SqlError;
+
+/// Where a client stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ClientState {
+    Starting = 0,
+    /// Compiled its scripts and stands at the gate.
+    Ready = 1,
+    Running = 2,
+    /// Ended by itself, its statistics flushed.
+    Done = 3,
+    /// Ended at an error, its statistics flushed.
+    Aborted = 4,
+    /// Ended without a word, as the coordinator has found: by a termination.
+    Lost = 5,
+}
+
+/// Phases of a run, as an index of [`ClientSlot::totals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TotalsOf {
+    Ramp = 0,
+    Warmup = 1,
+    Measured = 2,
+    Drain = 3,
+}
+
+/// Transactions of one client in one phase.
+#[repr(C)]
+pub struct Totals {
+    pub committed: Counter,
+    /// Given up after max_tries, or ended by an error.
+    pub failed: Counter,
+    /// Tries beyond each transaction's first.
+    pub retries: Counter,
+}
+
+/// What an error meant to its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consequence {
+    /// It was tried again.
+    Retried,
+    /// It was given up.
+    Failed,
+    /// The client did not come to run any.
+    NotStarted,
+}
+
+/// Errors of one client with one SQLSTATE.
+#[repr(C)]
+pub struct ErrorEntry {
+    /// As PostgreSQL packs it (MAKE_SQLSTATE); 0: unused.
+    pub sqlstate: AtomicI32,
+    pub count: Counter,
+    /// Tries that were followed by another one.
+    pub retried: Counter,
+    /// Transactions that were given up.
+    pub failed: Counter,
+    /// When the first of them came: microseconds since 2000-01-01, a TimestampTz.
+    pub first_at: AtomicI64,
+    pub message: Text<480>,
+    /// Where in the script, and what the server adds.
+    pub detail: Text<480>,
+    /// What to do about it.
+    pub hint: Text<320>,
+}
+
+/// What one client shows to the others, apart from its commands and intervals.
+#[repr(C, align(128))]
+pub struct ClientSlot {
+    pub pid: AtomicI32,
+    state: AtomicU32,
+    /// When the client left its loop, by CLOCK_MONOTONIC; 0 before.
+    pub ended_ns: AtomicI64,
+    /// Under a rate: transactions due before the run's end that were neither started nor skipped.
+    pub backlog: Counter,
+    /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.
+    pub cpu_ns: AtomicI64,
+    pub totals: [Totals; 4],
+    pub errors: [ErrorEntry; 8],
+}
+
+impl ClientSlot {
+    /// How far the client is.
+    pub fn state(&self) -> ClientState {
+        match self.state.load(Acquire) {
+            0 => ClientState::Starting,
+            1 => ClientState::Ready,
+            2 => ClientState::Running,
+            3 => ClientState::Done,
+            4 => ClientState::Aborted,
+            _ => ClientState::Lost,
+        }
+    }
+
+    /// Says how far the client is.
+    pub fn set_state(&self, state: ClientState) {
+        self.state.store(state as u32, Release);
+    }
+
+    /// Ended, in whatever way.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state(), ClientState::Done | ClientState::Aborted | ClientState::Lost)
+    }
+
+    /// Transactions ended so far, in all phases.
+    pub fn attempts(&self) -> u64 {
+        self.totals.iter().map(|t| t.committed.get() + t.failed.get()).sum()
+    }
+
+    /// Counts an error; a ninth SQLSTATE goes to the last entry.
+    pub fn count_error(&self, error: &SqlError, at: i64, consequence: Consequence) {
+        let sqlstate = error.sqlstate;
+        let last = self.errors.len() - 1;
+        let entry = self.errors[..last]
+            .iter()
+            .find(|e| matches!(e.sqlstate.load(Relaxed), s if s == 0 || s == sqlstate))
+            .unwrap_or(&self.errors[last]);
+        if entry.count.get() == 0 {
+            entry.first_at.store(at, Relaxed);
+            entry.message.set(&error.message);
+            if let Some(detail) = &error.detail {
+                entry.detail.set(detail);
+            }
+            if let Some(hint) = &error.hint {
+                entry.hint.set(hint);
+            }
+            entry.sqlstate.store(sqlstate, Release);
+        }
+        entry.count.add(1);
+        match consequence {
+            Consequence::Retried => entry.retried.add(1),
+            Consequence::Failed => entry.failed.add(1),
+            Consequence::NotStarted => {}
+        }
+    }
+}
