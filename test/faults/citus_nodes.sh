@@ -203,7 +203,7 @@ refused 'citus.max_shared_pool_size' "'two_ids', clients => 5, nodes => 'all', s
 (on 1 && sql 'ALTER SYSTEM RESET citus.max_shared_pool_size')
 with_setting 1 'max_worker_processes = 12'
 refused 'max_worker_processes' "'pk_update', clients => 20, secs => 1, nodes => 'all'" \
-    "53400: node $(name_of 1) has not enough background worker slots.*Needed: 21; configured: 12"
+    "53400: node $(name_of 1) does not have enough background worker slots.*Needed: 21; configured: 12"
 (on 1 && sql 'ALTER SYSTEM RESET max_worker_processes')
 nothing_on_any 'refused by another node'
 
