@@ -133,8 +133,9 @@ pub fn variables(value: Value) -> Result<Map<String, Value>, UserError> {
     let map = object("variables", value)?;
     for (name, value) in &map {
         if !is_variable_name(name) {
-            return Err(invalid(format!("invalid variable name: \"{name}\""))
-                .hint("A name starts with a letter or _ and goes on with letters, digits and _."));
+            return Err(invalid(format!("invalid variable name: \"{name}\"")).hint(
+                "A name starts with a letter or underscore, followed by letters, digits and underscores.",
+            ));
         }
         if value.is_object() || value.is_array() {
             return Err(invalid(format!("variable \"{name}\" must be a number, text, boolean or null")));

@@ -237,11 +237,11 @@ with_setting 1 'citus.max_shared_pool_size = 6'
 sql "SELECT bench.create_workload('two_ids',
     E'BEGIN;\nINSERT INTO own.ids VALUES (1, 1, 1);\nINSERT INTO own.ids VALUES (2, 2, 2);\nEND;')" >/dev/null
 refused 'citus.max_shared_pool_size' "'two_ids', clients => 5, nodes => 'all', secs => 1" \
-    "53300: the clients on node $(name_of 1) .*Needed to each of them: 10 .*citus.max_shared_pool_size is 6"
+    "53300: the clients on node $(name_of 1) .*Needed to each other node: 10 .*citus.max_shared_pool_size is 6"
 (on 1 && sql 'ALTER SYSTEM RESET citus.max_shared_pool_size')
 with_setting 1 'max_worker_processes = 12'
 refused 'max_worker_processes' "'pk_update', clients => 20, secs => 1, nodes => 'all'" \
-    "53400: node $(name_of 1) has not enough background worker slots.*Needed: 21; configured: 12"
+    "53400: node $(name_of 1) does not have enough background worker slots.*Needed: 21; configured: 12"
 (on 1 && sql 'ALTER SYSTEM RESET max_worker_processes')
 nothing_on_any 'refused by another node'
 

@@ -106,7 +106,7 @@ refused() { # CLIENTS WHY DESCRIPTION
     nothing_but_runs "$3"
     is "$(left_on_nodes)" '' "$3: nothing is left on any node"
 }
-refused 120,1 'Needed to each of them: 125 .*max_connections counts, which is 100' 'too many clients here'
+refused 120,1 'Needed to each other node: 125 .*max_connections counts, which is 100' 'too many clients here'
 refused 1,60 'Needed: 123 .*max_connections is 100' 'too many clients on all nodes'
 refused 299,1 'max_worker_processes = 300 has room for 29[0-9] clients, not for 299' 'too many workers'
 

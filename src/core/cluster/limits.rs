@@ -58,7 +58,7 @@ pub fn check_worker_slots(nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError>
         if needed + in_use > limits.max_worker_processes {
             return Err(UserError::new(
                 sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
-                format!("node {} has not enough background worker slots for the run", node.name()),
+                format!("node {} does not have enough background worker slots for the run", node.name()),
             )
             .detail(format!(
                 "Needed: {needed}; configured: {}; in use: {in_use}.",
@@ -101,7 +101,7 @@ fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize) -> Result<(), User
         node.name()
     ))
     .detail(format!(
-        "Needed to each of them: {needed} (one for each of {} clients and {POOL_RESERVE} more); {setting}.",
+        "Needed to each other node: {needed} (one for each of {} clients and {POOL_RESERVE} more); {setting}.",
         node.clients
     ))
     .hint(format!(

@@ -86,14 +86,14 @@ pub fn place(nodes: &mut [NodeSpec], chosen: Nodes, clients: u32) -> Result<(), 
     if chosen == Nodes::Workers && nodes.iter().all(|node| node.is_coordinator) {
         return Err(state(
             "the Citus cluster has no workers",
-            "Add them: SELECT citus_add_node('host', 5432); or use nodes => 'local'.",
+            "Add workers with SELECT citus_add_node('host', 5432), or use nodes => 'local'.",
         ));
     }
     // One that pg_dist_node does not have is known to itself only, as number 0.
     if chosen == Nodes::All && !nodes.iter().any(|node| node.is_coordinator && node.node != 0) {
         return Err(state(
             "Citus does not know how to reach its coordinator",
-            "On it: SELECT citus_set_coordinator_host('host', 5432); or use nodes => 'workers'.",
+            "Run SELECT citus_set_coordinator_host('host', 5432) on the coordinator, or use nodes => 'workers'.",
         ));
     }
     for node in nodes {

@@ -30,18 +30,18 @@ pub fn runs(baseline: &[&Document], candidate: &[&Document]) -> Result<(), UserE
     for (side, runs) in [("baseline", baseline), ("candidate", candidate)] {
         if runs.is_empty() {
             return Err(invalid(format!("there is no {side} run to compare"))
-                .hint("Name at least two runs a side, better five or more."));
+                .hint("Name at least two runs per side; five or more are better."));
         }
         let mut own = BTreeSet::new();
         for run_id in runs.iter().map(|document| document.run.run_id) {
             if first.contains(&run_id) {
                 return Err(invalid(format!("run {run_id} is on both sides"))
                     .detail("A run is no different from itself.")
-                    .hint("Leave it out of one of them."));
+                    .hint("Remove it from one side."));
             }
             if !own.insert(run_id) {
                 return Err(invalid(format!("run {run_id} is named twice among the {side} runs"))
-                    .detail("The same run again would pass for evidence that there is not.")
+                    .detail("A repeated run would count as additional evidence.")
                     .hint("Name it once."));
             }
         }
@@ -54,8 +54,8 @@ fn completed(document: &Document) -> Result<(), UserError> {
     let run = &document.run;
     let hint = match run.status.as_str() {
         "completed" => return Ok(()),
-        "starting" | "running" => format!("Wait for its end: SELECT bench.wait({}).", run.run_id),
-        _ => "Leave it out, or make the run again.".to_owned(),
+        "starting" | "running" => format!("Wait for it: SELECT bench.wait({}).", run.run_id),
+        _ => "Leave it out, or run it again.".to_owned(),
     };
     let message = format!("run {} is not completed", run.run_id);
     Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)

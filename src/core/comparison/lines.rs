@@ -38,8 +38,8 @@ pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, desig
     let mut tps = sides.line(&TPS, for_tps);
     if sides.all_kept_their_rate() {
         tps.advice = Some(
-            "All runs were held to a rate and reached it, so TPS shows that rate and not what the server can do. \
-             Compare the latencies."
+            "All runs reached their rate, so TPS shows the rate and not the capacity of the server. Compare the \
+             latencies."
                 .to_owned(),
         );
     }
@@ -116,38 +116,38 @@ impl Sides<'_> {
     fn why_no_interval(&self, has_no_ratio: impl Fn(&Document) -> bool, metric: &Metric) -> String {
         if self.runs().any(&has_no_ratio) {
             return format!(
-                "{} a {} that is not above 0, of which there is no ratio.",
+                "{} a {} of 0 or less, so there is no ratio.",
                 self.have(has_no_ratio),
                 metric.name
             );
         }
         let one = match self.design {
-            Design::Pairs => "One pair has no spread: make at least 2 pairs",
+            Design::Pairs => "One pair shows no spread: use at least 2 pairs",
             Design::Groups if self.baseline.len() == 1 && self.candidate.len() == 1 => {
-                "One run a side has no spread: make at least 2 a side"
+                "One run per side shows no spread: use at least 2 per side"
             }
             Design::Groups if self.baseline.len() == 1 => {
-                "One baseline run has no spread: make at least 2 a side"
+                "One baseline run shows no spread: use at least 2 per side"
             }
-            Design::Groups => "One candidate run has no spread: make at least 2 a side",
+            Design::Groups => "One candidate run shows no spread: use at least 2 per side",
         };
-        format!("{one}, better 5 or more.")
+        format!("{one}; 5 or more are better.")
     }
 
     /// How many runs decide.
     fn how_many(&self, runs: Option<u32>) -> String {
         let several = match self.design {
-            Design::Groups => "runs a side",
+            Design::Groups => "runs per side",
             Design::Pairs => "pairs",
         };
         match runs {
             Some(runs) => format!(
-                "Start anew with {runs} {several}, which decide in four of five cases at this effect and spread. \
-                 Adding to these until there is a verdict makes false ones more frequent."
+                "Start over with {runs} {several}: at this effect and spread, they decide in four of five cases. \
+                 Adding runs until there is a verdict makes false verdicts more frequent."
             ),
             None => format!(
-                "Not even {MOST_RUNS} {several} would decide, at this effect and spread. \
-                 Try longer runs, or a wider margin."
+                "At this effect and spread, not even {MOST_RUNS} {several} would decide. Try longer runs or a \
+                 wider margin."
             ),
         }
     }

@@ -248,7 +248,7 @@ impl Sql {
 
 /// What to do about a variable that has to become a part of an identifier and cannot.
 const GLUED_HINT: &str =
-    "Give it a value in variables, or use query_mode => 'simple', which puts values into the text each time.";
+    "Set it in variables, or use query_mode => 'simple', which puts values into the text each time.";
 
 #[cfg(test)]
 mod tests;

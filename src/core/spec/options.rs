@@ -169,8 +169,8 @@ impl RunOptions {
         let most = MAX_SECS * 1e3;
         let latency_limit_ms = between("latency_limit", a.latency_limit, 1e-6, most, "milliseconds")?;
         if max_tries == 0 && latency_limit_ms.is_none() && matches!(extent, Extent::Transactions(_)) {
-            return Err(invalid("an unlimited number of tries needs a limit of time")
-                .hint("Give secs instead of transactions, a latency_limit, or a max_tries above 0."));
+            return Err(invalid("unlimited tries require a time limit")
+                .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
         }
         word("driver", a.driver, &["engine", "wire"], &["engine"])?;
         let modes = ["simple", "extended", "prepared"];
@@ -291,8 +291,8 @@ fn between(
 
 fn extent(secs: Option<f64>, transactions: Option<i64>) -> Result<Extent, UserError> {
     match (secs, transactions) {
-        (Some(_), Some(_)) => Err(invalid("secs and transactions exclude each other")
-            .hint("Give the one that is to end the run, and NULL for the other.")),
+        (Some(_), Some(_)) => Err(invalid("secs and transactions are mutually exclusive")
+            .hint("Set one of them and leave the other NULL.")),
         (None, Some(n)) if n < 1 => Err(invalid(format!("transactions must be at least 1, not {n}"))),
         (None, Some(n)) => Ok(Extent::Transactions(n.unsigned_abs())),
         (secs, None) => {

@@ -37,7 +37,7 @@ pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
             "variant \"{}\" loads a fixture and variant \"{}\" does not",
             with.name, without.name
         ))
-        .hint("Give each of them its \"load\".")),
+        .hint("Give each variant a \"load\", or none.")),
         _ => Ok(variants),
     }
 }
@@ -63,8 +63,14 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
             "load" => variant.load = group,
             "system" => variant.system = group,
             _ => {
-                return Err(invalid(format!("variant \"{}\" has an unrecognized group: \"{key}\"", variant.name))
-                    .hint("Beside configuration parameters it may have the groups settings, variables, load and system."));
+                return Err(invalid(format!(
+                    "variant \"{}\" has an unrecognized group: \"{key}\"",
+                    variant.name
+                ))
+                .hint(
+                    "Besides configuration parameters, a variant can have the groups settings, variables, load \
+                     and system.",
+                ));
             }
         }
     }

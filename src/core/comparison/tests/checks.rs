@@ -53,12 +53,12 @@ fn a_run_counts_once() {
 #[test]
 fn runs_must_be_completed() {
     for (status, hint) in [
-        ("starting", "Wait for its end: SELECT bench.wait(12)."),
-        ("running", "Wait for its end: SELECT bench.wait(12)."),
-        ("incomplete", "Leave it out, or make the run again."),
-        ("canceled", "Leave it out, or make the run again."),
-        ("failed", "Leave it out, or make the run again."),
-        ("crashed", "Leave it out, or make the run again."),
+        ("starting", "Wait for it: SELECT bench.wait(12)."),
+        ("running", "Wait for it: SELECT bench.wait(12)."),
+        ("incomplete", "Leave it out, or run it again."),
+        ("canceled", "Leave it out, or run it again."),
+        ("failed", "Leave it out, or run it again."),
+        ("crashed", "Leave it out, or run it again."),
     ] {
         let mut candidate = side(11, 1000.0, 3);
         candidate[1].run.status = status.into();

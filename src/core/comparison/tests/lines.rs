@@ -78,22 +78,24 @@ fn advice_is_to_start_anew() {
     assert_eq!(
         lines[0].advice,
         Some(format!(
-            "Start anew with {runs} runs a side, which decide in four of five cases at this effect and spread. \
-             Adding to these until there is a verdict makes false ones more frequent."
+            "Start over with {runs} runs per side: at this effect and spread, they decide in four of five cases. \
+             Adding runs until there is a verdict makes false verdicts more frequent."
         ))
     );
     let same = compare(&side(1, 1000.0, 3), &side(11, 1000.0, 3), 0.0).unwrap();
     assert_eq!(
         same.lines[0].advice.as_deref(),
         Some(
-            "Not even 1000 runs a side would decide, at this effect and spread. \
-             Try longer runs, or a wider margin."
+            "At this effect and spread, not even 1000 runs per side would decide. Try longer runs or a wider margin."
         )
     );
     // Pairs that differ by −1, 0 and 1 %, and so on average hardly.
     let pairs = [(1, 990.0), (3, 1000.0), (5, 1012.0)].map(|(id, tps)| (run(id, 1000.0), run(id + 1, tps)));
     let advice = compare_pairs(&pairs, 0.02).unwrap().lines[0].advice.clone().unwrap();
-    assert!(advice.starts_with("Start anew with ") && advice.contains(" pairs, which decide"), "{advice}");
+    assert!(
+        advice.starts_with("Start over with ") && advice.contains(" pairs: at this effect and spread"),
+        "{advice}"
+    );
 }
 
 #[test]
@@ -105,12 +107,15 @@ fn one_run_has_no_spread() {
         assert_eq!((lines[0].baseline, lines[0].candidate.is_some()), (Some(1000.0), true));
         lines[0].advice.clone().unwrap()
     };
-    assert_eq!(advice(1, 1), "One run a side has no spread: make at least 2 a side, better 5 or more.");
-    assert!(advice(1, 4).starts_with("One baseline run has no spread"));
+    assert_eq!(
+        advice(1, 1),
+        "One run per side shows no spread: use at least 2 per side; 5 or more are better."
+    );
+    assert!(advice(1, 4).starts_with("One baseline run shows no spread"));
     let pair = compare_pairs(&[(run(1, 1000.0), run(2, 900.0))], 0.02).unwrap();
     assert_eq!(
         pair.lines[0].advice.as_deref(),
-        Some("One pair has no spread: make at least 2 pairs, better 5 or more.")
+        Some("One pair shows no spread: use at least 2 pairs; 5 or more are better.")
     );
 }
 
@@ -153,10 +158,7 @@ fn nothing_done_has_no_ratio() {
     candidate[2].summary.tps = Some(0.0);
     let line = &lines(&side(1, 1000.0, 4), &candidate, 0.02)[0];
     assert_eq!((line.verdict, line.ratio_low), ("inconclusive", None));
-    assert_eq!(
-        line.advice.as_deref(),
-        Some("Run 13 has a tps that is not above 0, of which there is no ratio.")
-    );
+    assert_eq!(line.advice.as_deref(), Some("Run 13 has a tps of 0 or less, so there is no ratio."));
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn a_rate_that_was_kept_is_no_measure_of_the_server() {
         lines(&runs(1), &runs(11), 0.1)[0].advice.clone()
     };
     // 20,000 arrivals in 10 s stray by 141, three times that is 42 TPS; the runs stray by up to 40.
-    assert!(advice(Some(2000.0), 2000.0).unwrap().contains("held to a rate"));
+    assert!(advice(Some(2000.0), 2000.0).unwrap().contains("reached their rate"));
     assert_eq!(advice(None, 2000.0), None);
     // Not reached: it is the server that was slow.
     assert_eq!(advice(Some(4000.0), 2000.0), None);

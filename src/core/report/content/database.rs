@@ -56,7 +56,7 @@ pub fn sizes(document: &Document) -> Section {
     }
     let table = with_nodes(document, table.without_idle(&["rows before", "rows after"]));
     Section::of_table("relations", "Relations", table)
-        .with_note(Some(note(document, "Live rows, by the server's estimate.")))
+        .with_note(Some(note(document, "Live rows, as the server estimates them.")))
 }
 
 /// By how much a relation grew.
@@ -127,7 +127,7 @@ pub fn upkeep(document: &Document) -> Section {
             signed(relation.autoanalyzes),
         ]);
     }
-    let text = "Dead rows, and rows changed since the last analyze, by the server's estimate.";
+    let text = "Dead rows, and rows changed since the last analyze, as the server estimates them.";
     Section::of_table("upkeep", "Vacuum and analyze", with_nodes(document, of_figures(table)))
         .with_note(Some(note(document, text)))
 }

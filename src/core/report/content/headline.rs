@@ -62,7 +62,7 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
             ms(summary.lag_max_ms)
         ));
         if let Some(backlog) = summary.backlog.filter(|backlog| *backlog > 0) {
-            lines.push(format!("fell behind: {backlog} transactions were due and not started at the end"));
+            lines.push(format!("fell behind: {backlog} transactions were due but not started at the end"));
         }
     }
     if let Some(limit) = finite(run.latency_limit) {

@@ -64,8 +64,8 @@ pub fn server(document: &Document) -> Section {
         (
             "memory",
             listed(&[
-                (extreme(&samples.memory_available_bytes, f64::min), "available at the least"),
-                (extreme(&samples.memory_dirty_bytes, f64::max), "not yet on disk at the most"),
+                (extreme(&samples.memory_available_bytes, f64::min), "available at least"),
+                (extreme(&samples.memory_dirty_bytes, f64::max), "not yet on disk at most"),
             ]),
         ),
         (
@@ -77,14 +77,13 @@ pub fn server(document: &Document) -> Section {
         ),
         (
             "throttled",
-            sum(&samples.throttled_secs).filter(|secs| *secs > 0.0).map(|secs| {
-                format!("{} off the processors by the control group's quota", number::duration(secs))
-            }),
+            sum(&samples.throttled_secs)
+                .filter(|secs| *secs > 0.0)
+                .map(|secs| format!("{} throttled by the control group's quota", number::duration(secs))),
         ),
     ];
-    let note = (document.client_nodes() > 1).then(|| {
-        "Of the nodes that clients ran on together; shares of processors are their mean.".to_owned()
-    });
+    let note = (document.client_nodes() > 1)
+        .then(|| "All nodes that clients ran on; processor shares are the mean of the nodes.".to_owned());
     Section::of_facts("server", "Server and machine", facts).with_note(note)
 }
 
@@ -169,5 +168,5 @@ pub fn settings(environment: &Environment) -> Section {
     for setting in &environment.server_settings {
         table.rows.push(vec![setting.name.clone(), setting.setting.clone(), setting.source.clone()]);
     }
-    Section::of_table("settings", "Configuration that is not at its defaults", table)
+    Section::of_table("settings", "Configuration not at its defaults", table)
 }

@@ -123,7 +123,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
 
 /// Whose environment it is, where there are others.
 fn asked(document: &Document) -> Option<String> {
-    (document.client_nodes() > 1).then(|| "Of the node that asked.".to_owned())
+    (document.client_nodes() > 1).then(|| "On the node that started the run.".to_owned())
 }
 
 impl Section {

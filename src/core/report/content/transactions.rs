@@ -84,7 +84,7 @@ pub fn statements(document: &Document) -> Section {
 
 /// What is not as it would be of one node.
 fn greatest_p95(document: &Document) -> Option<String> {
-    (document.client_nodes() > 1).then(|| "Of all nodes together; p95 is the greatest of theirs.".to_owned())
+    (document.client_nodes() > 1).then(|| "All nodes together; p95 is the highest of any node.".to_owned())
 }
 
 /// How the statements were planned.
@@ -117,7 +117,7 @@ pub fn plans(document: &Document) -> Section {
         "Plans",
         table.without_idle(&["script", "workers planned", "workers launched"]),
     )
-    .with_note(Some("Executions in all phases, by the kind of their plan.".to_owned()))
+    .with_note(Some("Executions in all phases, by kind of plan.".to_owned()))
 }
 
 /// The scripts of a mix.
@@ -184,7 +184,7 @@ pub fn errors(document: &Document) -> Section {
     let nodes: Vec<i32> = document.errors.iter().map(|error| error.node).collect();
     let table = table.without_idle(&["detail"]).with_nodes(document, &nodes);
     Section::of_table("errors", "Errors", table)
-        .with_note(Some("In all phases; message and detail are those of the first of each kind.".to_owned()))
+        .with_note(Some("All phases. Message and detail are from the first error of each kind.".to_owned()))
 }
 
 /// The harness's counters against the server's.
@@ -212,5 +212,5 @@ pub fn audit(document: &Document) -> Section {
     }
     let nodes: Vec<i32> = document.audit.iter().map(|line| line.node).collect();
     Section::of_table("audit", "Audit", table.with_nodes(document, &nodes))
-        .with_note(Some("What the harness counted against what the server did.".to_owned()))
+        .with_note(Some("Counts of the harness beside the server's.".to_owned()))
 }

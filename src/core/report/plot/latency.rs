@@ -49,7 +49,7 @@ pub fn over_time(document: &Document) -> Option<Figure> {
     let mut legend: Vec<_> = lines.iter().rev().map(|(ink, name, _)| (*ink, (*name).to_owned())).collect();
     legend.extend(marks.legend());
     let caption = format!(
-        "Of the transactions that ended in each interval, on a logarithmic axis.{}",
+        "Transactions that ended in each interval, on a logarithmic axis.{}",
         times.note("the range, as a band, and the mean, for max the highest, as a line,")
     );
     Some(Figure { id: "plot-latency", title: "Latency over time", caption, legend, svg })
@@ -153,7 +153,7 @@ pub fn distribution(document: &Document) -> Option<Figure> {
     });
     let legend = values.map(|value| (RED, value)).collect();
     let caption = format!(
-        "Share of the {} transactions that were not slower: each step to the right is a tenth of those left.",
+        "Latency by percentile of {} transactions: each step to the right is a tenth of the remaining ones.",
         count(total)
     );
     Some(Figure { id: "plot-distribution", title: "Latency distribution", caption, legend, svg })

@@ -80,7 +80,7 @@ pub fn processors(document: &Document) -> Option<Figure> {
         1 => "all processors of the machine",
         _ => "the processors of the nodes that clients ran on, on average,",
     };
-    let caption = format!("What the time of {whose} went to.{}", times.note("the mean"));
+    let caption = format!("Where the time of {whose} went.{}", times.note("the mean"));
     figure("plot-processors", "Processors, share of their time", caption, &times, layers)
 }
 

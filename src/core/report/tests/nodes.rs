@@ -142,13 +142,13 @@ fn what_is_of_all_nodes_or_of_one_is_said_so() {
     let on_three = on_three_nodes();
     let on_one = Document { nodes: Vec::new(), ..on_three.clone() };
     for (title, note) in [
-        ("Statements", "  Of all nodes together; p95 is the greatest of theirs."),
+        ("Statements", "  All nodes together; p95 is the highest of any node."),
         (
             "Server and machine",
-            "  Of the nodes that clients ran on together; shares of processors are their mean.",
+            "  All nodes that clients ran on; processor shares are the mean of the nodes.",
         ),
-        ("Environment", "  Of the node that asked."),
-        ("Configuration that is not at its defaults", "  Of the node that asked."),
+        ("Environment", "  On the node that started the run."),
+        ("Configuration not at its defaults", "  On the node that started the run."),
     ] {
         assert_eq!(section(&on_three, title).last().map(String::as_str), Some(note), "{title}");
         assert!(!section(&on_one, title).contains(&note.to_owned()), "{title}");
@@ -156,7 +156,7 @@ fn what_is_of_all_nodes_or_of_one_is_said_so() {
     for (document, whose) in
         [(on_one, "all processors of the machine"), (on_three, "the nodes that clients ran on, on average,")]
     {
-        assert!(render(&document, Format::Html).contains(&format!("{whose} went to.")), "{whose}");
+        assert!(render(&document, Format::Html).contains(&format!("{whose} went.")), "{whose}");
     }
 }
 

@@ -42,7 +42,7 @@ fn the_closing_notice_is_its_begin() {
                  latency p95 = - ms, p99 = 7.000 ms, max = 2000.500 ms\n\
                  tps = 1000.0 (samples: min 900.0, max 1100.0, stddev 1184.2)\n\
                  rate limit: 12000 tps, schedule lag: avg 1.250 ms, max 340.500 ms\n\
-                 fell behind: 77 transactions were due and not started at the end\n\
+                 fell behind: 77 transactions were due but not started at the end\n\
                  number of transactions above the 50 ms latency limit: 900/90000 (1.000%), skipped: 25000 (20.000%)\n";
     assert!(text.starts_with(begin), "{}", text.lines().take(12).collect::<Vec<_>>().join("\n"));
 }

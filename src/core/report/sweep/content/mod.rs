@@ -27,7 +27,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
         tables::not_completed(document),
         setup::variants(document),
         setup::conditions(&document.sweep),
-        environment(&document.environment).with_note(Some("Of the first run that completed.".to_owned())),
+        environment(&document.environment).with_note(Some("On the first completed run.".to_owned())),
         settings(&document.environment),
     ];
     all.into_iter().filter(|section| !section.is_empty()).collect()

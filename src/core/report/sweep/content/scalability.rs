@@ -62,13 +62,11 @@ fn remarks(all: &[VariantScalability]) -> String {
     let meanings = [
         (
             Verdict::NoPeak,
-            "the runs follow the law, but the interval of its peak reaches beyond twice the last rung, or tps only falls",
+            "the runs follow the law, but the interval of its peak extends beyond twice the last rung, or tps only \
+             falls",
         ),
-        (
-            Verdict::NotEnoughRungs,
-            "the law needs completed runs with four numbers of clients or more, as three leave nothing to tell intervals by",
-        ),
-        (Verdict::DoesNotFit, "the runs do not follow the law, so that it tells nothing of them"),
+        (Verdict::NotEnoughRungs, "the law needs completed runs with at least four numbers of clients"),
+        (Verdict::DoesNotFit, "the runs do not follow the law"),
     ];
     let said = meanings.iter().filter(|(verdict, _)| all.iter().any(|one| one.law.verdict == *verdict));
     said.map(|(verdict, meaning)| format!(" {}: {meaning}.", verdict.as_str())).collect()

@@ -42,12 +42,12 @@ pub fn throughput(report: &Report) -> Section {
     };
     let range_of = match report.results.first().map(|result| result.range_of) {
         Some(RangeOf::Runs) => {
-            "avg is the mean of the runs' tps, min and max are the least and the greatest of them."
+            "avg is the mean tps of the runs, min and max are the lowest and highest of them."
         }
-        _ => "avg is the tps of the run, min and max are the least and the greatest of its intervals.",
+        _ => "avg is the tps of the run, min and max are the lowest and highest of its intervals.",
     };
     let ratio = if variants.len() == 2 || (rungs == 1 && variants.len() > 1) {
-        " The ratio is of averages, to the first variant's."
+        " The ratio compares averages with the first variant's."
     } else {
         ""
     };
@@ -160,7 +160,7 @@ pub fn latency(report: &Report) -> Section {
     let table =
         without_variants(table, report.document).without_idle(&["p50 ms", "p95 ms", "failed", "CPU idle"]);
     Section::of_table("latency", "Latency", table)
-        .with_note(Some("Means of the runs' figures; failed transactions are those of all runs.".to_owned()))
+        .with_note(Some("Means over the runs; failed transactions are summed.".to_owned()))
 }
 
 /// Runs without figures in the tables above.

@@ -38,7 +38,7 @@ pub fn figure(layout: &Layout) -> Option<Figure> {
         Along::Variants => "Latency by variant",
     };
     let caption = format!(
-        "Filled: the 99th percentile; hollow: the average; means of the runs', on a logarithmic axis.{}",
+        "Filled: 99th percentile; hollow: average; means over the runs, on a logarithmic axis.{}",
         layout.omitted
     );
     Some(Figure { id: "plot-latency", title, caption, legend: layout.legend(), svg })

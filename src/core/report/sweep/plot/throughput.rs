@@ -36,10 +36,8 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
     let is_upright = layout.along == Along::Clients;
     let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y, draw: &draw }])?;
     let range_of = match report.results.first()?.range_of {
-        RangeOf::Runs => "Means of the runs' tps, with a stroke from the least to the greatest of them.",
-        RangeOf::Intervals => {
-            "The runs' tps, with a stroke from the least to the greatest tps of their intervals."
-        }
+        RangeOf::Runs => "Mean tps of the runs, with a line from the lowest to the highest.",
+        RangeOf::Intervals => "Tps of the runs, with a line from the lowest to the highest interval.",
     };
     let law = if laws.iter().any(|law| !law.is_empty()) {
         " Dashed: the universal scalability law, where it fits."
