@@ -57,10 +57,8 @@ wait
 
 for document in "${documents[@]}"; do
     folder=$PGHOST/$(name_of "$document")
-    if [ ! -e "$folder/status" ]; then ok "$document: every example runs" true; else
-        ok "$document: every example runs" false
-        diag "$(cat "$folder/output" "$folder/failed" 2>&1)"
-    fi
+    is "$(cat "$folder/status" 2>/dev/null || true)" '' "$document: every example runs"
+    [ ! -e "$folder/status" ] || diag "$(cat "$folder/output")"
     unlike "$(cat "$folder/output")" 'WARNING' "$document: no example is warned of"
     is "$(PGDATABASE=$(name_of "$document") sql "SELECT run_id, status, error FROM bench.runs WHERE status NOT IN ('completed', 'canceled') OR horizon_held" \
         "SELECT sweep_id, status, error FROM bench.sweeps WHERE status <> 'completed'" \
