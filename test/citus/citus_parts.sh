@@ -143,7 +143,7 @@ nonsense "$(with spec,scripts,0,fixture 5)" 'do not belong.*22023' 'a fixture th
 nonsense "$(with spec,scripts '[]')" 'do not belong.*22023' 'no script'
 nonsense "$(with tables '[[["bench", "run_log"]]]')" 'do not belong.*22023' 'tables of no fixture'
 nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT 1; ', 2000000)))" \
-    'bytes together.*54000' 'a script of two million statements'
+    'bytes in total.*54000' 'a script of two million statements'
 nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT 1; ', 1500000)))" \
     'shared memory.*53400' 'a script of one and a half million statements'
 # Of a fixture, whose tables are looked up in the role's name.
