@@ -76,7 +76,7 @@ END $$;
 \x on
 SELECT * FROM pg_temp.slots($$SELECT bench.run('nothing', 2147483647)$$);
 SELECT * FROM pg_temp.slots($$SELECT bench.start('nothing', clients => 100000, transactions => 1)$$);
-SELECT detail LIKE format('Needed: %s (one for each client and one that leads them);%%',
+SELECT detail LIKE format('Needed: %s (one per client and one to lead them);%%',
                           current_setting('max_worker_processes')::int + 1) AS needed, code, sums
 FROM pg_temp.slots($$SELECT bench.run('nothing', current_setting('max_worker_processes')::int, transactions => 1)$$);
 \x off

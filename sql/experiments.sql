@@ -60,7 +60,8 @@ SELECT
     bench_internal.sweep_status_of(NULL, NULL, NULL),
     bench_internal.sweep_status_of('completed', NULL, NULL),
     bench_internal.sweep_status_of('running', 0, -1);
-SELECT count(*) FROM bench_internal.sweep_progress(NULL, NULL) AS a FULL JOIN bench_internal.sweep_progress(0, -1) AS b ON true;
+SELECT count(*)
+FROM bench_internal.sweep_progress(NULL, NULL) AS a FULL JOIN bench_internal.sweep_progress(0, -1) AS b ON true;
 
 -- Unknown names and words
 SELECT bench.sweep('nonesuch', '{1}');

@@ -126,7 +126,8 @@ WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
 ORDER BY 1, 2;
 
 -- What PUBLIC may do: call what only looks, read, and nothing else
-SELECT p.pronamespace::regnamespace AS schema, p.proname AS function, has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
+SELECT p.pronamespace::regnamespace AS schema, p.proname AS function,
+    has_function_privilege('public', p.oid, 'EXECUTE') AS public_may
 FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
 ORDER BY p.pronamespace::regnamespace::text COLLATE "C", public_may, p.proname COLLATE "C";
 SELECT c.relname AS relation, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
@@ -134,7 +135,9 @@ FROM pg_class c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE gran
 WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
 GROUP BY c.relname ORDER BY c.relname COLLATE "C";
 SELECT n.nspname AS schema, a.privilege_type AS public_may
-FROM pg_namespace n, aclexplode(n.nspacl) a WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0 ORDER BY n.nspname COLLATE "C";
+FROM pg_namespace n, aclexplode(n.nspacl) a
+WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0
+ORDER BY n.nspname COLLATE "C";
 SELECT attrelid::regclass AS relation, attname AS "column", attacl
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace = 'bench'::regnamespace AND attacl IS NOT NULL;

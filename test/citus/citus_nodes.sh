@@ -203,7 +203,8 @@ PGUSER=postgres nothing_on_any 'ordinary roles'
 for tables in "ARRAY[NULL]::text[]" "ARRAY['\"', 'x.y.z.w', '%s', '']" "'{{a,b},{c,d}}'" \
     "ARRAY['bench.run_log', 'nowhere.t']"; do
     try "SELECT bench_internal.node_state($tables)"
-    like "$OUT" '"inserted": 0|22004|4260[12]' "bench_internal.node_state($tables) is answered, or refused as what it is"
+    like "$OUT" '"inserted": 0|22004|4260[12]' \
+        "bench_internal.node_state($tables) is answered, or refused as what it is"
 done
 
 refused() { # DESC ARGUMENTS REGEX

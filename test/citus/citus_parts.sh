@@ -77,7 +77,8 @@ answers alice "SELECT bench_internal.drop_part($PART)" "42704: run $PART does no
 RUN=$(PGUSER=postgres sql "SELECT bench.start('pk_select', transactions => 1)")
 PGUSER=postgres status_is "$RUN" completed 'a run'
 for call in "part_state($RUN, true)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
-    answers postgres "SELECT bench_internal.$call" "42809: run $RUN is not a part" "bench_internal.${call%%(*} of a run that is no part"
+    answers postgres "SELECT bench_internal.$call" "42809: run $RUN is not a part" \
+        "bench_internal.${call%%(*} of a run that is no part"
     answers alice "SELECT bench_internal.$call" "42501: run $RUN belongs to role \"postgres\"" \
         "bench_internal.${call%%(*} of another role's"
 done

@@ -159,7 +159,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{}'', ''{%1$s}'')', :run)),
     ('audit', 'no rows', format('SELECT count(*) FROM bench.audit(%s)', :run)),
-    ('run_progress', 'no rows', format('SELECT count(*) FROM bench_internal.run_progress(%s, %s)', :going_segment, :going)),
+    ('run_progress', 'no rows',
+        format('SELECT count(*) FROM bench_internal.run_progress(%s, %s)', :going_segment, :going)),
     ('change_points', NULL, NULL),
     ('wait_sweep', 'readers', format('SELECT bench.wait_sweep(%s)', :sweep)),
     ('sweep_status_of', 'readers', format('SELECT bench_internal.sweep_status_of(''running'', 0, %s)', :sweep)),
@@ -244,7 +245,8 @@ SELECT is(pg_temp.told('vis_stranger', call), '42704', call)
 FROM unnest('{SELECT bench.wait(-1),SELECT bench.wait_sweep(-1),"SELECT bench.percentile(-1, 0.5)",'
     'SELECT bench.stop(-1),SELECT bench_internal.drop_part(-1)}'::text[]) AS call;
 -- A stranger who knows the status and the segment that a row has learns no more.
-SELECT is(pg_temp.told('vis_stranger', format('SELECT bench_internal.status_of(''completed'', %s, %s)', :run_segment, :run)),
+SELECT is(
+    pg_temp.told('vis_stranger', format('SELECT bench_internal.status_of(''completed'', %s, %s)', :run_segment, :run)),
     'completed', 'bench_internal.status_of repeats what it was told');
 -- A history is of the runs that one sees: the same calls, no point of change.
 SELECT is(pg_temp.told('vis_stranger', 'SELECT count(*) FROM bench.change_points(''pk_update'')'), '0',
@@ -283,7 +285,8 @@ SELECT
         format('the load in bench.progress: %s', role)),
     is(pg_temp.told(role, format('SELECT count(*) FROM bench_internal.load_progress(%s, %s)', :load_segment, :load_id)),
         sees::int::text, format('bench_internal.load_progress: %s', role)),
-    is(pg_temp.told(role, format('SELECT count(*) FROM bench_internal.sweep_progress(%s, %s)', :sweep_segment, :loading)),
+    is(pg_temp.told(role,
+            format('SELECT count(*) FROM bench_internal.sweep_progress(%s, %s)', :sweep_segment, :loading)),
         sees::int::text, format('bench_internal.sweep_progress: %s', role)),
     is(pg_temp.told(role, format('SELECT bench.wait_sweep(%s, 0)', :loading)),
         CASE WHEN sees THEN 'running' ELSE '42501' END, format('bench.wait_sweep: %s', role))
@@ -312,7 +315,8 @@ SELECT $json$
 }
 $json$ AS request \gset
 CREATE TEMP TABLE starting AS
-SELECT format('SELECT coalesce(bench_internal.start_part(%L) #>> ''{error,sqlstate}'', ''started'')', :'request') AS part;
+SELECT format('SELECT coalesce(bench_internal.start_part(%L) #>> ''{error,sqlstate}'', ''started'')', :'request')
+    AS part;
 CREATE TEMP TABLE before AS SELECT count(*) AS runs FROM bench.run_log;
 SELECT is(pg_temp.told(role, part), '42501', format('bench_internal.start_part as %s, who may not run', role))
 FROM reader, starting
@@ -335,13 +339,16 @@ WHERE run_id = :part;
 SELECT
     is(pg_temp.told(role, format('SELECT bench_internal.part_state(%s, true)', :part)), '42501',
         format('%s neither asks after it nor stops it', role)),
-    is(pg_temp.told(role, format('SELECT bench_internal.begin_part(%s, 0)', :part)), '42501', format('nor begins it: %s', role)),
-    is(pg_temp.told(role, format('SELECT bench_internal.drop_part(%s)', :part)), '42501', format('nor drops it: %s', role))
+    is(pg_temp.told(role, format('SELECT bench_internal.begin_part(%s, 0)', :part)), '42501',
+        format('nor begins it: %s', role)),
+    is(pg_temp.told(role, format('SELECT bench_internal.drop_part(%s)', :part)), '42501',
+        format('nor drops it: %s', role))
 FROM reader
 WHERE role <> 'vis_stranger';
 SELECT bench.stop(:part) \g /dev/null
 SELECT is(bench.wait(:part), 'canceled', 'it is stopped as any run');
-SELECT is(pg_temp.told('vis_stranger', format('SELECT bench_internal.drop_part(%s)', :part)), 'true', 'its role drops it');
+SELECT is(pg_temp.told('vis_stranger', format('SELECT bench_internal.drop_part(%s)', :part)), 'true',
+    'its role drops it');
 
 \o /dev/null
 SELECT bench.unload('pk');

@@ -37,7 +37,7 @@ like "$OUT" 'ERROR:  42501: permission denied for function schedule' 'an ordinar
 sql 'GRANT EXECUTE ON FUNCTION bench.schedule, bench.unschedule, bench.start_scheduled TO tester'
 as_tester try "$schedule"
 like "$OUT" \
-    'ERROR:  42501: permission denied for schema cron.*HINT:  Run as a superuser: GRANT USAGE ON SCHEMA cron TO tester' \
+    'ERROR:  42501: permission denied for schema cron.*HINT:  Run as a superuser: GRANT USAGE ON SCHEMA cron TO' \
     'without USAGE on schema cron: 42501, and the GRANT'
 sql 'GRANT USAGE ON SCHEMA cron TO tester'
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The examples of README.md and docs/ run as they stand: those of a document from the first to the last, in one session and a
-# database of their own, all documents side by side. `sql citus` is run by the tests of Citus. Links lead somewhere, and
-# signatures are those of the functions.
+# The examples of README.md and docs/ run as they stand: those of a document from the first to the last, in one session
+# and a database of their own, all documents side by side. `sql citus` is run by the tests of Citus. Links lead
+# somewhere, and signatures are those of the functions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/cluster.sh
@@ -15,7 +15,9 @@ documents=(README.md docs/*.md)
 examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…
 
 # Shorter, for they are run here and not looked at. A run of a minute is stopped.
-shorter() { sed -E "s/secs => (1|2|10)\b/secs => 0.5/g; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/rounds => [35]/rounds => 2/"; }
+shorter() { sed -E \
+    "s/secs => (1|2|10)\b/secs => 0.5/g; s/warmup => 2/warmup => 0/; s/rounds => [35]/rounds => 2/
+        s/\('pk', 1000000?/('pk', 20000/"; }
 
 # A document's database, or where its files go.
 name_of() { local name=${1##*/}; name=${name%.md}; echo "${name,,}" | tr -c 'a-z0-9\n' _; } # FILE
@@ -41,11 +43,13 @@ run_cron_examples() {
 run_pg_prove() {
     createdb pg_prove && PGDATABASE=pg_prove sql 'CREATE EXTENSION pgbench_ext' || return
     examples pg_prove "$PGHOST" docs/pgtap.md | shorter |
-        sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$PGHOST/performance.sql"
+        sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" \
+        >"$PGHOST/performance.sql"
     pg_prove --dbname pg_prove --verbose "$PGHOST/performance.sql"
 }
 
-is "$(examples - "$(mktemp -d -p "$PGHOST")" README.md | grep -c 'bench\.' | awk '{ print ($1 > 10) }')" 1 'the README has SQL examples'
+is "$(examples - "$(mktemp -d -p "$PGHOST")" README.md | grep -c 'bench\.' | awk '{ print ($1 > 10) }')" 1 \
+    'the README has SQL examples'
 for document in "${documents[@]}"; do run_examples "$document" & done
 run_pg_prove >"$PGHOST/pg_prove.out" 2>&1 &
 pg_prove=$!
@@ -60,7 +64,8 @@ for document in "${documents[@]}"; do
     is "$(cat "$folder/status" 2>/dev/null || true)" '' "$document: every example runs"
     [ ! -e "$folder/status" ] || diag "$(cat "$folder/output")"
     unlike "$(cat "$folder/output")" 'WARNING' "$document: no example is warned of"
-    is "$(PGDATABASE=$(name_of "$document") sql "SELECT run_id, status, error FROM bench.runs WHERE status NOT IN ('completed', 'canceled') OR horizon_held" \
+    is "$(PGDATABASE=$(name_of "$document") sql \
+        "SELECT run_id, status, error FROM bench.runs WHERE status NOT IN ('completed', 'canceled') OR horizon_held" \
         "SELECT sweep_id, status, error FROM bench.sweeps WHERE status <> 'completed'" \
         "SELECT run_id, a FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" '' \
         "$document: its runs and sweeps ended well, held no horizon, and no audit found a difference"
@@ -81,7 +86,8 @@ is "$(grep -cE '^ok [0-9]' "$PGHOST/pg_prove.out")" 4 'all of its tests pass'
 is "$(PGDATABASE=pg_prove sql 'SELECT count(*) FROM bench.runs WHERE horizon_held')" 0 'and no run had the horizon held'
 
 is "$(python3 test/lib/documents.py links "${documents[@]}" writeups/README.md)" '' 'every link leads somewhere'
-is "$(PGDATABASE=pg_prove sql "SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'bench'::regnamespace" |
+is "$(PGDATABASE=pg_prove sql "SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc
+    WHERE pronamespace = 'bench'::regnamespace" |
     python3 test/lib/documents.py signatures "${documents[@]}")" '' 'signatures are as the functions have them'
 
 done_testing
