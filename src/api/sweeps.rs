@@ -105,7 +105,8 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
             && let Some(segment) = Segment::attach(handle.segment)
         {
             if segment.is_of(Work::Sweep(sweep_id)) {
-                let releasable = releasable_or_warn("Call bench.wait_sweep as a separate top-level statement.");
+                let releasable =
+                    releasable_or_warn("Call bench.wait_sweep as a separate top-level statement.");
                 let mut watch = Watch::new(releasable, false);
                 let mut watch_of_run = Watch::new(None, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {

@@ -75,8 +75,9 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
 fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
     let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
     if workload.builtin {
-        return Err(refuse(format!("workload \"{}\" is built in", workload.name))
-            .hint("Choose another name."));
+        return Err(
+            refuse(format!("workload \"{}\" is built in", workload.name)).hint("Choose another name.")
+        );
     }
     if !roles::acts_for(&workload.owner)? {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))

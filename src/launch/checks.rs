@@ -48,7 +48,10 @@ pub fn check_role() -> Result<(), UserError> {
         format!("role \"{role}\" is not permitted to log in"),
     )
     .detail("Each client of a run is a new session of the calling role.")
-    .hint(format!("Use ALTER ROLE {} LOGIN, or SET ROLE to a role that may log in.", quote_identifier(&role))))
+    .hint(format!(
+        "Use ALTER ROLE {} LOGIN, or SET ROLE to a role that may log in.",
+        quote_identifier(&role)
+    )))
 }
 
 /// A database that the role may connect to.

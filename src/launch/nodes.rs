@@ -68,8 +68,7 @@ pub fn of_run(
 }
 
 /// What to do for a run on several nodes.
-const DISTRIBUTE: &str =
-    "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
+const DISTRIBUTE: &str = "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
 
 /// A fixture that is not there would be loaded as a local one.
 ///

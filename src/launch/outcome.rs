@@ -9,9 +9,7 @@ use crate::error::warn;
 pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     if let Some(misplaced) = catalog::misplaced(run_id)? {
         warn(
-            format!(
-                "run {run_id} counted {misplaced} transactions in the sample of an earlier interval"
-            ),
+            format!("run {run_id} counted {misplaced} transactions in the sample of an earlier interval"),
             "The coordinator was delayed. The results of the whole run are correct; a longer sample_interval makes the samples correct, too.",
         );
     }

@@ -111,8 +111,7 @@ pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tupl
 }
 
 /// Why a part of a run does not judge its tables' counters.
-pub const SHARED: &str =
-    "the shards also serve clients on other nodes: node 0 compares the whole run";
+pub const SHARED: &str = "the shards also serve clients on other nodes: node 0 compares the whole run";
 
 /// The first of the reasons that hold.
 fn first_of<'a>(reasons: &[(bool, &'a str)]) -> Option<&'a str> {

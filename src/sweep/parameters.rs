@@ -247,11 +247,8 @@ pub fn exclude_other_sweeps() -> Result<(), UserError> {
     // In no database: advisory locks of SQL are all in one. The other numbers are "bench system".
     let lock = OwnLock::new(0, u32::from_be_bytes(*b"benc"), u32::from_be_bytes(*b"hsys"));
     if !lock.try_acquire_for_session() {
-        return Err(UserError::new(
-            sqlstate::OBJECT_IN_USE,
-            "another sweep is setting server parameters",
-        )
-        .hint("Wait for its end: SELECT sweep_id FROM bench.sweeps WHERE status = 'running'."));
+        return Err(UserError::new(sqlstate::OBJECT_IN_USE, "another sweep is setting server parameters")
+            .hint("Wait for its end: SELECT sweep_id FROM bench.sweeps WHERE status = 'running'."));
     }
     Ok(())
 }

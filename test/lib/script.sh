@@ -193,9 +193,12 @@ RELATIONS=$(psql -XAtq -f "$work/reset.sql" -f "$work/state.sql")
 RELATIONS=${RELATIONS##* / }
 FRESH='0 0 0 0 0 0 0 0 0 0'
 
-ADD='UPDATE acct SET n = n + 1 WHERE id = 1;'
-ADD_TOO='UPDATE acct SET n = n + 1 WHERE id = 2;'
-SAY='INSERT INTO trail VALUES (current_user || $$=$$ || session_user);'
+# shellcheck disable=SC2034 # for those that source this file
+{
+    ADD='UPDATE acct SET n = n + 1 WHERE id = 1;'
+    ADD_TOO='UPDATE acct SET n = n + 1 WHERE id = 2;'
+    SAY='INSERT INTO trail VALUES (current_user || $$=$$ || session_user);'
+}
 
 in_role() { # SCRIPT, as workload w_eve
     psql -XAtq -v ON_ERROR_STOP=1 -v script="$1" >/dev/null 2>&1 \

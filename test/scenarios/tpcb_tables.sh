@@ -57,9 +57,9 @@ compare() { # DESCRIPTION OPTIONS ARGUMENT…
     is "$rows" "$(sql 'SELECT count(*) FROM theirs.pgbench_accounts')" \
         "$description: the load returns the number of accounts"
     same "$description"
+    tables=bench_data.pgbench_accounts,bench_data.pgbench_tellers,bench_data.pgbench_branches,bench_data.pgbench_history
     is "$(sql "SELECT rows, options = '$options', relations FROM bench.fixtures WHERE name = 'tpcb'")" \
-        "$rows|t|{bench_data.pgbench_accounts,bench_data.pgbench_tellers,"\
-"bench_data.pgbench_branches,bench_data.pgbench_history}" \
+        "$rows|t|{$tables}" \
         "$description: it is registered"
     is "$(sql "SELECT table_bytes = sum(pg_table_size(oid)) AND index_bytes = sum(pg_indexes_size(oid))
         FROM bench.fixtures,

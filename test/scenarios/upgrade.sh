@@ -120,11 +120,11 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq >/dev/null 2>"$work/errors"
     # Grants on functions with other arguments, or in another schema, are the only ones that find nothing any more; an
     # update carries them over.
-    replaced=$(sed -n "s/^SELECT bench_internal.replace_function('\(.*\)', [\$]create[\$]\$/\1/p" \
+    replaced=$(sed -n "s/^SELECT bench_internal.replace_function('\(.*\)', [\$]create[\$]\$/ function \1/p" \
         src/schema/upgrade/pgbench_ext--"$old"--*.sql
-        sed -n 's/^ALTER FUNCTION \(bench\.[a-z_]*\) SET SCHEMA.*/\1(/p' src/schema/upgrade/pgbench_ext--"$old"--*.sql)
-    is "$(grep -v 'function .* does not exist$' "$work/errors"; grep -vFf <(sed 's/^/ function /' <<<"$replaced") \
-        "$work/errors")" '' "from $old: a dump of that version loads"
+        sed -n 's/^ALTER FUNCTION \(bench\.[a-z_]*\) SET SCHEMA.*/ function \1(/p' src/schema/upgrade/pgbench_ext--"$old"--*.sql)
+    is "$(grep -v 'function .* does not exist$' "$work/errors"; grep -vFf <(echo "$replaced") "$work/errors")" '' \
+       "from $old: a dump of that version loads"
     is "$(($(wc -l <<<"$rows") >= 17))" 1 "from $old: with rows in each table"
     is "$(in_db restored "$contents" | sort)" "$rows" "from $old: and they are the same here"
     is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" \
