@@ -122,9 +122,10 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     # update carries them over.
     replaced=$(sed -n "s/^SELECT bench_internal.replace_function('\(.*\)', [\$]create[\$]\$/ function \1/p" \
         src/schema/upgrade/pgbench_ext--"$old"--*.sql
-        sed -n 's/^ALTER FUNCTION \(bench\.[a-z_]*\) SET SCHEMA.*/ function \1(/p' src/schema/upgrade/pgbench_ext--"$old"--*.sql)
+        sed -n 's/^ALTER FUNCTION \(bench\.[a-z_]*\) SET SCHEMA.*/ function \1(/p' \
+            src/schema/upgrade/pgbench_ext--"$old"--*.sql)
     is "$(grep -v 'function .* does not exist$' "$work/errors"; grep -vFf <(echo "$replaced") "$work/errors")" '' \
-       "from $old: a dump of that version loads"
+        "from $old: a dump of that version loads"
     is "$(($(wc -l <<<"$rows") >= 17))" 1 "from $old: with rows in each table"
     is "$(in_db restored "$contents" | sort)" "$rows" "from $old: and they are the same here"
     is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" \
