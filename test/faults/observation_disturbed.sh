@@ -31,7 +31,7 @@ is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'warmup'")" 0
 name='too few transactions'
 sql "SELECT bench.run('pk_select', clients => 2, transactions => 400)" >/dev/null 2>&1
 RUN=$(last_run)
-told "$RUN" transactions '99th and the 99.9th percentile are noise' "$name: is told"
+told "$RUN" transactions '99th and 99.9th percentiles are noise' "$name: is told"
 is "$(sql "SELECT bench.report($RUN, 'json')::jsonb #>> '{summary,latency_p999_ms}'")" '' \
     "$name: the percentile is not shown"
 unlike "$(sql "SELECT bench.report($RUN)" "SELECT bench.report($RUN, 'markdown')" | grep -vi noise)" '99\.9.*[0-9] ms' \
