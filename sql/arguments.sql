@@ -58,14 +58,15 @@ SELECT bench.run('nothing', clients => -5);
 SELECT bench.run('nothing', '-2147483648');
 -- more than there are slots for: needed, configured, in use, and what to set. What is in use may differ by those
 -- that are just ending, so these numbers are held against each other instead.
-CREATE FUNCTION pg_temp.slots(call text, OUT sqlstate text, OUT message text, OUT detail text, OUT hint text, OUT sums boolean)
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.slots(call text, OUT code text, OUT message text, OUT detail text, OUT hint text,
+    OUT sums boolean)
+    LANGUAGE plpgsql AS $$
 DECLARE
     n bigint[];
 BEGIN
     EXECUTE call;
 EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS sqlstate = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
         detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     SELECT array_agg(m[1]::bigint) INTO n FROM regexp_matches(detail || hint, '\d+', 'g') AS m;
     sums := n[2] = current_setting('max_worker_processes')::bigint AND n[3] BETWEEN 0 AND 10 AND n[4] = n[1] + n[3];
@@ -76,7 +77,7 @@ END $$;
 SELECT * FROM pg_temp.slots($$SELECT bench.run('nothing', 2147483647)$$);
 SELECT * FROM pg_temp.slots($$SELECT bench.start('nothing', clients => 100000, transactions => 1)$$);
 SELECT detail LIKE format('Needed: %s (one for each client and one that leads them);%%',
-                          current_setting('max_worker_processes')::int + 1) AS needed, sqlstate, sums
+                          current_setting('max_worker_processes')::int + 1) AS needed, code, sums
 FROM pg_temp.slots($$SELECT bench.run('nothing', current_setting('max_worker_processes')::int, transactions => 1)$$);
 \x off
 SELECT bench.load('pk', 1000, jobs => 0);
@@ -347,7 +348,8 @@ SELECT bench.run('nothing', settings => (SELECT jsonb_object_agg('a.b' || n, n) 
 SELECT bench.load('pk', options => compressed) FROM large;
 SELECT * FROM bench.preview('SELECT 1;', variables => (SELECT compressed FROM large));
 SELECT bench.sweep('nothing', '{1}', variants => compressed) FROM large;
-SELECT bench.sweep('nothing', '{1}', variants => jsonb_build_object('a', (SELECT jsonb_object_agg('a.b' || n, n) FROM generate_series(1, 1001) AS n)));
+SELECT bench.sweep('nothing', '{1}',
+    variants => jsonb_build_object('a', (SELECT jsonb_object_agg('a.b' || n, n) FROM generate_series(1, 1001) AS n)));
 SELECT bench.start_sweep('nothing', array_agg(n)) FROM generate_series(1, 10001) AS n;
 SELECT bench.start_sweep('nothing', array_fill(1, ARRAY[5000000]));
 SELECT * FROM bench.ab('nothing', '{}', (SELECT compressed FROM large));
@@ -377,7 +379,9 @@ BEGIN
         PERFORM pg_sleep(0.05);
     END LOOP;
 END $$;
-SELECT count(*) AS workers FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%' AND datname = current_database();
+SELECT count(*) AS workers
+FROM pg_stat_activity
+WHERE backend_type LIKE 'pgbench_ext%' AND datname = current_database();
 
 SELECT bench.drop_workload('nothing');
 DROP OWNED BY regress_bench_user, regress_bench_nologin;

@@ -4,16 +4,20 @@
 SET client_min_messages = warning;
 SELECT bench.load('pk', 1000), bench.load('log', 0);
 SELECT bench.create_workload('nothing', 'SELECT 1;');
-SELECT coalesce((SELECT max(sweep_id) FROM bench.sweeps), 0) AS last_sweep, coalesce((SELECT max(run_id) FROM bench.runs), 0) AS last_run \gset
+SELECT
+    coalesce((SELECT max(sweep_id) FROM bench.sweeps), 0) AS last_sweep,
+    coalesce((SELECT max(run_id) FROM bench.runs), 0) AS last_run \gset
 CREATE ROLE regress_sweeper LOGIN;
 GRANT EXECUTE ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.run TO regress_sweeper;
 -- An error without the numbers that vary.
-CREATE FUNCTION pg_temp.error_of(call text, OUT code text, OUT message text, OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.error_of(call text, OUT code text, OUT message text, OUT detail text, OUT hint text)
+    LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE call;
     message := 'no error';
 EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
     message := regexp_replace(message, '\d{1,10}', 'N', 'g');
     detail := regexp_replace(detail, '\d+', 'N', 'g');
     hint := regexp_replace(hint, '\d+', 'N', 'g');
@@ -52,7 +56,10 @@ SELECT * FROM bench.change_points(NULL);
 SELECT * FROM bench.change_points('nothing', NULL);
 SELECT * FROM bench.change_points('nothing', tags => NULL);
 SELECT * FROM bench.change_points('nothing', margin => NULL);
-SELECT bench.sweep_status_of(NULL, NULL, NULL), bench.sweep_status_of('completed', NULL, NULL), bench.sweep_status_of('running', 0, -1);
+SELECT
+    bench.sweep_status_of(NULL, NULL, NULL),
+    bench.sweep_status_of('completed', NULL, NULL),
+    bench.sweep_status_of('running', 0, -1);
 SELECT count(*) FROM bench.sweep_progress(NULL, NULL) AS a FULL JOIN bench.sweep_progress(0, -1) AS b ON true;
 
 -- Unknown names and words
@@ -98,7 +105,8 @@ SELECT bench.sweep('nothing', '{1,2}', rounds => 2147483647, variants => '{"a": 
 SELECT bench.wait_sweep(-1, -1);
 SELECT * FROM bench.ab('nothing', '{}', '{}', rounds => 0);
 SELECT * FROM bench.ab('nothing', '{}', '{}', clients => 0);
-SELECT code, message, detail ~ '^Needed: N .*; configured: N; in use: N\.$' AS detail, hint FROM pg_temp.error_of($$SELECT bench.sweep('nothing', '{1,100000}')$$);
+SELECT code, message, detail ~ '^Needed: N .*; configured: N; in use: N\.$' AS detail, hint
+FROM pg_temp.error_of($$SELECT bench.sweep('nothing', '{1,100000}')$$);
 
 -- Variants
 SELECT bench.sweep('nothing', '{1}', variants => '[]');
@@ -145,47 +153,120 @@ RESET ROLE;
 SELECT bench.sweep('pk_update', '{1}', before => 'truncate');
 SELECT count(*) AS rows FROM bench_data.pk;
 -- nothing has been begun so far
-SELECT count(*) AS sweeps, (SELECT count(*) FROM bench.runs WHERE run_id > :last_run) AS runs FROM bench.sweep_log WHERE sweep_id > :last_sweep;
+SELECT count(*) AS sweeps, (SELECT count(*) FROM bench.runs WHERE run_id > :last_run) AS runs
+FROM bench.sweep_log
+WHERE sweep_id > :last_sweep;
 
 -- what can only be seen later is the run's error
 SET client_min_messages = error;
-SELECT bench.sweep('pk_insert', '{1}', 0.2, variants => '{"full": {"load": {"rows": 10}}, "empty": {"load": {"rows": 0}}}', before => 'truncate') AS sweep \gset
+SELECT bench.sweep('pk_insert', '{1}', 0.2,
+    variants => '{"full": {"load": {"rows": 10}}, "empty": {"load": {"rows": 0}}}', before => 'truncate') AS sweep \gset
 SELECT status, runs, completed, error FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT variant, run_id IS NOT NULL AS run, status, error FROM bench.sweep_runs WHERE sweep_id = :sweep ORDER BY variant;
 SET client_min_messages = warning;
 
 -- The order of the runs: random in each round, and the same for a seed
-SELECT bench.sweep('pk_update', '{1,2,3}', 0.2, rounds => 2, variants => '{"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}}',
-                   seed => 1, tags => '{"host": "a"}', settings => '{"work_mem": "5MB"}', variables => '{"x": 1}', warmup => 0.1, query_mode => 'extended') AS sweep \gset
-SELECT string_agg(variant || clients, ' ' ORDER BY place) FILTER (WHERE round = 1) AS first, string_agg(variant || clients, ' ' ORDER BY place) FILTER (WHERE round = 2) AS second
-FROM bench.sweep_runs WHERE sweep_id = :sweep;
-SELECT round, variant, clients, count(*), bool_and(status = 'completed') AS completed, bool_and(error IS NULL) AS no_error, bool_and(tps > 0 AND tps_min <= tps_max) AS tps,
-       bool_and(latency_p50_ms <= latency_p95_ms AND latency_p95_ms <= latency_p99_ms) AS latencies, bool_and(failed = 0) AS failed
-FROM bench.sweep_runs WHERE sweep_id = :sweep GROUP BY round, variant, clients ORDER BY 1, 2, 3;
+SELECT bench.sweep('pk_update', '{1,2,3}', 0.2, rounds => 2,
+    variants => '{"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}}', seed => 1,
+    tags => '{"host": "a"}', settings => '{"work_mem": "5MB"}', variables => '{"x": 1}', warmup => 0.1,
+    query_mode => 'extended') AS sweep \gset
+SELECT
+    string_agg(variant || clients, ' ' ORDER BY place) FILTER (WHERE round = 1) AS first,
+    string_agg(variant || clients, ' ' ORDER BY place) FILTER (WHERE round = 2) AS second
+FROM bench.sweep_runs
+WHERE sweep_id = :sweep;
+SELECT
+    round,
+    variant,
+    clients,
+    count(*),
+    bool_and(status = 'completed') AS completed,
+    bool_and(error IS NULL) AS no_error,
+    bool_and(tps > 0 AND tps_min <= tps_max) AS tps,
+    bool_and(latency_p50_ms <= latency_p95_ms AND latency_p95_ms <= latency_p99_ms) AS latencies,
+    bool_and(failed = 0) AS failed
+FROM bench.sweep_runs
+WHERE sweep_id = :sweep
+GROUP BY round, variant, clients
+ORDER BY 1, 2, 3;
 SELECT min(place), max(place), count(DISTINCT place), bool_and(run_id > before) IS NOT FALSE AS in_order
-FROM (SELECT place, run_id, lag(run_id) OVER (ORDER BY place) AS before FROM bench.sweep_runs WHERE sweep_id = :sweep) AS s;
-SELECT workload, clients, secs, rounds, variants, warmup, rate, variables, settings, before, seed, query_mode, nodes, tags, status, runs, completed,
-       started_at < finished_at AS times, resumed_at, remaining, role = current_user AS role, error, server_version = current_setting('server_version') AS server_version,
-       extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version
-FROM bench.sweeps WHERE sweep_id = :sweep \gx
-SELECT clients, variant, rounds, array_length(run_ids, 1) AS runs, tps_min <= tps_avg AND tps_avg <= tps_max AS tps, tps_stddev >= 0 AS stddev, failed
-FROM bench.sweep_results WHERE sweep_id = :sweep ORDER BY clients, variant;
+FROM (
+    SELECT place, run_id, lag(run_id) OVER (ORDER BY place) AS before FROM bench.sweep_runs WHERE sweep_id = :sweep
+) AS s;
+SELECT
+    workload,
+    clients,
+    secs,
+    rounds,
+    variants,
+    warmup,
+    rate,
+    variables,
+    settings,
+    before,
+    seed,
+    query_mode,
+    nodes,
+    tags,
+    status,
+    runs,
+    completed,
+    started_at < finished_at AS times,
+    resumed_at,
+    remaining,
+    role = current_user AS role,
+    error,
+    server_version = current_setting('server_version') AS server_version,
+    extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version
+FROM bench.sweeps
+WHERE sweep_id = :sweep \gx
+SELECT
+    clients,
+    variant,
+    rounds,
+    array_length(run_ids, 1) AS runs,
+    tps_min <= tps_avg AND tps_avg <= tps_max AS tps,
+    tps_stddev >= 0 AS stddev,
+    failed
+FROM bench.sweep_results
+WHERE sweep_id = :sweep
+ORDER BY clients, variant;
 SELECT variant, verdict, lambda, peak_tps FROM bench.scalability(:sweep);
-SELECT format, bench.sweep_report(:sweep, format) ~ 'update' AS workload, length(bench.sweep_report(:sweep, format)) > 500 AS long
+SELECT
+    format,
+    bench.sweep_report(:sweep, format) ~ 'update' AS workload,
+    length(bench.sweep_report(:sweep, format)) > 500 AS long
 FROM unnest('{text,markdown,json,html}'::text[]) AS format;
-SELECT bench.sweep_report(:sweep, 'json')::jsonb -> 'sweep' ->> 'status' AS json, bench.sweep_report(:sweep, 'html') ~ '<svg' AS curves;
+SELECT
+    bench.sweep_report(:sweep, 'json')::jsonb -> 'sweep' ->> 'status' AS json,
+    bench.sweep_report(:sweep, 'html') ~ '<svg' AS curves;
 SELECT bench.wait_sweep(:sweep) AS wait, bench.wait_sweep(:sweep, 0) AS at_once, bench.stop_sweep(:sweep) AS stop;
 SELECT (pg_temp.error_of('SELECT bench.resume_sweep(' || :sweep || ')')).*;
 SELECT (pg_temp.error_of('SELECT bench.wait_sweep(' || :sweep || ', -1)')).*;
 
 -- Comparisons of its runs
-SELECT run_ids[1] AS a, run_ids[2] AS b FROM bench.sweep_results WHERE sweep_id = :sweep AND variant = 'off' AND clients = 1 \gset
-SELECT run_ids[1] AS c, run_ids[2] AS d FROM bench.sweep_results WHERE sweep_id = :sweep AND variant = 'on' AND clients = 1 \gset
-SELECT metric, ratio_low <= ratio AND ratio <= ratio_high AS ratio, verdict IN ('same', 'faster', 'slower', 'inconclusive') AS verdict,
-       advice IS NULL OR verdict = 'inconclusive' AS advice,
-       jsonb_path_query_array(differences, '$[*] ? (@.what starts with "setting")') AS settings
+SELECT run_ids[1] AS a, run_ids[2] AS b
+FROM bench.sweep_results
+WHERE sweep_id = :sweep AND variant = 'off' AND clients = 1 \gset
+SELECT run_ids[1] AS c, run_ids[2] AS d
+FROM bench.sweep_results
+WHERE sweep_id = :sweep AND variant = 'on' AND clients = 1 \gset
+SELECT
+    metric,
+    ratio_low <= ratio AND ratio <= ratio_high AS ratio,
+    verdict IN ('same', 'faster', 'slower', 'inconclusive') AS verdict,
+    advice IS NULL OR verdict = 'inconclusive' AS advice,
+    jsonb_path_query_array(differences, '$[*] ? (@.what starts with "setting")') AS settings
 FROM bench.compare(ARRAY[:a, :b], ARRAY[:c, :d]);
-SELECT metric, baseline > 0 AS baseline, candidate > 0 AS candidate, ratio > 0 AS ratio, ratio_low, ratio_high, verdict, length(advice) > 20 AS advice
+SELECT
+    metric,
+    baseline > 0 AS baseline,
+    candidate > 0 AS candidate,
+    ratio > 0 AS ratio,
+    ratio_low,
+    ratio_high,
+    verdict,
+    length(advice) > 20 AS advice
 FROM bench.compare(ARRAY[:a], ARRAY[:c]);
 SELECT * FROM bench.compare(ARRAY[:a], NULL);
 SELECT * FROM bench.compare('{}', ARRAY[:c]);
@@ -202,7 +283,10 @@ SET client_min_messages = error;
 SELECT bench.run('divide', transactions => 1) AS failed \gset
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a], ARRAY[:failed]))).*;
 SELECT bench.start('pk_select', secs => 60) AS unended \gset
-DO $$ BEGIN WHILE EXISTS (SELECT FROM bench.runs WHERE status = 'starting') LOOP PERFORM pg_sleep(0.02); END LOOP; END $$;
+DO $$
+BEGIN
+    WHILE EXISTS (SELECT FROM bench.runs WHERE status = 'starting') LOOP PERFORM pg_sleep(0.02); END LOOP;
+END $$;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a], ARRAY[:unended]))).*;
 SELECT bench.stop(:unended);
 -- a sweep none of whose runs completes
@@ -211,14 +295,20 @@ SELECT status, runs, completed FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT place, status, run_id IS NOT NULL AS run, error FROM bench.sweep_runs WHERE sweep_id = :sweep ORDER BY place;
 SELECT count(*) AS results FROM bench.sweep_results WHERE sweep_id = :sweep;
 SELECT verdict FROM bench.scalability(:sweep);
-SELECT format, length(bench.sweep_report(:sweep, format)) > 100 AS report, strpos(bench.sweep_report(:sweep, format), 'division by zero') > 0 AS says_why
+SELECT
+    format,
+    length(bench.sweep_report(:sweep, format)) > 100 AS report,
+    strpos(bench.sweep_report(:sweep, format), 'division by zero') > 0 AS says_why
 FROM unnest('{text,markdown,json,html}'::text[]) AS format;
 SET client_min_messages = warning;
 
 -- History: the runs of a series are alike
-SELECT count(*) AS runs, count(DISTINCT options) AS series, bool_and(tags = '{"host": "a"}') AS tags FROM bench.history WHERE tags @> '{"host": "a"}';
+SELECT count(*) AS runs, count(DISTINCT options) AS series, bool_and(tags = '{"host": "a"}') AS tags
+FROM bench.history
+WHERE tags @> '{"host": "a"}';
 SELECT count(*) FROM bench.change_points('pk_update', tags => '{"host": "a"}');
-SELECT count(*) FILTER (WHERE run_id = :failed) AS failed, count(*) FILTER (WHERE run_id = :unended) AS canceled FROM bench.history;
+SELECT count(*) FILTER (WHERE run_id = :failed) AS failed, count(*) FILTER (WHERE run_id = :unended) AS canceled
+FROM bench.history;
 
 DROP OWNED BY regress_sweeper;
 DROP ROLE regress_sweeper;

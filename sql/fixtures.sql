@@ -7,13 +7,31 @@ SET bytea_output = hex;
 -- pk
 SELECT bench.load('pk', 1000);
 \d+ bench_data.pk
-SELECT count(*), min(id), max(id), count(DISTINCT id) AS ids, count(info) AS infos, min(length(info)) AS shortest,
-       max(length(info)) AS longest, count(DISTINCT info) AS different, bool_and(info ~ '^[0-9a-f]{32}$') AS hexadecimal,
-       count(crt_time) AS times, bool_and(age(clock_timestamp() AT TIME ZONE 'UTC', crt_time) < '1 day') AS recent
+SELECT
+    count(*),
+    min(id),
+    max(id),
+    count(DISTINCT id) AS ids,
+    count(info) AS infos,
+    min(length(info)) AS shortest,
+    max(length(info)) AS longest,
+    count(DISTINCT info) AS different,
+    bool_and(info ~ '^[0-9a-f]{32}$') AS hexadecimal,
+    count(crt_time) AS times,
+    bool_and(age(clock_timestamp() AT TIME ZONE 'UTC', crt_time) < '1 day') AS recent
 FROM bench_data.pk;
-SELECT name, owner = current_user AS mine, schema, relations, rows, options, loaded_at <= clock_timestamp() AS loaded,
-       load_secs > 0 AS secs, rows_per_sec BETWEEN 0.99 * rows / load_secs AND 1.01 * rows / load_secs AS rate,
-       table_bytes = pg_table_size('bench_data.pk') AS table_bytes, index_bytes = pg_indexes_size('bench_data.pk') AS index_bytes
+SELECT
+    name,
+    owner = current_user AS mine,
+    schema,
+    relations,
+    rows,
+    options,
+    loaded_at <= clock_timestamp() AS loaded,
+    load_secs > 0 AS secs,
+    rows_per_sec BETWEEN 0.99 * rows / load_secs AND 1.01 * rows / load_secs AS rate,
+    table_bytes = pg_table_size('bench_data.pk') AS table_bytes,
+    index_bytes = pg_indexes_size('bench_data.pk') AS index_bytes
 FROM bench.fixtures;
 -- vacuumed and analyzed
 SELECT relname, reltuples, relallvisible = relpages AS all_visible FROM pg_class WHERE oid = 'bench_data.pk'::regclass;
@@ -24,7 +42,13 @@ SELECT conname, contype FROM pg_constraint WHERE connamespace = 'bench_data'::re
 -- log
 SELECT bench.load('log', 1000);
 \d+ bench_data.log
-SELECT count(*), min(id), max(id), count(DISTINCT id) AS ids, array_agg(DISTINCT info) AS infos, count(crt_time) AS times
+SELECT
+    count(*),
+    min(id),
+    max(id),
+    count(DISTINCT id) AS ids,
+    array_agg(DISTINCT info) AS infos,
+    count(crt_time) AS times
 FROM bench_data.log;
 SELECT pg_get_serial_sequence('bench_data.log', 'id') AS sequence;
 \d+ bench_data.log_id_seq
@@ -33,7 +57,8 @@ INSERT INTO bench_data.log (info) VALUES ('next') RETURNING id > 1000 AS beyond;
 -- wide
 SELECT bench.load('wide', 1000);
 \d+ bench_data.wide
-SELECT count(*), min(id), count(DISTINCT id) AS ids, sum(c1 + c20) AS sum, count(crt_time) AS times FROM bench_data.wide;
+SELECT count(*), min(id), count(DISTINCT id) AS ids, sum(c1 + c20) AS sum, count(crt_time) AS times
+FROM bench_data.wide;
 SELECT pg_get_serial_sequence('bench_data.wide', 'id') AS sequence;
 \d+ bench_data.wide_id_seq
 SELECT amname, count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
@@ -101,7 +126,8 @@ SELECT bench.load('log', 10, options => '{"schema": "Other, \"Schema\"''s"}');
 SELECT pg_get_serial_sequence('"Other, ""Schema""''s".log', 'id') AS sequence;
 -- a run works on the one loaded last
 CREATE TABLE which (schema text);
-SELECT bench.create_workload('which', 'INSERT INTO public.which SELECT current_schema() FROM pk WHERE id = :rows;', 'pk');
+SELECT bench.create_workload('which', 'INSERT INTO public.which SELECT current_schema() FROM pk WHERE id = :rows;',
+    'pk');
 SELECT bench.run('which', transactions => 1) IS NOT NULL AS ran;
 SELECT * FROM which;
 SELECT bench.unload('pk');

@@ -60,10 +60,15 @@ TABLE held;
 -- A function around it
 DO $$ BEGIN PERFORM bench.run('nothing', transactions => 1); END $$;
 TABLE held;
-CREATE FUNCTION around() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN bench.run('nothing', transactions => 1); END $$;
+CREATE FUNCTION around() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN bench.run('nothing', transactions => 1);
+END $$;
 SELECT around() IS NOT NULL AS ran;
 TABLE held;
-CREATE FUNCTION around_in_sql() RETURNS bigint VOLATILE LANGUAGE sql SET search_path = pg_catalog AS $$ SELECT bench.run('nothing', transactions => 1) $$;
+CREATE FUNCTION around_in_sql() RETURNS bigint VOLATILE LANGUAGE sql SET search_path = pg_catalog AS $$
+    SELECT bench.run('nothing', transactions => 1)
+$$;
 SELECT around_in_sql() IS NOT NULL AS ran;
 TABLE held;
 -- A statement that reads a table, or writes one

@@ -10,7 +10,15 @@ SELECT id, info, age(now(), crt_time) < '1 hour' AS recent FROM bench_data.pk OR
 SELECT bench.load('pk', 3, options => '{"info": "now", "crt_time": "timestamp", "index": "after"}');
 \d bench_data.pk
 SELECT id, age(now(), info::timestamptz) < '1 hour' AS recent FROM bench_data.pk ORDER BY id;
-SELECT name, rows, options, index_levels, key_correlation, index_secs >= 0 AS index_secs, vacuum_secs >= 0 AS vacuum_secs, rows_query
+SELECT
+    name,
+    rows,
+    options,
+    index_levels,
+    key_correlation,
+    index_secs >= 0 AS index_secs,
+    vacuum_secs >= 0 AS vacuum_secs,
+    rows_query
 FROM bench.fixtures;
 SELECT bench.load('pk', 3, options => '{"info": "long"}');
 SELECT bench.load('pk', 3, options => '{"info": null}');
@@ -52,8 +60,19 @@ SET client_min_messages = warning;
 SELECT least(id, 10) AS id, count(*) FROM bench_data.shards GROUP BY 1 ORDER BY 1;
 SELECT bench.load('events', 20000);
 \d bench_data.events
-SELECT count(*), count(DISTINCT id) AS ids, min(c1), max(c1), count(DISTINCT c1) AS c1, min(c2), max(c2), min(c3), max(c3),
-       corr(c1, c2) BETWEEN -0.1 AND 0.1 AS independent, bool_and(info ~ '^[0-9a-f]{32}$') AS hexadecimal, count(crt_time) AS times
+SELECT
+    count(*),
+    count(DISTINCT id) AS ids,
+    min(c1),
+    max(c1),
+    count(DISTINCT c1) AS c1,
+    min(c2),
+    max(c2),
+    min(c3),
+    max(c3),
+    corr(c1, c2) BETWEEN -0.1 AND 0.1 AS independent,
+    bool_and(info ~ '^[0-9a-f]{32}$') AS hexadecimal,
+    count(crt_time) AS times
 FROM bench_data.events;
 SET client_min_messages = error;
 SELECT bench.run('count_all@1,group_count@1', clients => 2, transactions => 3) IS NOT NULL AS ran;
@@ -66,7 +85,9 @@ SELECT bench.drop_workload('keyless');
 SELECT output FROM bench.preview('SELECT :shard_key_1, :shard_key_9;');
 
 -- Storage parameters
-SELECT bench.load('pk', 3, options => '{"fillfactor": 60, "reloptions": {"autovacuum_enabled": false, "toast.autovacuum_enabled": "off", "autovacuum_freeze_min_age": 7}}');
+SELECT bench.load('pk', 3,
+    options => '{"fillfactor": 60, "reloptions": {"autovacuum_enabled": false, "toast.autovacuum_enabled": "off",
+        "autovacuum_freeze_min_age": 7}}');
 SELECT c.reloptions, t.reloptions AS toast FROM pg_class c LEFT JOIN pg_class t ON t.oid = c.reltoastrelid
 WHERE c.oid = 'bench_data.pk'::regclass;
 SELECT bench.load('pk', 4, options => '{"reloptions": {"colour": "red"}}');
@@ -79,14 +100,18 @@ SELECT bench.load('pk', 4, options => '{"reloptions": {"a\") AS SELECT 1; --": 1
 SELECT rows FROM bench.fixtures;
 -- without effect on this server
 SET client_min_messages = notice;
-SELECT bench.load('pk', 4, options => '{"reloptions": {"autovacuum_freeze_max_age": 1500000000, "autovacuum_freeze_table_age": 190000001,
-                                                       "toast.autovacuum_freeze_min_age": 100000001, "parallel_workers": 3, "colour": "red"}}');
+SELECT bench.load('pk', 4,
+    options => '{"reloptions": {"autovacuum_freeze_max_age": 1500000000, "autovacuum_freeze_table_age": 190000001,
+        "toast.autovacuum_freeze_min_age": 100000001, "parallel_workers": 3, "colour": "red"}}');
 SET client_min_messages = warning;
 
 -- name
 SELECT bench.load('name', 11);
 \d bench_data.name
-SELECT id, name, crt_time = date_trunc('second', crt_time) AS whole FROM bench_data.name WHERE id IN (1, 11) ORDER BY id;
+SELECT id, name, crt_time = date_trunc('second', crt_time) AS whole
+FROM bench_data.name
+WHERE id IN (1, 11)
+ORDER BY id;
 
 -- wide_multi
 SELECT bench.load('wide_multi');
@@ -113,7 +138,8 @@ SELECT bench.load('mine');
 \d bench_data.mine
 SELECT count(*), max(id), max(n), min(text) FROM bench_data.mine;
 SELECT name, relations, rows, index_levels FROM bench.fixtures WHERE name = 'mine';
-SELECT bench.load('mine', 3, options => '{"unlogged": true, "fillfactor": 50, "reloptions": {"autovacuum_enabled": false}}');
+SELECT bench.load('mine', 3,
+    options => '{"unlogged": true, "fillfactor": 50, "reloptions": {"autovacuum_enabled": false}}');
 SELECT relname, relpersistence, reloptions FROM pg_class
 WHERE relnamespace = 'bench_data'::regnamespace AND relname ~ 'mine|other' ORDER BY relname COLLATE "C";
 SELECT bench.load('mine', -1);
@@ -159,7 +185,9 @@ SELECT bench.drop_fixture(NULL);
 SELECT bench.drop_fixture('pk');
 SELECT bench.drop_fixture('nonesuch');
 SELECT name FROM bench.fixture_definitions WHERE NOT builtin;
-SELECT to_regclass('public.mine') AS left_behind, (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\_loading%') AS schemas;
+SELECT
+    to_regclass('public.mine') AS left_behind,
+    (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\_loading%') AS schemas;
 
 SELECT bench.unload(name) FROM bench.fixtures;
 DROP SCHEMA bench_data;

@@ -21,28 +21,65 @@ SELECT sum(count) AS transactions, bool_and(low_ms < high_ms) AS bounds, bool_an
        bool_and(high_ms <= low_ms * 1.0101 OR high_ms - low_ms <= 0.000002) AS "within 1 %",
        min(node) = 0 AND max(node) = 0 AS node, min(script) = 0 AND max(script) = 0 AS script
 FROM bench.latencies WHERE run_id = :run_id;
-SELECT latency_p50_ms <= latency_p95_ms AND latency_p95_ms <= latency_p99_ms AND latency_p99_ms <= latency_p999_ms AS monotone,
-       latency_p999_ms <= latency_max_ms * 1.01 AS below_max, latency_avg_ms BETWEEN 0 AND latency_max_ms AS average,
-       latency_stddev_ms >= 0 AS stddev,
-       abs(bench.percentile(run_id, 0.5) / latency_p50_ms - 1) < 1e-9 AS p50, abs(bench.percentile(run_id, 0.99) / latency_p99_ms - 1) < 1e-9 AS p99
-FROM bench.summary WHERE run_id = :run_id;
+SELECT
+    latency_p50_ms <= latency_p95_ms
+        AND latency_p95_ms <= latency_p99_ms
+        AND latency_p99_ms <= latency_p999_ms AS monotone,
+    latency_p999_ms <= latency_max_ms * 1.01 AS below_max,
+    latency_avg_ms BETWEEN 0 AND latency_max_ms AS average,
+    latency_stddev_ms >= 0 AS stddev,
+    abs(bench.percentile(run_id, 0.5) / latency_p50_ms - 1) < 1e-9 AS p50,
+    abs(bench.percentile(run_id, 0.99) / latency_p99_ms - 1) < 1e-9 AS p99
+FROM bench.summary
+WHERE run_id = :run_id;
 SELECT bool_and(a <= b) AS monotone
 FROM (SELECT bench.percentile(:run_id, p) AS a, bench.percentile(:run_id, p + 0.01) AS b
       FROM (SELECT i / 100.0 AS p FROM generate_series(0, 99) AS i) AS s) AS t;
-SELECT counter, CASE WHEN counter <> 'xact_commit' THEN harness END AS harness, ok, difference = harness - server AS difference, reason
-FROM bench.audit(:run_id) WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd', 'xact_commit') ORDER BY counter;
+SELECT
+    counter,
+    CASE WHEN counter <> 'xact_commit' THEN harness END AS harness,
+    ok,
+    difference = harness - server AS difference,
+    reason
+FROM bench.audit(:run_id)
+WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd', 'xact_commit')
+ORDER BY counter;
 SELECT counter AS judged_and_wrong_or_without_reason FROM bench.audit(:run_id)
 WHERE ok = false OR coalesce(reason, '') = '' OR difference IS DISTINCT FROM harness - server;
-SELECT workload, r.fixture, r.script = w.script AS script, clients, secs, transactions, warmup, max_tries, seed IS NOT NULL AS seed,
-       driver, query_mode, results, nodes, variables, settings, sample_interval, tags, status,
-       started_at < finished_at AS times, role = current_user AS role, error, horizon_held,
-       server_version = current_setting('server_version') AS server_version,
-       extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version,
-       environment -> 'unserved_defaults' AS unserved_defaults, environment ?& '{version,server_settings,clock_read_ns,fsync_us,data_checksums,processors,xids_used,xid_age}' AS environment
-FROM bench.runs r JOIN bench.workloads w ON w.name = r.workload WHERE run_id = :run_id \gx
+SELECT
+    workload,
+    r.fixture,
+    r.script = w.script AS script,
+    clients,
+    secs,
+    transactions,
+    warmup,
+    max_tries,
+    seed IS NOT NULL AS seed,
+    driver,
+    query_mode,
+    results,
+    nodes,
+    variables,
+    settings,
+    sample_interval,
+    tags,
+    status,
+    started_at < finished_at AS times,
+    role = current_user AS role,
+    error,
+    horizon_held,
+    server_version = current_setting('server_version') AS server_version,
+    extension_version = (SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext') AS extension_version,
+    environment -> 'unserved_defaults' AS unserved_defaults,
+    environment ?&
+        '{version,server_settings,clock_read_ns,fsync_us,data_checksums,processors,xids_used,xid_age}' AS environment
+FROM bench.runs r JOIN bench.workloads w ON w.name = r.workload
+WHERE run_id = :run_id \gx
 SELECT * FROM bench.errors WHERE run_id = :run_id;
 SELECT count(*) AS under_way FROM bench.progress;
-SELECT count(*) FILTER (WHERE crt_time > loaded_at AT TIME ZONE 'UTC' - interval '1 day') AS rows FROM bench_data.pk, bench.fixtures;
+SELECT count(*) FILTER (WHERE crt_time > loaded_at AT TIME ZONE 'UTC' - interval '1 day') AS rows
+FROM bench_data.pk, bench.fixtures;
 
 -- Every built-in workload does what it says
 SELECT bench.load('log'), bench.load('wide');
@@ -53,24 +90,30 @@ SELECT bench.run('pk_select', 2, transactions => 10) IS NOT NULL AS pk_select,
 SELECT workload, transactions, status FROM bench.summary WHERE run_id > :run_id ORDER BY run_id;
 SELECT a.counter, u.workload, a.harness, a.ok
 FROM bench.summary u, bench.audit(u.run_id) a
-WHERE u.run_id > :run_id AND a.counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd') ORDER BY u.run_id, a.counter;
+WHERE u.run_id > :run_id AND a.counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd')
+ORDER BY u.run_id, a.counter;
 SELECT (SELECT count(*) FROM bench_data.log) AS log, (SELECT count(DISTINCT id) FROM bench_data.log) AS ids,
        (SELECT count(*) FROM bench_data.wide) AS wide, (SELECT count(DISTINCT id) FROM bench_data.wide) AS wide_ids;
 
 -- The same seed, the same sequence for each client
 CREATE TABLE ids (n bigserial, run text, client int, seed bigint, id bigint);
-SELECT bench.create_workload('ids', E'\\set id random(1, 1000000000)\nINSERT INTO public.ids (run, client, seed, id) VALUES (:run, :client_id, :random_seed, :id);');
-SELECT bench.run('ids', 2, transactions => 50, seed => 42, variables => '{"run": "a"}') IS NOT NULL AS a,
-       bench.run('ids', 2, transactions => 50, seed => 42, variables => '{"run": "b"}') IS NOT NULL AS b,
-       bench.run('ids', 3, transactions => 20, seed => 42, variables => '{"run": "c"}', results => 'discard') IS NOT NULL AS c,
-       bench.run('ids', 2, transactions => 50, seed => 43, variables => '{"run": "d"}') IS NOT NULL AS d,
-       bench.run('ids', 2, transactions => 50, seed => -9223372036854775808, variables => '{"run": "e"}') IS NOT NULL AS e,
-       bench.run('ids', 2, transactions => 50, variables => '{"run": "f"}') IS NOT NULL AS f,
-       bench.run('ids', 2, transactions => 50, variables => '{"run": "g"}') IS NOT NULL AS g;
+SELECT bench.create_workload('ids', $$\set id random(1, 1000000000)
+INSERT INTO public.ids (run, client, seed, id) VALUES (:run, :client_id, :random_seed, :id);$$);
+SELECT
+    bench.run('ids', 2, transactions => 50, seed => 42, variables => '{"run": "a"}') IS NOT NULL AS a,
+    bench.run('ids', 2, transactions => 50, seed => 42, variables => '{"run": "b"}') IS NOT NULL AS b,
+    bench.run('ids', 3, transactions => 20, seed => 42, variables => '{"run": "c"}',
+        results => 'discard') IS NOT NULL AS c,
+    bench.run('ids', 2, transactions => 50, seed => 43, variables => '{"run": "d"}') IS NOT NULL AS d,
+    bench.run('ids', 2, transactions => 50, seed => -9223372036854775808, variables => '{"run": "e"}') IS NOT NULL AS e,
+    bench.run('ids', 2, transactions => 50, variables => '{"run": "f"}') IS NOT NULL AS f,
+    bench.run('ids', 2, transactions => 50, variables => '{"run": "g"}') IS NOT NULL AS g;
 SELECT run, count(*), count(DISTINCT client) AS clients, min(seed) = max(seed) AS one_seed,
        CASE WHEN run < 'f' THEN min(seed) END AS seed FROM ids GROUP BY run ORDER BY run;
 CREATE VIEW sequences AS
-    SELECT run, client, (array_agg(id ORDER BY n))[1:20] AS first, array_agg(id ORDER BY n) AS ids FROM ids GROUP BY run, client;
+SELECT run, client, (array_agg(id ORDER BY n))[1:20] AS first, array_agg(id ORDER BY n) AS ids
+FROM ids
+GROUP BY run, client;
 SELECT a.client, a.ids = b.ids AS same_seed, a.first = c.first AS more_clients, a.ids = d.ids AS other_seed,
        a.ids = e.ids AS least_seed, f.ids = g.ids AS random_seeds
 FROM sequences a JOIN sequences b USING (client) JOIN sequences c USING (client) JOIN sequences d USING (client)
@@ -78,12 +121,14 @@ JOIN sequences e USING (client) JOIN sequences f USING (client) JOIN sequences g
 WHERE a.run = 'a' AND b.run = 'b' AND c.run = 'c' AND d.run = 'd' AND e.run = 'e' AND f.run = 'f' AND g.run = 'g'
 ORDER BY client;
 SELECT run, count(DISTINCT ids) AS sequences FROM sequences GROUP BY run ORDER BY run;
-SELECT r.seed = i.seed AS recorded FROM bench.runs r JOIN (SELECT DISTINCT run, seed FROM ids) i ON i.run = r.variables ->> 'run'
+SELECT r.seed = i.seed AS recorded
+FROM bench.runs r JOIN (SELECT DISTINCT run, seed FROM ids) i ON i.run = r.variables ->> 'run'
 ORDER BY r.run_id;
 
 -- Ids over the fixture's whole range, each about as often
 SELECT bench.load('pk', 10);
-SELECT bench.create_workload('range', E'\\set id random(1, :rows)\nINSERT INTO public.ids (run, id) VALUES (''range'', :id);', 'pk');
+SELECT bench.create_workload('range', $$\set id random(1, :rows)
+INSERT INTO public.ids (run, id) VALUES ('range', :id);$$, 'pk');
 SELECT bench.run('range', 2, transactions => 1000, seed => 1) IS NOT NULL AS ran;
 SELECT id, count(*) BETWEEN 140 AND 260 AS about_200 FROM ids WHERE run = 'range' GROUP BY id ORDER BY id;
 
@@ -91,12 +136,23 @@ SELECT id, count(*) BETWEEN 140 AND 260 AS about_200 FROM ids WHERE run = 'range
 SELECT bench.run('pk_select', secs => 0.5, sample_interval => 0.1) AS whole \gset
 SELECT bench.run('pk_select', secs => 0.54, sample_interval => 0.1) AS short \gset
 SELECT bench.run('pk_select', secs => 0.36, sample_interval => 0.1, warmup => 0.24) AS warm \gset
-SELECT array_position(ARRAY[:whole, :short, :warm], run_id) AS run, round(elapsed::numeric, 6) AS elapsed, round(secs::numeric, 6) AS secs,
-       transactions > 0 AS transactions, latency_p50_ms <= latency_p95_ms AND latency_p95_ms <= latency_p99_ms AS monotone
-FROM bench.samples WHERE run_id IN (:whole, :short, :warm) ORDER BY run_id, samples.elapsed;
-SELECT array_position(ARRAY[:whole, :short, :warm], run_id) AS run, round(elapsed::numeric, 6) AS elapsed, round(secs::numeric, 6) AS secs,
-       transactions > 0 AS transactions
-FROM bench.warmup_samples WHERE run_id IN (:whole, :short, :warm) ORDER BY run_id, warmup_samples.elapsed;
+SELECT
+    array_position(ARRAY[:whole, :short, :warm], run_id) AS run,
+    round(elapsed::numeric, 6) AS elapsed,
+    round(secs::numeric, 6) AS secs,
+    transactions > 0 AS transactions,
+    latency_p50_ms <= latency_p95_ms AND latency_p95_ms <= latency_p99_ms AS monotone
+FROM bench.samples
+WHERE run_id IN (:whole, :short, :warm)
+ORDER BY run_id, samples.elapsed;
+SELECT
+    array_position(ARRAY[:whole, :short, :warm], run_id) AS run,
+    round(elapsed::numeric, 6) AS elapsed,
+    round(secs::numeric, 6) AS secs,
+    transactions > 0 AS transactions
+FROM bench.warmup_samples
+WHERE run_id IN (:whole, :short, :warm)
+ORDER BY run_id, warmup_samples.elapsed;
 SELECT array_position(ARRAY[:whole, :short, :warm], run_id) AS run, round(u.secs::numeric, 6) AS secs, status,
        transactions = (SELECT sum(transactions) FROM bench.samples s WHERE s.run_id = u.run_id) AS samples,
        transactions = (SELECT sum(count) FROM bench.latencies l WHERE l.run_id = u.run_id) AS histogram,
@@ -107,19 +163,29 @@ FROM bench.summary u WHERE run_id IN (:whole, :short, :warm) ORDER BY run_id;
 SELECT bench.run('pk_update', 2, transactions => 50, warmup => 0.2, sample_interval => 0.1) AS run_id \gset
 SELECT transactions FROM bench.summary WHERE run_id = :run_id;
 SELECT sum(transactions) AS measured FROM bench.samples WHERE run_id = :run_id;
-SELECT sum(transactions) > 0 AS warm, sum(transactions) + 100 <= (SELECT harness FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd') AS audited,
-       round(sum(secs)::numeric, 6) AS secs
-FROM bench.warmup_samples WHERE run_id = :run_id;
+SELECT
+    sum(transactions) > 0 AS warm,
+    sum(transactions) + 100 <= (SELECT harness FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd') AS audited,
+    round(sum(secs)::numeric, 6) AS secs
+FROM bench.warmup_samples
+WHERE run_id = :run_id;
 SELECT ok, difference FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd';
 
 -- What was asked for is kept with the run
-CREATE TABLE seen (client int, work_mem text, enable_sort text, timezone text, application_name text, x text, y int, z float8, b bool, n text);
-SELECT bench.create_workload('seen', E'INSERT INTO public.seen SELECT :client_id, current_setting(''work_mem''), current_setting(''enable_sort''),\n current_setting(''TimeZone''), current_setting(''application_name''), :x, :y, :z, :b, :n;');
-SELECT bench.run('seen', 2, transactions => 1, settings => '{"work_mem": "7MB", "enable_sort": false, "timezone": "Asia/Tokyo"}',
-                 variables => '{"x": "text with '':colon''", "y": -5, "z": 0.25, "b": true, "n": null}',
-                 tags => '{"host": "a", "nightly": [1, {"two": null}]}', results => 'discard', max_tries => 3, sample_interval => 0.25) AS run_id \gset
+CREATE TABLE seen (client int, work_mem text, enable_sort text, timezone text, application_name text, x text, y int,
+    z float8, b bool, n text);
+SELECT bench.create_workload('seen', $$INSERT INTO public.seen
+SELECT :client_id, current_setting('work_mem'), current_setting('enable_sort'),
+ current_setting('TimeZone'), current_setting('application_name'), :x, :y, :z, :b, :n;$$);
+SELECT bench.run('seen', 2, transactions => 1,
+    settings => '{"work_mem": "7MB", "enable_sort": false, "timezone": "Asia/Tokyo"}',
+    variables => '{"x": "text with '':colon''", "y": -5, "z": 0.25, "b": true, "n": null}',
+    tags => '{"host": "a", "nightly": [1, {"two": null}]}', results => 'discard', max_tries => 3,
+    sample_interval => 0.25) AS run_id \gset
 SELECT * FROM seen ORDER BY client;
-SELECT settings, variables, tags, results, max_tries, sample_interval, clients, transactions FROM bench.runs WHERE run_id = :run_id;
+SELECT settings, variables, tags, results, max_tries, sample_interval, clients, transactions
+FROM bench.runs
+WHERE run_id = :run_id;
 TRUNCATE seen;
 SELECT bench.run('seen', transactions => 1, settings => '{"work_mem": 64, "application_name": "mine"}',
                  variables => '{"x": 1, "y": 2, "z": 3, "b": false, "n": 4}') AS run_id \gset
@@ -130,7 +196,9 @@ SELECT script LIKE 'INSERT INTO public.seen%' AS script FROM bench.runs WHERE ru
 
 -- A client is a new session: what the caller has SET is named, and does not apply
 SET client_min_messages = notice;
-SELECT bench.create_workload('setting', 'INSERT INTO public.seen (work_mem, enable_sort) SELECT current_setting(''work_mem''), current_setting(''enable_sort'');');
+SELECT bench.create_workload('setting', $$
+    INSERT INTO public.seen (work_mem, enable_sort) SELECT current_setting('work_mem'), current_setting('enable_sort');
+$$);
 TRUNCATE seen;
 SELECT bench.start('setting', transactions => 1) AS run_id \gset
 SELECT bench.wait(:run_id);
@@ -140,7 +208,8 @@ SELECT bench.start('setting', transactions => 1) AS run_id \gset
 SELECT bench.wait(:run_id);
 SELECT bench.start('setting', transactions => 1, settings => '{"WORK_MEM": "9MB"}') AS run_id \gset
 SELECT bench.wait(:run_id);
-SELECT bench.start('setting', transactions => 1, settings => '{"enable_sort": "off", "work_mem": "9MB"}') AS run_id \gset
+SELECT bench.start('setting', transactions => 1,
+    settings => '{"enable_sort": "off", "work_mem": "9MB"}') AS run_id \gset
 SELECT bench.wait(:run_id);
 RESET enable_sort;
 SET work_mem = '4MB';
@@ -172,7 +241,11 @@ SET client_min_messages = warning;
 -- A script of several statements is one transaction
 CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
 INSERT INTO account VALUES (1, 0), (2, 0);
-SELECT bench.create_workload('transfer', E'\\set amount random(1, 5)\nBEGIN;\nUPDATE public.account SET balance = balance - :amount WHERE id = 1;\nUPDATE public.account SET balance = balance + :amount WHERE id = 2;\nEND;');
+SELECT bench.create_workload('transfer', $$\set amount random(1, 5)
+BEGIN;
+UPDATE public.account SET balance = balance - :amount WHERE id = 1;
+UPDATE public.account SET balance = balance + :amount WHERE id = 2;
+END;$$);
 SELECT bench.run('transfer', 2, transactions => 50) AS run_id \gset
 SELECT transactions, failed, status FROM bench.summary WHERE run_id = :run_id;
 SELECT sum(balance) AS balance, bool_and(balance <> 0) AS moved FROM account;
@@ -187,14 +260,20 @@ SELECT bench.run('transfer', transactions => 50) AS run_id \gset
 SELECT balance FROM account WHERE id = 1;
 
 -- A statement that fails ends its client, rolls its transaction back and is counted
-SELECT bench.create_workload('divide', E'BEGIN;\nUPDATE public.account SET balance = 13 WHERE id = 1;\nSELECT 1 / :client_id;\nROLLBACK;');
+SELECT bench.create_workload('divide', $$BEGIN;
+UPDATE public.account SET balance = 13 WHERE id = 1;
+SELECT 1 / :client_id;
+ROLLBACK;$$);
 SELECT bench.run('divide', clients => 3, transactions => 20) AS run_id \gset
 SELECT status, transactions, failed, retried FROM bench.summary WHERE run_id = :run_id;
 SELECT sqlstate, message, count, node, first_at BETWEEN r.started_at AND r.finished_at AS first_at
 FROM bench.errors e JOIN bench.runs r USING (run_id) WHERE run_id = :run_id;
 SELECT error FROM last_run;
 SELECT balance FROM account WHERE id = 1;
-SELECT counter, ok, reason FROM bench.audit(:run_id) WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd') ORDER BY counter;
+SELECT counter, ok, reason
+FROM bench.audit(:run_id)
+WHERE counter IN ('idx_scan', 'n_tup_del', 'n_tup_ins', 'n_tup_upd')
+ORDER BY counter;
 -- all of them
 SELECT bench.create_workload('divide', E'BEGIN;\nSELECT 1 / 0;\nEND;');
 SELECT bench.run('divide', clients => 3, transactions => 20) AS run_id \gset
@@ -221,8 +300,12 @@ ROLLBACK;
 -- Serialization failures: counted, and tried again if asked for. A snapshot is taken, then time passes, so that
 -- two clients must get into each other's way.
 UPDATE account SET balance = 0;
-SELECT bench.create_workload('contended', E'BEGIN;\nSELECT pg_sleep(0.001);\nUPDATE public.account SET balance = balance + 1 WHERE id = 1;\nEND;');
-SELECT bench.run('contended', 2, transactions => 30, settings => '{"default_transaction_isolation": "repeatable read"}') AS once \gset
+SELECT bench.create_workload('contended', $$BEGIN;
+SELECT pg_sleep(0.001);
+UPDATE public.account SET balance = balance + 1 WHERE id = 1;
+END;$$);
+SELECT bench.run('contended', 2, transactions => 30,
+    settings => '{"default_transaction_isolation": "repeatable read"}') AS once \gset
 SELECT status, transactions + failed AS attempts, failed > 0 AS failed, retried,
        transactions = (SELECT balance FROM account WHERE id = 1) AS committed,
        failed = (SELECT count FROM bench.errors e WHERE e.run_id = :once AND sqlstate = '40001') AS counted,
@@ -230,17 +313,31 @@ SELECT status, transactions + failed AS attempts, failed > 0 AS failed, retried,
 FROM bench.summary WHERE run_id = :once;
 SELECT sqlstate, message FROM bench.errors WHERE run_id = :once;
 UPDATE account SET balance = 0;
-SELECT bench.run('contended', 2, transactions => 30, max_tries => 1000, settings => '{"default_transaction_isolation": "repeatable read"}') AS again \gset
-SELECT status, transactions, failed, retried BETWEEN 1 AND 60 AS retried, (SELECT balance FROM account WHERE id = 1) AS committed,
-       retried <= (SELECT count FROM bench.errors e WHERE e.run_id = :again AND sqlstate = '40001') AS counted
-FROM bench.summary WHERE run_id = :again;
+SELECT bench.run('contended', 2, transactions => 30, max_tries => 1000,
+    settings => '{"default_transaction_isolation": "repeatable read"}') AS again \gset
+SELECT
+    status,
+    transactions,
+    failed,
+    retried BETWEEN 1 AND 60 AS retried,
+    (SELECT balance FROM account WHERE id = 1) AS committed,
+    retried <= (SELECT count FROM bench.errors e WHERE e.run_id = :again AND sqlstate = '40001') AS counted
+FROM bench.summary
+WHERE run_id = :again;
 SELECT error FROM last_run;
 -- a try again has the same variables
 TRUNCATE ids;
-SELECT bench.create_workload('contended', E'\\set id random(1, 1000000000)\nBEGIN;\nSELECT pg_sleep(0.001);\nUPDATE public.account SET balance = balance + 1 WHERE id = 1;\nINSERT INTO public.ids (client, id) VALUES (:client_id, :id);\nEND;');
-SELECT bench.run('contended', 2, transactions => 20, max_tries => 1000, seed => 7, settings => '{"default_transaction_isolation": "repeatable read"}') IS NOT NULL AS ran;
+SELECT bench.create_workload('contended', $$\set id random(1, 1000000000)
+BEGIN;
+SELECT pg_sleep(0.001);
+UPDATE public.account SET balance = balance + 1 WHERE id = 1;
+INSERT INTO public.ids (client, id) VALUES (:client_id, :id);
+END;$$);
+SELECT bench.run('contended', 2, transactions => 20, max_tries => 1000, seed => 7,
+    settings => '{"default_transaction_isolation": "repeatable read"}') IS NOT NULL AS ran;
 UPDATE ids SET run = 'contended';
-SELECT bench.create_workload('alone', E'\\set id random(1, 1000000000)\nINSERT INTO public.ids (client, id) VALUES (:client_id, :id);');
+SELECT bench.create_workload('alone', $$\set id random(1, 1000000000)
+INSERT INTO public.ids (client, id) VALUES (:client_id, :id);$$);
 SELECT bench.run('alone', 2, transactions => 20, seed => 7) IS NOT NULL AS ran;
 SELECT a.client, a.ids = b.ids AS same FROM sequences a JOIN sequences b USING (client)
 WHERE a.run = 'contended' AND b.run IS NULL ORDER BY client;
@@ -271,9 +368,13 @@ SELECT bench.stop(:run_id);
 SELECT bench.stop(:run_id);
 SELECT bench.wait(:run_id), bench.wait(:run_id, 0);
 SELECT status, error FROM bench.runs WHERE run_id = :run_id;
-SELECT transactions > 0 AND transactions = (SELECT sum(transactions) FROM bench.samples WHERE run_id = :run_id)
-       AND transactions = (SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id) AS kept, latency_p50_ms >= 5 AS latency
-FROM bench.summary WHERE run_id = :run_id;
+SELECT
+    transactions > 0
+        AND transactions = (SELECT sum(transactions) FROM bench.samples WHERE run_id = :run_id)
+        AND transactions = (SELECT sum(count) FROM bench.latencies WHERE run_id = :run_id) AS kept,
+    latency_p50_ms >= 5 AS latency
+FROM bench.summary
+WHERE run_id = :run_id;
 SELECT count(*) AS under_way FROM bench.progress;
 SELECT bench.wait(bench.start('alone', transactions => 10)) AS status;
 

@@ -19,23 +19,31 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- What a run of it says: an error before it begins, otherwise its status and its errors.
-CREATE FUNCTION ran(script text, mode text DEFAULT 'prepared', variables jsonb DEFAULT '{}') RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION ran(script text, mode text DEFAULT 'prepared', variables jsonb DEFAULT '{}')
+    RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     d text; h text; run bigint;
 BEGIN
     PERFORM bench.create_workload('w', script);
     run := bench.run('w', transactions => 1, seed => 5432, query_mode => mode, variables => ran.variables);
-    RETURN (SELECT concat_ws(E'\n', status, (SELECT string_agg(concat_ws(E'\n', sqlstate || ': ' || message, detail), E'\n' ORDER BY sqlstate)
-                                             FROM bench.errors e WHERE e.run_id = r.run_id))
-            FROM bench.runs r WHERE run_id = run);
+    RETURN (
+        SELECT concat_ws(E'\n', status, (
+            SELECT string_agg(concat_ws(E'\n', sqlstate || ': ' || message, detail), E'\n' ORDER BY sqlstate)
+            FROM bench.errors e
+            WHERE e.run_id = r.run_id
+        ))
+        FROM bench.runs r
+        WHERE run_id = run
+    );
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS d = PG_EXCEPTION_DETAIL, h = PG_EXCEPTION_HINT;
     RETURN concat_ws(E'\n', 'not run', SQLSTATE || ': ' || SQLERRM, nullif(d, ''), nullif('HINT: ' || h, 'HINT: '));
 END $$;
 -- The variables that pgbench's own tests give their scripts.
 CREATE FUNCTION ran_as_pgbench(script text) RETURNS text LANGUAGE sql AS $$
-    SELECT ran(script, variables => '{"foo": "bla", "null": "null", "true": "true", "one": "1", "zero": "0.0", "badtrue": "trueXXX",
-                                      "maxint": "9223372036854775807", "minint": "-9223372036854775808"}')
+    SELECT ran(script,
+        variables => '{"foo": "bla", "null": "null", "true": "true", "one": "1", "zero": "0.0", "badtrue": "trueXXX",
+            "maxint": "9223372036854775807", "minint": "-9223372036854775808"}')
 $$;
 
 --
@@ -172,8 +180,12 @@ SELECT ran('\set i :nosuchvariable', 'simple');
 SELECT ran('\sleep :nosuchvariable', 'simple');
 SELECT ran('SELECT :nosuchvariable;', 'simple');
 -- what is given as JSON
-SELECT ran(E'\\set a :i + 1\n\\set b :d * 2.0\n\\set c NOT :b1\n\\set e :n IS NULL\nSELECT (:a)::int, (:b)::float8, (:c)::bool, (:e)::bool, 1 / (:a - 8);',
-           variables => '{"i": 7, "d": 2.5, "b1": true, "n": null}');
+SELECT ran($$\set a :i + 1
+\set b :d * 2.0
+\set c NOT :b1
+\set e :n IS NULL
+SELECT (:a)::int, (:b)::float8, (:c)::bool, (:e)::bool, 1 / (:a - 8);$$,
+    variables => '{"i": 7, "d": 2.5, "b1": true, "n": null}');
 -- \gset
 SELECT ran('SELECT WHERE FALSE \gset');
 SELECT ran('SELECT generate_series(1, 3) AS x \gset');
@@ -184,7 +196,8 @@ SELECT ran(E'SELECT 1 AS x, 2 AS "1" \\gset p\nSELECT 10 / (:px - 1 + :p1 - 2);'
 SELECT ran(E'SELECT 1 AS x \\gset p\nSELECT :px, :py;');
 SELECT ran(E'SELECT ''words'' AS x \\gset\n\\set y :x + 1');
 SELECT ran(E'SELECT 1 AS x\\; SELECT 2 AS x, 3 AS z WHERE false \\gset', 'simple');
-SELECT ran(E'SELECT 1 AS x\\; SELECT 2 AS y WHERE false\\; SELECT generate_series(1, 9) AS z \\aset\nSELECT 1 / (:x - 1), :z;', 'simple');
+SELECT ran($$SELECT 1 AS x\; SELECT 2 AS y WHERE false\; SELECT generate_series(1, 9) AS z \aset
+SELECT 1 / (:x - 1), :z;$$, 'simple');
 -- of the server
 SELECT ran('SELECT 1 + ;');
 SELECT ran('SELECT 1 + ;', 'simple');
@@ -205,10 +218,14 @@ CREATE TABLE wide_0 (x int);
 CREATE TABLE wide_1 (x int);
 CREATE TABLE "wide-2" (x int);
 -- a table for each client
-SELECT bench.create_workload('w', E'INSERT INTO wide_:client_id VALUES (:client_id);\nINSERT INTO "wide_:client_id" VALUES (10 + :client_id);');
+SELECT bench.create_workload('w', $$INSERT INTO wide_:client_id VALUES (:client_id);
+INSERT INTO "wide_:client_id" VALUES (10 + :client_id);$$);
 SELECT mode, bench.wait(bench.run('w', clients => 2, transactions => 2, query_mode => mode))
 FROM unnest('{simple,extended,prepared}'::text[]) AS mode;
-SELECT tableoid::regclass, x, count(*) FROM (SELECT tableoid, * FROM wide_0 UNION ALL SELECT tableoid, * FROM wide_1) AS u GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT tableoid::regclass, x, count(*)
+FROM (SELECT tableoid, * FROM wide_0 UNION ALL SELECT tableoid, * FROM wide_1) AS u
+GROUP BY 1, 2
+ORDER BY 1, 2;
 -- of a client that has none
 SELECT bench.create_workload('w', 'SELECT * FROM wide_:client_id;');
 SELECT bench.run('w', clients => 3, transactions => 2, query_mode => 'simple') AS run_id \gset
@@ -285,8 +302,14 @@ SELECT bench.run('a,b', transactions => 1);
 SELECT bench.create_workload('a', E'\\set undefined 5\nSELECT :undefined;');
 SELECT bench.run(' a @ 3 ,b@0', transactions => 2) AS run_id \gset
 SELECT workload, script FROM bench.runs WHERE run_id = :run_id;
-SELECT script, workload, weight, fixture, transactions, failed, retried, skipped, late FROM bench.scripts WHERE run_id = :run_id ORDER BY script;
-SELECT script, command, line, statement, count, failed, retried FROM bench.statements WHERE run_id = :run_id ORDER BY script, command;
+SELECT script, workload, weight, fixture, transactions, failed, retried, skipped, late
+FROM bench.scripts
+WHERE run_id = :run_id
+ORDER BY script;
+SELECT script, command, line, statement, count, failed, retried
+FROM bench.statements
+WHERE run_id = :run_id
+ORDER BY script, command;
 -- the same one several times
 SELECT bench.run('a@1,a@2,a', transactions => 2) AS run_id \gset
 SELECT script, workload, weight FROM bench.scripts WHERE run_id = :run_id ORDER BY script;
@@ -311,7 +334,8 @@ SELECT bench.run('a', query_mode => 'PREPARED');
 SELECT bench.run('a', query_mode => '');
 SELECT bench.run('a', query_mode => 'simple,extended');
 -- as they are recorded
-SELECT bench.run('a', clients => 2, transactions => 3, rate => 12345.5, latency_limit => 60000, query_mode => 'simple') AS run_id \gset
+SELECT bench.run('a', clients => 2, transactions => 3, rate => 12345.5, latency_limit => 60000,
+    query_mode => 'simple') AS run_id \gset
 SELECT query_mode, rate, latency_limit, transactions, secs FROM bench.runs WHERE run_id = :run_id;
 SELECT transactions, failed, skipped, late, backlog, lag_avg_ms IS NULL AS no_lag, lag_max_ms IS NULL AS no_maximum
 FROM bench.summary WHERE run_id = :run_id;
@@ -360,11 +384,21 @@ SELECT 2 AS three \gset p_
 \endif
 $$, client => c) AS p ORDER BY c, command;
 -- clients and seeds differ, and come again
-SELECT client, seed, string_agg(output, ' ') FROM (VALUES (0, 1), (1, 1), (0, 2)) AS v (client, seed),
-       bench.preview(E'\\set x random(1, 1000000)\nSELECT :x;', 3, client, seed) GROUP BY client, seed ORDER BY client, seed;
+SELECT client, seed, string_agg(output, ' ')
+FROM (VALUES (0, 1), (1, 1), (0, 2)) AS v (client, seed),
+    bench.preview(E'\\set x random(1, 1000000)\nSELECT :x;', 3, client, seed)
+GROUP BY client, seed
+ORDER BY client, seed;
 -- what pgbench sends of each kind of value
-SELECT output FROM bench.preview(E'\\set a NULL\n\\set b TRUE\n\\set c -5432\n\\set d -54.21E-2\n\\set e 1.0\n\\set f 1.0 / 3\n\\set g 1e100\nSELECT :a, :b, :c, :d, :e, :f, :g, :h, :i;',
-    variables => '{"h": "te''xt", "i": null}');
+SELECT output
+FROM bench.preview($$\set a NULL
+\set b TRUE
+\set c -5432
+\set d -54.21E-2
+\set e 1.0
+\set f 1.0 / 3
+\set g 1e100
+SELECT :a, :b, :c, :d, :e, :f, :g, :h, :i;$$, variables => '{"h": "te''xt", "i": null}');
 -- what is said beforehand, and what at the value
 SELECT * FROM bench.preview(NULL);
 SELECT * FROM bench.preview('SELECT 1;', 0);

@@ -17,7 +17,10 @@ WHERE p.pronamespace = 'bench'::regnamespace
 ORDER BY p.proname COLLATE "C", a.place;
 
 -- bench.start and what jobs call take exactly what bench.run takes; bench.schedule after two texts of its own
-SELECT name, pg_get_function_arguments(('bench.' || name)::regproc) = own || pg_get_function_arguments('bench.run'::regproc) AS the_same
+SELECT
+    name,
+    pg_get_function_arguments(('bench.' || name)::regproc) = own
+        || pg_get_function_arguments('bench.run'::regproc) AS the_same
 FROM (VALUES ('start', ''), ('start_scheduled', ''), ('schedule', 'name text, schedule text, ')) AS f (name, own);
 
 -- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:
@@ -49,18 +52,38 @@ ORDER BY conrelid::regclass::text COLLATE "C", contype DESC, conname COLLATE "C"
 -- Columns that the contract promises and that are not there (those of later issues named)
 WITH promised (relation, columns) AS (VALUES
     ('workloads', 'name, owner, fixture, script, description, builtin'),
-    ('fixtures', 'name, owner, schema, relations, rows, options, loaded_at, load_secs, rows_per_sec, table_bytes, index_bytes, index_levels'),
-    ('runs', 'run_id, sweep_id, workload, script, clients, secs, seed, driver, query_mode, results, nodes, variables, settings, tags, status, started_at, finished_at, role, error, server_version, extension_version, environment'),
-    ('samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
-    ('warmup_samples', 'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
+    ('fixtures',
+        'name, owner, schema, relations, rows, options, loaded_at, load_secs, rows_per_sec, table_bytes, index_bytes, '
+            'index_levels'),
+    ('runs',
+        'run_id, sweep_id, workload, script, clients, secs, seed, driver, query_mode, results, nodes, variables, '
+            'settings, tags, status, started_at, finished_at, role, error, server_version, extension_version, '
+            'environment'),
+    ('samples',
+        'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, '
+            'latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, '
+            'wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
+    ('warmup_samples',
+        'run_id, node, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late, latency_avg_ms, '
+            'latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, '
+            'wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
     ('latencies', 'run_id, node, script, low_ms, high_ms, count'),
-    ('statements', 'run_id, script, line, statement, count, failed, retried, latency_avg_ms, latency_p95_ms, plan, node'),
+    ('statements',
+        'run_id, script, line, statement, count, failed, retried, latency_avg_ms, latency_p95_ms, plan, node'),
     ('waits', 'run_id, node, wait_event_type, wait_event, share'),
-    ('relations', 'run_id, relation, bytes_before, bytes_after, live, dead, inserted, updated, hot_updated, deleted, mod_since_analyze, seq_scan, idx_scan, vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze'),
+    ('relations',
+        'run_id, relation, bytes_before, bytes_after, live, dead, inserted, updated, hot_updated, deleted, '
+            'mod_since_analyze, seq_scan, idx_scan, vacuums, autovacuums, analyzes, autoanalyzes, last_vacuum, '
+            'last_autovacuum, last_analyze, last_autoanalyze'),
     ('errors', 'run_id, sqlstate, message, count, first_at, node'),
-    ('summary', 'run_id, workload, clients, driver, results, status, started_at, secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms'),
+    ('summary',
+        'run_id, workload, clients, driver, results, status, started_at, secs, transactions, failed, retried, tps, '
+            'tps_avg, tps_min, tps_max, tps_stddev, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, '
+            'latency_p99_ms, latency_p999_ms, latency_max_ms'),
     ('progress', 'run_id, phase, elapsed, remaining, tps, latency_avg_ms, transactions, clients'),
-    ('sweeps', 'sweep_id, workload, clients, secs, rounds, variants, before, seed, tags, status, runs, completed, started_at, finished_at, remaining, role, error'),
+    ('sweeps',
+        'sweep_id, workload, clients, secs, rounds, variants, before, seed, tags, status, runs, completed, started_at, '
+            'finished_at, remaining, role, error'),
     ('sweep_runs', 'sweep_id, place, round, variant, clients, run_id, status, error, tps, latency_p99_ms'),
     ('sweep_results', 'sweep_id, clients, variant, rounds, tps_avg, tps_min, tps_max, run_ids'),
     ('history', 'workload, options, tags, run_id, started_at, tps, latency_p99_ms')
@@ -68,7 +91,8 @@ WITH promised (relation, columns) AS (VALUES
 SELECT relation, string_agg(name, ', ' ORDER BY place) AS missing
 FROM promised, unnest(string_to_array(columns, ', ')) WITH ORDINALITY AS u (name, place)
 WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('bench.' || relation) AND attname = name)
-GROUP BY relation ORDER BY relation COLLATE "C";
+GROUP BY relation
+ORDER BY relation COLLATE "C";
 
 -- Objects of the extension without a comment: none
 SELECT pg_describe_object(d.classid, d.objid, 0) AS object

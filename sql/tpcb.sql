@@ -12,16 +12,27 @@ SELECT count(*), min(aid), max(aid), count(DISTINCT aid) AS aids, min(bid), max(
        count(filler) AS fillers, min(octet_length(filler)) AS length, string_agg(DISTINCT filler::text, '|') AS trimmed
 FROM bench_data.pgbench_accounts;
 SELECT * FROM bench_data.pgbench_branches;
-SELECT count(*), min(tid), max(tid), count(DISTINCT tid) AS tids, min(bid), max(bid), sum(abs(tbalance)) AS balances, count(filler) AS fillers
+SELECT
+    count(*),
+    min(tid),
+    max(tid),
+    count(DISTINCT tid) AS tids,
+    min(bid),
+    max(bid),
+    sum(abs(tbalance)) AS balances,
+    count(filler) AS fillers
 FROM bench_data.pgbench_tellers;
 SELECT count(*) FROM bench_data.pgbench_history;
 SELECT name, schema, relations, rows, options, rows_per_sec > 0 AS rate FROM bench.fixtures;
 
 -- How many: rows are accounts, 100,000 for each step of the scale
 SELECT bench.load('tpcb', options => '{"scale": 2}');
-SELECT (SELECT count(*) FROM bench_data.pgbench_branches) AS branches, (SELECT count(*) FROM bench_data.pgbench_tellers) AS tellers,
-       (SELECT count(*) FROM bench_data.pgbench_accounts) AS accounts, (SELECT max(bid) FROM bench_data.pgbench_tellers) AS of_tellers,
-       (SELECT count(*) FROM bench_data.pgbench_accounts WHERE bid <> (aid - 1) / 100000 + 1) AS elsewhere;
+SELECT
+    (SELECT count(*) FROM bench_data.pgbench_branches) AS branches,
+    (SELECT count(*) FROM bench_data.pgbench_tellers) AS tellers,
+    (SELECT count(*) FROM bench_data.pgbench_accounts) AS accounts,
+    (SELECT max(bid) FROM bench_data.pgbench_tellers) AS of_tellers,
+    (SELECT count(*) FROM bench_data.pgbench_accounts WHERE bid <> (aid - 1) / 100000 + 1) AS elsewhere;
 SELECT bench.load('tpcb', 200000, jobs => 3);
 SELECT bench.run('tpcb', transactions => 50, seed => 1) IS NOT NULL AS ran;
 SELECT min(aid) <= 100000 AND max(aid) > 100000 AS aids, min(bid), max(bid), min(tid) <= 10 AND max(tid) > 10 AS tids
@@ -29,9 +40,14 @@ FROM bench_data.pgbench_history;
 -- by branch: an account and a teller of the branch
 SELECT bench.load('tpcb', 200000);
 SELECT bench.run('tpcb_branch', transactions => 50, seed => 1) IS NOT NULL AS ran;
-SELECT count(*), bool_and(bid = (aid - 1) / 100000 + 1) AS accounts, bool_and(bid = (tid - 1) / 10 + 1) AS tellers, count(DISTINCT bid) AS branches,
-       sum(delta) = (SELECT sum(abalance) FROM bench_data.pgbench_accounts) AND sum(delta) = (SELECT sum(tbalance) FROM bench_data.pgbench_tellers)
-           AND sum(delta) = (SELECT sum(bbalance) FROM bench_data.pgbench_branches) AS balanced
+SELECT
+    count(*),
+    bool_and(bid = (aid - 1) / 100000 + 1) AS accounts,
+    bool_and(bid = (tid - 1) / 10 + 1) AS tellers,
+    count(DISTINCT bid) AS branches,
+    sum(delta) = (SELECT sum(abalance) FROM bench_data.pgbench_accounts)
+        AND sum(delta) = (SELECT sum(tbalance) FROM bench_data.pgbench_tellers)
+        AND sum(delta) = (SELECT sum(bbalance) FROM bench_data.pgbench_branches) AS balanced
 FROM bench_data.pgbench_history;
 SELECT bench.load('tpcb', 100000, options => '{"scale": 1}');
 SELECT rows, options FROM bench.fixtures;
@@ -75,19 +91,26 @@ CREATE INDEX ON bench_data.pgbench_accounts (bid);
 SELECT bench.load('tpcb', options => '{"partitions": 2, "partition_method": "hash", "unlogged": true}');
 SELECT relname, relkind, relpersistence, reloptions, pg_get_expr(relpartbound, oid) AS bounds FROM pg_class
 WHERE relnamespace = 'bench_data'::regnamespace ORDER BY relname COLLATE "C";
-SELECT conrelid::regclass, conname, contype FROM pg_constraint WHERE connamespace = 'bench_data'::regnamespace ORDER BY conrelid::regclass::text, conname;
+SELECT conrelid::regclass, conname, contype
+FROM pg_constraint
+WHERE connamespace = 'bench_data'::regnamespace
+ORDER BY conrelid::regclass::text, conname;
 SELECT relations FROM bench.fixtures;
 SELECT bench.load('tpcb', 0, options => '{"partitions": 3}');
 SELECT relname, pg_get_expr(relpartbound, oid) AS bounds FROM pg_class
 WHERE relnamespace = 'bench_data'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
-SELECT (SELECT count(*) FROM bench_data.pgbench_accounts) AS accounts, (SELECT count(*) FROM bench_data.pgbench_branches) AS branches,
-       (SELECT count(*) FROM bench_data.pgbench_tellers) AS tellers;
+SELECT
+    (SELECT count(*) FROM bench_data.pgbench_accounts) AS accounts,
+    (SELECT count(*) FROM bench_data.pgbench_branches) AS branches,
+    (SELECT count(*) FROM bench_data.pgbench_tellers) AS tellers;
 SELECT rows, rows_per_sec FROM bench.fixtures;
 SELECT bench.load('tpcb');
 SELECT relname FROM pg_class WHERE relnamespace = 'bench_data'::regnamespace ORDER BY relname COLLATE "C";
 -- names left from the loading: none
 SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench\_loading%';
-SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE relnamespace = 'bench_data'::regnamespace AND obj_description(oid, 'pg_class') <> '';
+SELECT obj_description(oid, 'pg_class')
+FROM pg_class
+WHERE relnamespace = 'bench_data'::regnamespace AND obj_description(oid, 'pg_class') <> '';
 -- a run moves the same amounts everywhere
 SET client_min_messages = error;
 SELECT count(bench.run('tpcb', clients => 2, transactions => 20));
@@ -161,8 +184,12 @@ GRANT USAGE, CREATE ON SCHEMA "a%t %w's" TO tpcb_alice;
 GRANT EXECUTE ON FUNCTION bench.load, bench.unload, bench.run TO tpcb_alice;
 SET ROLE tpcb_alice;
 SELECT bench.load('tpcb', options => '{"schema": "a%t %w''s", "partitions": 2, "foreign_keys": true}');
-SELECT bench.load('tpcb', options => '{"schema": "a%t %w''s", "partitions": 2, "partition_method": "hash", "foreign_keys": true}');
-SELECT relname, relowner::regrole FROM pg_class WHERE relnamespace = '"a%t %w''s"'::regnamespace ORDER BY relname COLLATE "C";
+SELECT bench.load('tpcb',
+    options => '{"schema": "a%t %w''s", "partitions": 2, "partition_method": "hash", "foreign_keys": true}');
+SELECT relname, relowner::regrole
+FROM pg_class
+WHERE relnamespace = '"a%t %w''s"'::regnamespace
+ORDER BY relname COLLATE "C";
 RESET ROLE;
 -- a superuser is kept from another role's partitions as from its tables
 SET client_min_messages = error;
@@ -182,7 +209,8 @@ DROP ROLE tpcb_alice;
 -- The tablespace of indexes, of the other fixtures as well
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE tpcb_indexes LOCATION '';
-SELECT bench.load(f, 0, options => '{"index_tablespace": "tpcb_indexes"}') FROM unnest('{pk, log, wide, tpcb}'::text[]) AS f;
+SELECT bench.load(f, 0, options => '{"index_tablespace": "tpcb_indexes"}')
+FROM unnest('{pk, log, wide, tpcb}'::text[]) AS f;
 SELECT c.relname, t.spcname FROM pg_class c LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
 WHERE relnamespace = 'bench_data'::regnamespace ORDER BY relname COLLATE "C";
 SELECT bench.unload(name) FROM bench.fixtures;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs on several nodes of a Citus cluster that do not end as they were to: stops, cancels, kills, nodes that die or freeze.
-# Clients end on every node, the run says truly how it ended, what was measured is kept, and nothing is left behind.
+# Runs on several nodes of a Citus cluster that do not end as they were to: stops, cancels, kills, nodes that die or
+# freeze. Clients end on every node, the run says truly how it ended, what was measured is kept, and nothing is left
+# behind.
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -12,7 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 citus_is_installed || { echo '1..0 # SKIP Citus is not installed'; exit; }
 nodes_start
 
-message_of() { sql "SELECT coalesce(error ->> 'sqlstate' || ' ' || (error ->> 'message'), '-') FROM bench.runs WHERE run_id = $1"; }
+message_of() { sql "SELECT coalesce(error ->> 'sqlstate' || ' ' || (error ->> 'message'), '-') FROM bench.runs
+    WHERE run_id = $1"; }
 
 # A run on all nodes was ended by something since `clock`: what holds then, whatever it was.
 ended_well() { # DESC STATUS REGEX-OF-ERROR [NODES]
@@ -27,7 +29,8 @@ ended_well() { # DESC STATUS REGEX-OF-ERROR [NODES]
 
 # As add_up, where nodes have measured for different times.
 add_up_transactions() { # RUN DESC
-    is "$(sql "SELECT sum(n.transactions) - s.transactions FROM bench.nodes n JOIN bench.summary s USING (run_id) WHERE run_id = $1 GROUP BY s.transactions")" 0 \
+    is "$(sql "SELECT sum(n.transactions) - s.transactions FROM bench.nodes n JOIN bench.summary s USING (run_id)
+        WHERE run_id = $1 GROUP BY s.transactions")" 0 \
         "$2: the total is the sum of the nodes"
 }
 
@@ -54,7 +57,8 @@ ended_well 'bench.stop' canceled '57014 stopped by bench.stop' '1 canceled, 2 ca
 started "'nothing', clients => 1, rate => 300, secs => 60"
 is "$(on 1 && sql 'SELECT bench.stop(run_id) FROM bench.runs WHERE part_of IS NOT NULL')" t 'bench.stop of a part'
 clock
-ENDS_MS=5000 ended_well 'bench.stop of a part' incomplete "^57014 node $(name_of 1): stopped" '1 canceled, 2 canceled, 3 canceled'
+ENDS_MS=5000 ended_well 'bench.stop of a part' incomplete "^57014 node $(name_of 1): stopped" \
+    '1 canceled, 2 canceled, 3 canceled'
 
 called
 clock
@@ -76,7 +80,8 @@ ended_well 'kill -9 of psql' canceled '57'
 ended caller
 
 # Its own processes.
-terminate() { echo "SELECT ${2:-pg_terminate_backend}(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'"; }
+terminate() { echo "SELECT ${2:-pg_terminate_backend}(min(pid)) FROM pg_stat_activity
+    WHERE backend_type = 'pgbench_ext $1'"; }
 started "'pk_update', clients => 2, secs => 60"
 clock
 # The part's coordinator is there as well, under a later process id or not: the run's own has the links.
@@ -97,9 +102,12 @@ eventually 5 "SELECT clients = 5 FROM bench.progress WHERE run_id = $RUN"
 is $? 0 'a client of another node is terminated: bench.progress says five'
 clock
 status_is "$RUN" incomplete 'a client of another node is terminated'
-like "$(message_of "$RUN")" "^57P01 node $(name_of 2): " 'a client of another node is terminated: the error names its node'
-is "$(nodes_of "$RUN")" '1 completed, 2 completed, 3 incomplete' 'a client of another node is terminated: the others complete'
-is "$(sql "SELECT node, sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '3|57P01|1' 'a client of another node is terminated: bench.errors has it once'
+like "$(message_of "$RUN")" "^57P01 node $(name_of 2): " \
+    'a client of another node is terminated: the error names its node'
+is "$(nodes_of "$RUN")" '1 completed, 2 completed, 3 incomplete' \
+    'a client of another node is terminated: the others complete'
+is "$(sql "SELECT node, sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '3|57P01|1' \
+    'a client of another node is terminated: bench.errors has it once'
 kept "$RUN" 'a client of another node is terminated'
 nothing_on_any 'a client of another node is terminated'
 
@@ -118,8 +126,10 @@ clients_end 20000 'a node crashes: the others end within the lease' 0 1
 status_is "$RUN" incomplete 'a node crashes'
 like "$(message_of "$RUN")" "node $(name_of 2)" 'a node crashes: the error names it'
 like "$(nodes_of "$RUN")" '3 crashed' 'a node crashes: bench.nodes says so'
-is "$(sql "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t 'a node crashes: samples are kept'
-is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 AND transactions > 0")" 2 'a node crashes: those of the others, too'
+is "$(sql "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t \
+    'a node crashes: samples are kept'
+is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 AND transactions > 0")" 2 \
+    'a node crashes: those of the others, too'
 (on 2 && eventually 20 'SELECT NOT pg_is_in_recovery()')
 nothing_on_any 'a node crashes'
 
@@ -130,14 +140,16 @@ clock
 clients_end 20000 'a node dies: the others end within the lease' 0 1
 status_is "$RUN" incomplete 'a node dies'
 like "$(message_of "$RUN")" "^08006 node $(name_of 2)" 'a node dies: the error names it'
-is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 AND transactions > 0")" 2 'a node dies: what the others have measured is kept'
+is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 AND transactions > 0")" 2 \
+    'a node dies: what the others have measured is kept'
 kept "$RUN" 'a node dies'
 refused=$(sql 'SELECT count(*) FROM bench.runs')
 try "SELECT bench.run('nothing', nodes => 'all', secs => 1)"
 like "$OUT" "08006: node $(name_of 2): failed to connect" 'a node is down: refused, and named'
 is "$(sql 'SELECT count(*) FROM bench.runs')" "$refused" 'a node is down: before anything runs'
 on 2 && cluster_resume && on 0
-is "$(on 2 && sql 'SELECT status FROM bench.runs WHERE part_of IS NOT NULL')" crashed 'a node died: its part is there, crashed'
+is "$(on 2 && sql 'SELECT status FROM bench.runs WHERE part_of IS NOT NULL')" crashed \
+    'a node died: its part is there, crashed'
 (on 2 && sql "SELECT bench.prune('0')" >/dev/null)
 nothing_on_any 'a node died and was pruned'
 
@@ -185,7 +197,8 @@ clients_end 21000 'the node that asked freezes: the others end within the lease'
 sleep 3
 thaw
 status_is "$RUN" incomplete 'the node that asked was frozen'
-is "$(sql "SELECT count(*) FROM bench.nodes WHERE run_id = $RUN AND node > 1 AND transactions > 0")" 2 'the node that asked was frozen: what the others have measured is kept'
+is "$(sql "SELECT count(*) FROM bench.nodes WHERE run_id = $RUN AND node > 1 AND transactions > 0")" 2 \
+    'the node that asked was frozen: what the others have measured is kept'
 kept "$RUN" 'the node that asked was frozen'
 nothing_on_any 'the node that asked was frozen'
 
@@ -197,7 +210,8 @@ clients_end 21000 'the node that asked dies: the others end within the lease' 1 
 cluster_resume
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" crashed 'the node that asked died: the run has crashed'
 for node in 1 2; do
-    is "$(on $node && sql "SELECT status, error ->> 'sqlstate', part_of ->> 'run_id' FROM bench.runs WHERE part_of IS NOT NULL")" "incomplete|08006|$RUN" \
+    is "$(on $node && sql "SELECT status, error ->> 'sqlstate', part_of ->> 'run_id' FROM bench.runs
+        WHERE part_of IS NOT NULL")" "incomplete|08006|$RUN" \
         "the node that asked died: node $node keeps its part, and says whose"
     is "$(on $node && sql "SELECT sum(transactions) > 0 FROM bench.samples")" t "the node that asked died: with samples"
 done

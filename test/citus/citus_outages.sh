@@ -15,7 +15,8 @@ citus_start 'citus.recover_2pc_interval = -1' || exit
 remember_server
 sql "SELECT bench.load('tpcb', options => '{\"scale\": 4}')" 'SET client_min_messages = error' \
     "SELECT create_distributed_table('bench_data.pgbench_accounts', 'aid', shard_count => 8)" \
-    "SELECT create_distributed_table('bench_data.pgbench_history', 'aid', colocate_with => 'bench_data.pgbench_accounts')" \
+    "SELECT create_distributed_table('bench_data.pgbench_history', 'aid',
+        colocate_with => 'bench_data.pgbench_accounts')" \
     "SELECT create_distributed_table('bench_data.pgbench_tellers', 'tid', shard_count => 8, colocate_with => 'none')" \
     "SELECT create_distributed_table('bench_data.pgbench_branches', 'bid', shard_count => 8, colocate_with => 'none')" \
     "SELECT truncate_local_data_after_distributing_table(logicalrelid) FROM pg_dist_partition" >/dev/null 2>&1
@@ -55,7 +56,8 @@ a_client() { sql "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pg
 for mode in prepared extended simple; do
     BEFORE=$(history)
     RUN=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 100, query_mode => '$mode')" 2>/dev/null)
-    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $RUN")" 'completed|400' "$mode: every transaction is done"
+    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $RUN")" 'completed|400' \
+        "$mode: every transaction is done"
     all_counted "$mode"
 done
 
@@ -82,7 +84,8 @@ for victim in client coordinator; do
         sleep 0.3
         sql "SELECT bench.stop($RUN)" >/dev/null 2>&1
         nothing_left "$way of a $victim"
-        unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" 'running|completed' "$way of a $victim: the run does not say completed"
+        unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" 'running|completed' \
+            "$way of a $victim: the run does not say completed"
         recovers "$way of a $victim" 4
     done
 done
@@ -100,7 +103,8 @@ for _ in {1..10}; do
     tpcb_is_consistent 'a crash of the coordinator node that left nothing prepared'
 done
 ok 'a crash of the coordinator node leaves prepared transactions' [ "$left" -gt 0 ]
-is "$(sql 'SELECT recover_prepared_transactions()')" "$left" 'a crash of the coordinator node: all of them are recovered'
+is "$(sql 'SELECT recover_prepared_transactions()')" "$left" \
+    'a crash of the coordinator node: all of them are recovered'
 is "$(prepared_left)" 0 'a crash of the coordinator node: none is left then'
 tpcb_is_consistent 'a crash of the coordinator node'
 remember_server
@@ -116,8 +120,10 @@ for way in crash fast immediate; do
     fi
     on 0
     status_is "$RUN" incomplete "$way of a node"
-    is "$(sql "SELECT error ->> 'detail' FROM bench.runs WHERE run_id = $RUN")" '4 of 4 clients ended early.' "$way of a node: the run says why"
-    is "$(sql "SELECT sum(count), bool_and(sqlstate ~ '^(08|57P|XX000)') FROM bench.errors WHERE run_id = $RUN")" '4|t' \
+    is "$(sql "SELECT error ->> 'detail' FROM bench.runs WHERE run_id = $RUN")" '4 of 4 clients ended early.' \
+        "$way of a node: the run says why"
+    is "$(sql "SELECT sum(count), bool_and(sqlstate ~ '^(08|57P|XX000)') FROM bench.errors WHERE run_id = $RUN")" \
+        '4|t' \
         "$way of a node: bench.errors has the lost connection of each client"
     on 1
     [ $way = crash ] || cluster_resume || exit
@@ -135,7 +141,8 @@ for frozen in sessions server; do
     pids+=" $(pgrep -P "$postmaster" | tr '\n' ' ')"
     # shellcheck disable=SC2086 # a list
     as_pg kill -STOP $pids
-    eventually 5 "SELECT count(*) = 4 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event_type IN ('Client', 'Extension')"
+    eventually 5 "SELECT count(*) = 4 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+        AND wait_event_type IN ('Client', 'Extension')"
     clock
     session stopper "SELECT bench.stop($RUN)"
     ended stopper 20
@@ -151,11 +158,13 @@ done
 
 BEFORE=$(history)
 RUN=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 50)" 2>/dev/null)
-is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $RUN")" 'completed|200' 'a run after all that is completed'
+is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $RUN")" 'completed|200' \
+    'a run after all that is completed'
 all_counted 'a run after all that'
 no_restart 'the coordinator has not restarted but at its crash'
 for node in 2 1 0; do
     on $node
-    is "$(grep -cE 'PANIC|TRAP|leak|unexpected state|still referenced' "$PGHOST/log")" 0 "nothing bad is in the log of node $node but the kills"
+    is "$(grep -cE 'PANIC|TRAP|leak|unexpected state|still referenced' "$PGHOST/log")" 0 \
+        "nothing bad is in the log of node $node but the kills"
 done
 done_testing

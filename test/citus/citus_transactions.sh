@@ -17,7 +17,8 @@ remember_server
 sql "CREATE TABLE pairs (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0 CHECK (n < 1000000000))" \
     'CREATE TABLE notes (id int, client int)' 'CREATE TABLE once (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)' \
     "SELECT create_distributed_table('pairs', 'id', shard_count => 8)" \
-    "SELECT create_distributed_table(name, 'id', colocate_with => 'pairs') FROM unnest('{notes, once}'::regclass[]) AS name" \
+    "SELECT create_distributed_table(name, 'id', colocate_with => 'pairs')
+        FROM unnest('{notes, once}'::regclass[]) AS name" \
     'INSERT INTO pairs SELECT generate_series(1, 1000)' \
     "CREATE FUNCTION fail(n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = 'serialization_failure'; END \$\$" >/dev/null
@@ -26,7 +27,8 @@ figures() { sql "SELECT status, transactions, failed FROM bench.summary WHERE ru
 workload() { sql "SELECT bench.create_workload('$1', '${2//\'/\'\'}')" >/dev/null; }
 
 nothing_written() { # DESCRIPTION
-    is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes), (SELECT count(*) FROM once)')" '0|0|0' "$1: no node has anything of them"
+    is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes), (SELECT count(*) FROM once)')" '0|0|0' \
+        "$1: no node has anything of them"
     is "$(prepared_left)" 0 "$1: and no transaction is left prepared"
 }
 
@@ -46,7 +48,8 @@ END;"
     for mode in prepared extended simple; do
         run=$(sql "SELECT bench.run('fails', clients => 4, transactions => $2, query_mode => '$mode')" 2>/dev/null)
         is "$(figures "$run")" "completed|0|$((4 * $2))" "$1, $mode: every transaction has failed"
-        is "$(sql "SELECT sum(count) FROM bench.errors WHERE run_id = $run AND sqlstate IN (${4:-'40001'})")" $((4 * $2)) "$1, $mode: with ${4:-40001}"
+        is "$(sql "SELECT sum(count) FROM bench.errors WHERE run_id = $run AND sqlstate IN (${4:-'40001'})")" \
+            $((4 * $2)) "$1, $mode: with ${4:-40001}"
         nothing_written "$1, $mode"
     done
 }
@@ -77,15 +80,19 @@ SELECT fail(:a);
 \\endif
 END;"
 run=$(sql "SELECT bench.run('half', clients => 4, transactions => 500)" 2>/dev/null)
-is "$(sql "SELECT status, transactions + failed, failed > 800 AND failed < 1200 FROM bench.summary WHERE run_id = $run")" 'completed|2000|t' \
+is "$(sql "SELECT status, transactions + failed, failed > 800 AND failed < 1200 FROM bench.summary
+    WHERE run_id = $run")" 'completed|2000|t' \
     'half of them fail: each is counted'
-is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes)')" "$(sql "SELECT transactions, transactions FROM bench.summary WHERE run_id = $run")" \
+is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes)')" \
+    "$(sql "SELECT transactions, transactions FROM bench.summary WHERE run_id = $run")" \
     'half of them fail: the others are there, and no more'
 sql 'TRUNCATE notes' 'UPDATE pairs SET n = 0'
 
 # --- Deadlocks across nodes ---
-read -r ours theirs <<<"$(sql "SELECT min(id), max(id) FROM (SELECT id, nodeport, row_number() OVER (PARTITION BY nodeport ORDER BY id) AS k
-    FROM pairs, citus_shards WHERE shardid = get_shard_id_for_distribution_column('pairs', id)) AS p WHERE k = 1" | tr '|' ' ')"
+read -r ours theirs <<<"$(sql \
+    "SELECT min(id), max(id) FROM (SELECT id, nodeport, row_number() OVER (PARTITION BY nodeport ORDER BY id) AS k
+    FROM pairs, citus_shards WHERE shardid = get_shard_id_for_distribution_column('pairs', id)) AS p WHERE k = 1" |
+    tr '|' ' ')"
 workload cross "\\set first case when :client_id % 2 = 0 then $ours else $theirs end
 \\set second $ours + $theirs - :first
 BEGIN;
@@ -93,17 +100,20 @@ UPDATE pairs SET n = n + 1 WHERE id = :first;
 UPDATE pairs SET n = n + 1 WHERE id = :second;
 END;"
 is "$(sql "SELECT count(DISTINCT nodeport) FROM citus_shards WHERE shardid IN
-    (get_shard_id_for_distribution_column('pairs', $ours), get_shard_id_for_distribution_column('pairs', $theirs))")" 2 \
+    (get_shard_id_for_distribution_column('pairs', $ours), get_shard_id_for_distribution_column('pairs', $theirs))")" \
+    2 \
     'the two rows are on different nodes'
 crossed() { # NAME RUN
     is "$(sql "SELECT min(n) = max(n), max(n) FROM pairs WHERE id IN ($ours, $theirs)")" \
         "t|$(sql "SELECT transactions FROM bench.summary WHERE run_id = $2")" \
         "$1: both rows have every transaction that was counted, and no other"
-    is "$(sql "SELECT string_agg(DISTINCT sqlstate, ',') FROM bench.errors WHERE run_id = $2")" 40P01 "$1: nothing but 40P01 is in bench.errors"
+    is "$(sql "SELECT string_agg(DISTINCT sqlstate, ',') FROM bench.errors WHERE run_id = $2")" 40P01 \
+        "$1: nothing but 40P01 is in bench.errors"
     sql 'UPDATE pairs SET n = 0'
 }
 run=$(sql "SELECT bench.run('cross', clients => 2, transactions => 20, max_tries => 1000)" 2>/dev/null)
-is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary WHERE run_id = $run")" 'completed|40|0|t' \
+is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary WHERE run_id = $run")" \
+    'completed|40|0|t' \
     'deadlocks: all were tried until they went through'
 crossed deadlocks "$run"
 run=$(sql "SELECT bench.run('cross', clients => 2, transactions => 20)" 2>/dev/null)
@@ -119,11 +129,15 @@ INSERT INTO notes VALUES (:id, :client_id);
 END;"
 REPEATABLE="settings => '{\"default_transaction_isolation\": \"repeatable read\"}'"
 for tries in 1000 1; do
-    run=$(sql "SELECT bench.run('same', clients => 4, transactions => 50, max_tries => $tries, $REPEATABLE)" 2>/dev/null)
+    run=$(sql "SELECT bench.run('same', clients => 4, transactions => 50, max_tries => $tries, $REPEATABLE)" \
+        2>/dev/null)
     is "$(sql "SELECT status, transactions + failed, failed > 0, retried > 0 FROM bench.summary WHERE run_id = $run")" \
-        "completed|200|$([ $tries = 1 ] && echo 't|f' || echo 'f|t')" "serialization failures, max_tries $tries: every transaction is counted"
-    is "$(sql "SELECT string_agg(DISTINCT sqlstate, ',') FROM bench.errors WHERE run_id = $run")" 40001 "serialization failures, max_tries $tries: as 40001"
-    is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes)')" "$(sql "SELECT transactions, transactions FROM bench.summary WHERE run_id = $run")" \
+        "completed|200|$([ $tries = 1 ] && echo 't|f' || echo 'f|t')" \
+        "serialization failures, max_tries $tries: every transaction is counted"
+    is "$(sql "SELECT string_agg(DISTINCT sqlstate, ',') FROM bench.errors WHERE run_id = $run")" 40001 \
+        "serialization failures, max_tries $tries: as 40001"
+    is "$(sql 'SELECT (SELECT sum(n) FROM pairs), (SELECT count(*) FROM notes)')" \
+        "$(sql "SELECT transactions, transactions FROM bench.summary WHERE run_id = $run")" \
         "serialization failures, max_tries $tries: what was counted is there"
     sql 'UPDATE pairs SET n = 0' 'TRUNCATE notes'
 done
@@ -152,9 +166,11 @@ undescribed() { # NAME TRANSACTIONS SUM
     for mode in prepared extended simple; do
         run=$(sql "SELECT bench.run('undescribed', transactions => $2, query_mode => '$mode')" 2>/dev/null)
         is "$(figures "$run")" "completed|$2|0" "$1 that cannot be described, $mode: every transaction is done"
-        is "$(sql "SELECT count(*) FROM bench.statements WHERE run_id = $run AND plan LIKE '%Could not get remote plan%'")" 1 \
+        is "$(sql "SELECT count(*) FROM bench.statements
+            WHERE run_id = $run AND plan LIKE '%Could not get remote plan%'")" 1 \
             "$1 that cannot be described, $mode: bench.statements says why"
-        is "$(sql 'SELECT sum(n) FROM pairs')" "$3" "$1 that cannot be described, $mode: what was done before and after is there, on both nodes"
+        is "$(sql 'SELECT sum(n) FROM pairs')" "$3" \
+            "$1 that cannot be described, $mode: what was done before and after is there, on both nodes"
         is "$(prepared_left)" 0 "$1 that cannot be described, $mode: no transaction is left prepared"
         sql 'UPDATE pairs SET n = 0'
     done
@@ -173,7 +189,8 @@ undescribed 'a query over all shards' 10 0
 # Settings that Citus no longer has
 #
 try "SELECT bench.run('constant', transactions => 1, settings => '{\"citus.multi_shard_commit_protocol\": \"1pc\"}')"
-like "$OUT" 'ERROR:  42704: .*gone since Citus 11.0.*DETAIL:.*two phases.*HINT:' 'the one-phase commit protocol: since when it is gone, and what happens instead'
+like "$OUT" 'ERROR:  42704: .*gone since Citus 11.0.*DETAIL:.*two phases.*HINT:' \
+    'the one-phase commit protocol: since when it is gone, and what happens instead'
 
 is "$(prepared_left)" 0 'no transaction is left prepared'
 nothing_left 'all that'

@@ -18,7 +18,8 @@ cluster_start 'fsync = off' 'autovacuum = off' || exit 1
 # A column of each type that a variable's may be inferred from.
 sql 'CREATE EXTENSION pgbench_ext' \
     "CREATE TABLE seen (id bigserial, client int, a text, b text, c text, d text, e text, i2 int2, i4 int4, i8 int8,
-        n numeric, f4 float4, f8 float8, t text, v varchar, flag bool, day date, at timestamp, u uuid, ai int[], at_ text[])" \
+        n numeric, f4 float4, f8 float8, t text, v varchar, flag bool, day date, at timestamp, u uuid, ai int[],
+        at_ text[])" \
     'CREATE TABLE numbers (i int PRIMARY KEY, word text)' \
     "INSERT INTO numbers SELECT g, 'word ' || g FROM generate_series(1, 20) g" >/dev/null || exit 1
 
@@ -135,7 +136,8 @@ SCRIPTS=('\set a hash(:client_id)
 \set c hash_murmur2(:a, 5)
 \set d permute(random(0, 99), 100)
 \set e permute(7, 1000000007, :random_seed)
-INSERT INTO seen (client, i8, n, a, i4, e) VALUES (:client_id, :a, :b, cast(:c AS bigint)::text, :d, cast(:e AS bigint)::text);
+INSERT INTO seen (client, i8, n, a, i4, e)
+    VALUES (:client_id, :a, :b, cast(:c AS bigint)::text, :d, cast(:e AS bigint)::text);
 INSERT INTO seen (client, i8) VALUES (:client_id, :default_seed);')
 same 'hash functions and permute, with and without seed' 20
 
@@ -185,7 +187,8 @@ SCRIPTS=('\set i :int + :neg
 INSERT INTO seen (client, i2, i4, i8, n, f4, f8) VALUES (:client_id, :int, :neg, :i, :numeric, :dbl, :d);
 INSERT INTO seen (client, a, t, v, flag, day, at) VALUES (:client_id, :txt, :txt, :uuid, :y, :day, :day);
 INSERT INTO seen (client, u, ai, at_, i4, flag) VALUES (:client_id, :uuid, :arr, :words, :b, :yes);
-INSERT INTO seen (client, ai, at_, u, n) VALUES (:client_id, :arr::int[], :words::text[], :uuid::uuid, :numeric::numeric);
+INSERT INTO seen (client, ai, at_, u, n)
+    VALUES (:client_id, :arr::int[], :words::text[], :uuid::uuid, :numeric::numeric);
 INSERT INTO seen (client, a) SELECT :client_id, word FROM numbers WHERE i = :int AND i = ANY (:arr::int[] || :int::int);
 INSERT INTO seen (client, a) VALUES (:client_id, upper(:txt) || length(:txt) || :blank);')
 same 'given variables of all kinds' 2 extended prepared
@@ -242,7 +245,8 @@ END;
 INSERT INTO seen (client, a) SELECT :client_id, $$alone ; $$ || count(*) FROM seen WHERE client = :client_id;')
 same 'several statements, some in a block' 10
 
-SCRIPTS=('SELECT i, word AS "w", NULL AS nothing, $$$$ AS empty, 2.50 AS num, true AS flag FROM numbers WHERE i = 1 + :client_id \gset
+SCRIPTS=('SELECT i, word AS "w", NULL AS nothing, $$$$ AS empty, 2.50 AS num, true AS flag FROM numbers
+    WHERE i = 1 + :client_id \gset
 \set j :i * 2
 INSERT INTO seen (client, i4, a, i8, t, n, c) VALUES (:client_id, :i, :w::text, :j, :empty, :num, :flag);
 SELECT i + 10 AS i, word FROM numbers WHERE i = :i \gset p_
@@ -264,14 +268,17 @@ SCRIPTS=('SELECT i, word AS w, $$$$ AS empty, 2.50 AS num, true AS flag FROM num
 INSERT INTO seen (client, i4, a, i8, t, n, flag) VALUES (:client_id, :i, $$:w$$, :j, $$:empty$$, :num, $$:flag$$);
 SELECT 1 AS a \; SELECT 2 AS a, 3 AS b \; SELECT 4 AS c \gset
 INSERT INTO seen (client, i4, a, b) VALUES (:client_id, :c, $$:a$$, $$:b$$);
-SELECT 1 AS one \; SELECT 2 AS two, 3 AS one \; SELECT 4 AS four WHERE false \; SELECT i AS four FROM numbers WHERE i < 3 ORDER BY i \aset q_
+SELECT 1 AS one \; SELECT 2 AS two, 3 AS one \; SELECT 4 AS four WHERE false \; SELECT i AS four FROM numbers
+    WHERE i < 3 ORDER BY i \aset q_
 INSERT INTO seen (client, i4, i8, i2) VALUES (:client_id, :q_one, :q_two, :q_four);
-INSERT INTO seen (client, a) VALUES (:client_id, $$first$$) \; INSERT INTO seen (client, a) VALUES (:client_id, $$second$$) RETURNING a \gset r_
+INSERT INTO seen (client, a) VALUES (:client_id, $$first$$) \; INSERT INTO seen (client, a)
+    VALUES (:client_id, $$second$$) RETURNING a \gset r_
 INSERT INTO seen (client, a) VALUES (:client_id, $$:r_a$$) \; \; SELECT 1;')
 same '\gset and \aset, several statements in one' 3 simple
 
 # What pgbench takes the texts of a table for.
-SCRIPTS=('SELECT $$ 12$$ AS blank, $$0x1F$$ AS hex, $$1e3$$ AS exponent, $$yes$$ AS yes, $$null$$ AS nothing, $$t$$ AS t \gset
+SCRIPTS=('SELECT $$ 12$$ AS blank, $$0x1F$$ AS hex, $$1e3$$ AS exponent, $$yes$$ AS yes, $$null$$ AS nothing,
+    $$t$$ AS t \gset
 \set a :blank + 1
 \set b :hex + 1
 \set c :exponent / 7
@@ -294,7 +301,8 @@ INSERT INTO seen (client, a, i4) VALUES (:client_id, $$none$$, :r);
 WEIGHTS=(3 1 2)
 VARIABLES=(r 0)
 same 'a weighted mix whose scripts share variables' 60
-SCRIPTS=('INSERT INTO seen (client, a) VALUES (:client_id, $$often$$);' 'INSERT INTO seen (client, a) VALUES (:client_id, $$seldom$$);')
+SCRIPTS=('INSERT INTO seen (client, a) VALUES (:client_id, $$often$$);' \
+    'INSERT INTO seen (client, a) VALUES (:client_id, $$seldom$$);')
 WEIGHTS=(9 1)
 same 'a weighted mix' 100
 

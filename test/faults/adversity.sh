@@ -26,7 +26,8 @@ for action in 'INSTEAD NOTHING' 'ALSO SELECT 1'; do
     no_restart "$name: the server has not restarted"
 done
 sql "SELECT bench.run('pk_update', transactions => 100)" >/dev/null 2>&1
-is "$(sql "SELECT ok FROM bench.audit($(last_run)) WHERE counter = 'n_tup_upd'")" t 'with the rule gone the audit judges again'
+is "$(sql "SELECT ok FROM bench.audit($(last_run)) WHERE counter = 'n_tup_upd'")" t \
+    'with the rule gone the audit judges again'
 
 # The owner of a schema can put any table in the place of another.
 name='a schema of an ordinary role'
@@ -63,22 +64,26 @@ as_pg kill -CONT "$pid"
 sleep 0.5
 sql "SELECT bench.stop($RUN)" >/dev/null
 is "$(sql "SELECT ok FROM bench.audit($RUN) WHERE counter = 'samples'")" t "$name: no transaction is lost"
-is "$(sql "SELECT ok FROM bench.audit($RUN) WHERE counter = 'misplaced'")" t "$name: each is in the sample of its own interval"
+is "$(sql "SELECT ok FROM bench.audit($RUN) WHERE counter = 'misplaced'")" t \
+    "$name: each is in the sample of its own interval"
 kept "$RUN" "$name"
 
 # All clients terminated: the time that they ran is the time measured.
 name='all clients terminated'
 RUN=$(start pk_update 'sample_interval => 10')
-eventually 10 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND query LIKE 'UPDATE%'"
+eventually 10 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+    AND query LIKE 'UPDATE%'"
 sleep 1.5
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'" >/dev/null
 status_is "$RUN" incomplete "$name"
-is "$(sql "SELECT secs BETWEEN 1 AND 9 AND transactions > 0 FROM bench.summary WHERE run_id = $RUN")" t "$name: the measured time is about that"
+is "$(sql "SELECT secs BETWEEN 1 AND 9 AND transactions > 0 FROM bench.summary WHERE run_id = $RUN")" t \
+    "$name: the measured time is about that"
 is "$(sql "SELECT ok FROM bench.audit($RUN) WHERE counter = 'samples'")" t "$name: every transaction is in a sample"
 
 # A bystander who waits for a run cannot end it by a lock of its own.
 name='a bystander with a lock'
-sql 'CREATE ROLE eve LOGIN IN ROLE pg_read_all_stats' "SELECT bench.create_workload('locker', 'SELECT pg_advisory_xact_lock(42);')" >/dev/null
+sql 'CREATE ROLE eve LOGIN IN ROLE pg_read_all_stats' \
+    "SELECT bench.create_workload('locker', 'SELECT pg_advisory_xact_lock(42);')" >/dev/null
 RUN=$(start locker)
 PGUSER=eve try "BEGIN" "SELECT pg_advisory_lock(42)" "SELECT bench.wait($RUN, 5)"
 like "$OUT" '40P01' "$name: it gets the error itself"
@@ -102,14 +107,17 @@ for _ in {1..200}; do
     ! grep -q 'progress: 1 of 3' "$work/caller" || break
     sleep 0.05
 done
-is "$(sql "SELECT string_agg(DISTINCT c.relname, ', ') FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_class c ON c.oid = l.relation
+is "$(sql "SELECT string_agg(DISTINCT c.relname, ', ') FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    JOIN pg_class c ON c.oid = l.relation
            WHERE a.application_name = 'caller' AND c.relname ~ '^(samples|run_log|sweep_log|sweep_run_log)'")" '' \
     "$name: its caller has no lock on the results"
 try 'VACUUM FULL bench.samples'
 is "$OUT" VACUUM "$name: works"
-is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" running "$name: it does not wait for the sweep"
+is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" running \
+    "$name: it does not wait for the sweep"
 ended caller 15
-is "$(sql "SELECT status || ' ' || completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed 3' "$name: all runs complete"
+is "$(sql "SELECT status || ' ' || completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed 3' \
+    "$name: all runs complete"
 
 # A crash long ago does not keep later runs from being judged.
 name='a crashed run'
@@ -122,7 +130,8 @@ as_pg kill -9 "$pid"
 eventually 20 "SELECT status = 'crashed' FROM bench.runs WHERE run_id = $RUN"
 sql "SELECT bench.load('pk', 1000)" "SELECT bench.run('pk_update', transactions => 10)" >/dev/null 2>&1
 is "$(sql "SELECT count(*) > 3 FROM bench.audit($(last_run)) WHERE ok")" f "$name: one right after it is not judged"
-sql "UPDATE bench.run_log SET started_at = started_at - interval '5 minutes', counted_from = counted_from - interval '5 minutes' WHERE run_id = $RUN" \
+sql "UPDATE bench.run_log SET started_at = started_at - interval '5 minutes',
+    counted_from = counted_from - interval '5 minutes' WHERE run_id = $RUN" \
     "UPDATE bench.samples SET at = at - interval '5 minutes' WHERE run_id = $RUN"
 is "$(sql "SELECT count(*) > 3 FROM bench.audit($(last_run)) WHERE ok")" t "$name: later ones are judged"
 
@@ -133,7 +142,8 @@ is "$OUT" 10 'a schema whose name has percent signs'
 
 # Only encodings that scripts can travel in.
 sql "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
-PGDATABASE=latin try 'CREATE EXTENSION pgbench_ext' "SELECT bench.create_workload('w', 'SELECT 1')" "SELECT bench.run('pk_select')"
+PGDATABASE=latin try 'CREATE EXTENSION pgbench_ext' "SELECT bench.create_workload('w', 'SELECT 1')" \
+    "SELECT bench.run('pk_select')"
 like "$OUT" '0A000.*0A000' 'a database in LATIN1 is refused'
 
 nothing_left 'at the end'

@@ -54,8 +54,10 @@ say 'COMMIT;'
 say 'SELECT pg_stat_force_next_flush();'
 said
 status_is "$RUN" completed 'a transaction that is open'
-is "$(sql "SELECT server - harness FROM bench.audit($RUN) WHERE counter = 'n_tup_ins'")" 1 'a transaction that is open: its row comes while it measures'
-is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'a transaction that is open: the audit does not accuse'
+is "$(sql "SELECT server - harness FROM bench.audit($RUN) WHERE counter = 'n_tup_ins'")" 1 \
+    'a transaction that is open: its row comes while it measures'
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 \
+    'a transaction that is open: the audit does not accuse'
 
 # The session that starts the run itself.
 say "SELECT pg_stat_force_next_flush(); SELECT 1;"
@@ -65,11 +67,13 @@ say 'SELECT pg_stat_force_next_flush();'
 said
 RUN=$(last_run)
 status_is "$RUN" completed "the starter's own counts"
-is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "the starter's own counts: the audit does not accuse"
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 \
+    "the starter's own counts: the audit does not accuse"
 
 # Who was idle for long has nothing to hand in: what it does meanwhile is somebody's work on the run's tables.
 say '\q'
-eventually 10 "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()"
+eventually 10 "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'
+    AND datname = current_database()"
 RUN=$(sql "SELECT bench.start('pk_update', secs => 1)")
 measuring "$RUN"
 sql "$UPDATE" >/dev/null

@@ -43,7 +43,8 @@ caller_ends 'kill -9 of the psql in bench.run' '' psql_signal -KILL
 clock
 try "SET statement_timeout = '1s'" "$RUN_LONG" "SELECT 'usable ' || current_setting('statement_timeout')"
 RUN=$(last_run)
-like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout' 'statement_timeout in bench.run: the caller gets 57014'
+like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout' \
+    'statement_timeout in bench.run: the caller gets 57014'
 like "$OUT" 'usable 1s' 'statement_timeout in bench.run: the session is usable'
 within 4000 'statement_timeout in bench.run: is punctual'
 status_is "$RUN" canceled 'statement_timeout in bench.run'
@@ -63,24 +64,28 @@ status_is "$RUN" canceled 'a caught cancel'
 nothing_left 'a caught cancel'
 
 # Who waits for a run, or has started it, may go.
-is "$(sql "$START_LONG" 'SELECT 1' >/dev/null && workers)" 5 'the session that called bench.start is gone: the run is not'
+is "$(sql "$START_LONG" 'SELECT 1' >/dev/null && workers)" 5 \
+    'the session that called bench.start is gone: the run is not'
 RUN=$(last_run)
 session waiter "SELECT bench.wait($RUN)"
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event = 'Extension')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter'
+    AND wait_event = 'Extension')"
 sql "SELECT pg_cancel_backend($(pid_of waiter))" >/dev/null
 ended waiter 5
 like "$OUT" 'ERROR:  57014' 'a cancel of bench.wait: the waiting session gets 57014'
 try "SET statement_timeout = '300ms'" "SELECT bench.wait($RUN)" "SELECT 'usable'"
 like "$OUT" 'ERROR:  57014.*usable' 'statement_timeout in bench.wait: 57014, and the session is usable'
 session waiter "SELECT bench.wait($RUN)"
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event = 'Extension')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter'
+    AND wait_event = 'Extension')"
 kill -KILL "${PIDS[waiter]}"
 ended waiter 5
 eventually 3 "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter')"
 is $? 0 'kill -9 of the psql in bench.wait: its backend notices'
 is "$(sql "SELECT bench.wait($RUN, 0.3)")" running 'bench.wait with a timeout says that the run is under way'
 is "$(workers)" 5 'all workers are there after the waits have ended'
-is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" running 'the run is under way after the waits have ended'
+is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" running \
+    'the run is under way after the waits have ended'
 
 # bench.stop: during measurement (the run of above), during warm-up, of what is over.
 stops() { # NAME
@@ -93,7 +98,8 @@ stops() { # NAME
     no_restart "$1: the server goes on"
 }
 session waiter "SELECT bench.wait($RUN)"
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event = 'Extension')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter'
+    AND wait_event = 'Extension')"
 stops 'bench.stop during measurement'
 ended waiter 5
 is "$OUT" canceled 'bench.stop during measurement: bench.wait returns the status'
@@ -103,9 +109,12 @@ before=$(last_run)
 sql "SELECT bench.start('pk_update', clients => 2, warmup => 60, secs => 1, sample_interval => 0.2)" >/dev/null
 sampling "$before" 2 warmup_samples
 stops 'bench.stop during warm-up'
-is "$(sql "SELECT count(*) >= 2 FROM bench.warmup_samples WHERE run_id = $RUN")" t 'bench.stop during warm-up: the samples of the warm-up are kept'
-is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $RUN")" 0 'bench.stop during warm-up: there is no measured sample'
-is "$(sql "SELECT transactions IS NULL OR transactions = 0 FROM bench.summary WHERE run_id = $RUN")" t 'bench.stop during warm-up: bench.summary has its row'
+is "$(sql "SELECT count(*) >= 2 FROM bench.warmup_samples WHERE run_id = $RUN")" t \
+    'bench.stop during warm-up: the samples of the warm-up are kept'
+is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $RUN")" 0 \
+    'bench.stop during warm-up: there is no measured sample'
+is "$(sql "SELECT transactions IS NULL OR transactions = 0 FROM bench.summary WHERE run_id = $RUN")" t \
+    'bench.stop during warm-up: bench.summary has its row'
 
 # While bench.run waits: the caller is told.
 before=$(last_run)
@@ -121,9 +130,11 @@ holds holder
 before=$(last_run)
 sql "SELECT bench.start('pk_update', clients => 3, secs => 60, sample_interval => 0.2)" >/dev/null
 RUN=$(last_run)
-eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext client' AND wait_event_type = 'Lock'"
+eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext client'
+    AND wait_event_type = 'Lock'"
 stops 'bench.stop while clients wait for a lock'
-is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 'bench.stop while clients wait for a lock: the stop is no error of theirs'
+is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 \
+    'bench.stop while clients wait for a lock: the stop is no error of theirs'
 leave holder
 
 # A statement that takes long, and one that does not let itself be canceled.
@@ -133,7 +144,8 @@ sql "SELECT bench.create_workload('sleeper', 'SELECT pg_sleep(60);')" \
     "SELECT bench.create_workload('stubborn', 'SELECT stubborn();')" >/dev/null
 for workload in sleeper stubborn; do
     RUN=$(sql "SELECT bench.start('$workload', clients => 2, secs => 60)")
-    eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event = 'PgSleep'"
+    eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+        AND wait_event = 'PgSleep'"
     stops "bench.stop of workload $workload"
 done
 
@@ -146,7 +158,8 @@ is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" completed 'bench
 loading="SELECT bench.load('pk', 20000000)"
 for way in pg_cancel_backend pg_terminate_backend; do
     session caller "$loading"
-    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND state = 'active')"
+    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader'
+        AND state = 'active')"
     clock
     backend_signal "$way"
     ended caller 10

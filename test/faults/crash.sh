@@ -18,7 +18,8 @@ start() {
 samples_survive() {
     is "$(sql "SELECT count(*) >= $SAMPLES AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t \
         "$1: the samples that were there before are there"
-    is "$(sql "SELECT transactions > 0 AND tps > 0 FROM bench.summary WHERE run_id = $RUN")" t "$1: bench.summary tells of them"
+    is "$(sql "SELECT transactions > 0 AND tps > 0 FROM bench.summary WHERE run_id = $RUN")" t \
+        "$1: bench.summary tells of them"
 }
 
 # After a crash nobody has written down anything.
@@ -46,7 +47,8 @@ for kind in client coordinator; do
     is $? 0 "$name: the server is back by itself"
     ended waiter 5
     eventually 10 "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
-    if [ "$(server_identity)" != "$SERVER" ]; then tap_pass "$name: the server has restarted"; else tap_fail "$name: the server has restarted"; fi
+    if [ "$(server_identity)" != "$SERVER" ]; then tap_pass "$name: the server has restarted"; else tap_fail \
+        "$name: the server has restarted"; fi
     reads_crashed "$name"
     remember_server
 done
@@ -77,7 +79,8 @@ cluster_resume || exit
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" canceled "$name: the run's status was written down"
 
 name='fast shutdown while clients sleep'
-sql "SELECT bench.create_workload('sleeper', 'SELECT pg_sleep(60);')" "SELECT bench.start('sleeper', clients => 2, secs => 60)" >/dev/null
+sql "SELECT bench.create_workload('sleeper', 'SELECT pg_sleep(60);')" \
+    "SELECT bench.start('sleeper', clients => 2, secs => 60)" >/dev/null
 RUN=$(last_run)
 eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 clock
@@ -106,7 +109,8 @@ start
 session caller "SELECT bench.wait($RUN)"
 postmaster=$(head -1 "$PGHOST/data/postmaster.pid")
 workers=$(sql "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'")
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller' AND wait_event = 'Extension')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller'
+    AND wait_event = 'Extension')"
 waiter=$(pid_of caller)
 as_pg kill -9 "$postmaster"
 ended caller 5

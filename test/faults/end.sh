@@ -24,7 +24,8 @@ start() {
 anew() { # NAME STATEMENT…
     local name=$1
     shift
-    sql 'SET client_min_messages = warning' 'DROP INDEX IF EXISTS bench_data.pk_extra' 'DROP INDEX IF EXISTS bench_data.pk_other' 'CREATE INDEX pk_extra ON bench_data.pk (id, (id + 1))' \
+    sql 'SET client_min_messages = warning' 'DROP INDEX IF EXISTS bench_data.pk_extra' \
+        'DROP INDEX IF EXISTS bench_data.pk_other' 'CREATE INDEX pk_extra ON bench_data.pk (id, (id + 1))' \
         'CREATE INDEX pk_other ON bench_data.pk (id, (id + 2))'
     start
     sql "$@"
@@ -34,20 +35,28 @@ anew() { # NAME STATEMENT…
     is "$(error_column "$RUN" detail)" '' "$name: nothing is missing"
     kept "$RUN" "$name"
 }
-anew 'an index that is dropped and created' 'DROP INDEX bench_data.pk_extra' 'CREATE INDEX pk_extra ON bench_data.pk (id, (id + 1))'
-is "$(relations "$RUN" '%pk\_extra')" 'bench_data.pk_extra|index|t|t|' 'an index that is dropped and created: one line, without a count'
-is "$(sql "SELECT bytes_before > 0, updated > 0, idx_scan IS NULL FROM bench.relations WHERE run_id = $RUN AND relation = 'bench_data.pk'")" 't|t|t' \
+anew 'an index that is dropped and created' 'DROP INDEX bench_data.pk_extra' \
+    'CREATE INDEX pk_extra ON bench_data.pk (id, (id + 1))'
+is "$(relations "$RUN" '%pk\_extra')" 'bench_data.pk_extra|index|t|t|' \
+    'an index that is dropped and created: one line, without a count'
+is "$(sql "SELECT bytes_before > 0, updated > 0, idx_scan IS NULL FROM bench.relations
+    WHERE run_id = $RUN AND relation = 'bench_data.pk'")" 't|t|t' \
     'an index that is dropped and created: the table has its counts, but for scans of indexes'
 for round in 1 2; do
     anew "REINDEX CONCURRENTLY $round" 'REINDEX INDEX CONCURRENTLY bench_data.pk_extra'
 done
 is "$(relations "$RUN" '%pk\_extra')" 'bench_data.pk_extra|index|t|t|' 'REINDEX CONCURRENTLY: one line, without a count'
-anew 'ALTER COLUMN TYPE' 'BEGIN' 'ALTER TABLE bench_data.pk ALTER id TYPE numeric' 'ALTER TABLE bench_data.pk ALTER id TYPE bigint' 'COMMIT'
-anew 'an index renamed over a dropped one' 'DROP INDEX bench_data.pk_extra' 'ALTER INDEX bench_data.pk_other RENAME TO pk_extra'
-is "$(relations "$RUN" '%pk\_extra' | cut -d'|' -f 1-4)" 'bench_data.pk_extra|index|t|t' 'an index renamed over a dropped one: one line'
-anew 'two indexes that exchange their names' 'ALTER INDEX bench_data.pk_extra RENAME TO pk_third' 'ALTER INDEX bench_data.pk_other RENAME TO pk_extra' \
+anew 'ALTER COLUMN TYPE' 'BEGIN' 'ALTER TABLE bench_data.pk ALTER id TYPE numeric' \
+    'ALTER TABLE bench_data.pk ALTER id TYPE bigint' 'COMMIT'
+anew 'an index renamed over a dropped one' 'DROP INDEX bench_data.pk_extra' \
+    'ALTER INDEX bench_data.pk_other RENAME TO pk_extra'
+is "$(relations "$RUN" '%pk\_extra' | cut -d'|' -f 1-4)" 'bench_data.pk_extra|index|t|t' \
+    'an index renamed over a dropped one: one line'
+anew 'two indexes that exchange their names' 'ALTER INDEX bench_data.pk_extra RENAME TO pk_third' \
+    'ALTER INDEX bench_data.pk_other RENAME TO pk_extra' \
     'ALTER INDEX bench_data.pk_third RENAME TO pk_other'
-is "$(relations "$RUN" '%pk\_%r%' | cut -d'|' -f 1-4)" $'bench_data.pk_extra|index|t|t\nbench_data.pk_other|index|t|t' 'two indexes that exchange their names: two lines'
+is "$(relations "$RUN" '%pk\_%r%' | cut -d'|' -f 1-4)" $'bench_data.pk_extra|index|t|t\nbench_data.pk_other|index|t|t' \
+    'two indexes that exchange their names: two lines'
 sql 'DROP INDEX bench_data.pk_extra' 'DROP INDEX bench_data.pk_other'
 still_works 'relations made anew'
 
@@ -67,10 +76,13 @@ kept "$RUN" "$name"
 
 # Each part cannot be written, one after the other; and then all of them.
 sql "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
-     BEGIN RAISE EXCEPTION 'could not extend file of %', TG_TABLE_NAME USING ERRCODE = '53100', HINT = 'Check free disk space.'; END \$\$"
-declare -A VIEWS=([latencies]=latencies [script_log]=scripts [statement_log]=statements [wait_log]=waits [relation_log]=relations
+     BEGIN RAISE EXCEPTION 'could not extend file of %', TG_TABLE_NAME USING ERRCODE = '53100',
+     HINT = 'Check free disk space.'; END \$\$"
+declare -A VIEWS=([latencies]=latencies [script_log]=scripts [statement_log]=statements [wait_log]=waits \
+    [relation_log]=relations
     [audit_log]=audit)
-break_tables() { for table in "$@"; do sql "CREATE TRIGGER full_disk BEFORE INSERT ON bench.$table FOR EACH ROW EXECUTE FUNCTION full_disk()"; done; }
+break_tables() { for table in "$@"; do sql \
+    "CREATE TRIGGER full_disk BEFORE INSERT ON bench.$table FOR EACH ROW EXECUTE FUNCTION full_disk()"; done; }
 mend_tables() { for table in "$@"; do sql "DROP TRIGGER full_disk ON bench.$table"; done; }
 for broken in latencies script_log statement_log wait_log relation_log audit_log; do
     name="bench.$broken cannot be written"
@@ -78,8 +90,9 @@ for broken in latencies script_log statement_log wait_log relation_log audit_log
     try "SELECT bench.run('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)" "SELECT 'usable'"
     RUN=$(last_run)
     mend_tables "$broken"
-    like "$OUT" "ERROR:  53100: could not extend file of $broken.*DETAIL:  Not written: bench.${VIEWS[$broken]}\..*HINT:  Check free disk space.*usable" \
-        "$name: the caller gets it"
+    error="ERROR:  53100: could not extend file of $broken"
+    detail="DETAIL:  Not written: bench.${VIEWS[$broken]}\."
+    like "$OUT" "$error.*$detail.*HINT:  Check free disk space.*usable" "$name: the caller gets it"
     status_is "$RUN" incomplete "$name"
     is "$(error_of "$RUN") $(error_column "$RUN" message) $(error_column "$RUN" detail)" \
         "53100 could not extend file of $broken Not written: bench.${VIEWS[$broken]}." "$name: the error says so"
@@ -90,14 +103,17 @@ for broken in latencies script_log statement_log wait_log relation_log audit_log
             is "$(sql "SELECT count(*) > 0 FROM bench.$table WHERE run_id = $RUN")" t "$name: bench.$table is there"
         fi
     done
-    is "$(sql "SELECT tps > 0 AND latency_p95_ms > 0 FROM bench.summary WHERE run_id = $RUN")" t "$name: so are the figures"
+    is "$(sql "SELECT tps > 0 AND latency_p95_ms > 0 FROM bench.summary WHERE run_id = $RUN")" t \
+        "$name: so are the figures"
 done
 name='no part can be written'
 break_tables latencies script_log statement_log wait_log relation_log audit_log
 RUN=$(sql "SELECT bench.start('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)")
 status_is "$RUN" incomplete "$name"
 mend_tables latencies script_log statement_log wait_log relation_log audit_log
-like "$(error_column "$RUN" detail)" '^Not written: bench\.latencies, bench\.scripts \(could not extend file of script_log\), bench\.statements .*, bench\.audit .*, bench\.relations .*\.$' \
+like "$(error_column "$RUN" detail)" \
+    '^Not written: bench\.latencies, bench\.scripts \(could not extend file of script_log\), '\
+'bench\.statements .*, bench\.audit .*, bench\.relations .*\.$' \
     "$name: all are named, with their reasons"
 is "$(sql "SELECT latency_p95_ms > 0 FROM bench.summary WHERE run_id = $RUN")" t "$name: the run has its figures"
 
@@ -109,7 +125,8 @@ mend_tables samples
 RUN=$(last_run)
 status_is "$RUN" incomplete "$name"
 is "$(error_column "$RUN" detail)" 'Not written: bench.samples.' "$name: the error says so"
-is "$(sql "SELECT sum(count) = (SELECT sum(transactions) FROM bench.scripts WHERE run_id = $RUN) FROM bench.latencies WHERE run_id = $RUN")" t \
+is "$(sql "SELECT sum(count) = (SELECT sum(transactions) FROM bench.scripts WHERE run_id = $RUN) FROM bench.latencies
+    WHERE run_id = $RUN")" t \
     "$name: the histogram has all transactions"
 is "$(sql "SELECT count(*) > 0 AND bool_and(ok IS NOT FALSE) FROM bench.audit($RUN)")" t "$name: the audit agrees"
 
@@ -121,7 +138,8 @@ sql 'CREATE SEQUENCE tries' \
          IF nextval('public.tries') < 3 THEN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END IF;
          RETURN NEW;
      END \$\$" \
-    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running') EXECUTE FUNCTION full_for_a_while()"
+    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.run_log FOR EACH ROW
+        WHEN (OLD.status = 'running') EXECUTE FUNCTION full_for_a_while()"
 try "SELECT bench.run('pk_update', secs => 0.5, sample_interval => 0.1)"
 sql 'DROP TRIGGER full_for_a_while ON bench.run_log'
 RUN=$(last_run)
@@ -130,7 +148,8 @@ kept "$RUN" "$name"
 is "$(sql "SELECT nextval('tries')")" 4 "$name: which was tried three times"
 
 name='figures that cannot be written'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running' AND NEW.latency_p50_ms IS NOT NULL) EXECUTE FUNCTION full_disk()"
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running'
+    AND NEW.latency_p50_ms IS NOT NULL) EXECUTE FUNCTION full_disk()"
 RUN=$(sql "SELECT bench.start('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)")
 status_is "$RUN" incomplete "$name"
 is "$(error_column "$RUN" detail)" 'Not written: the figures in bench.summary.' "$name: the error says so"
@@ -138,14 +157,18 @@ sql 'DROP TRIGGER full_disk ON bench.run_log'
 
 # A status that cannot be written at all is in the log, and a coordinator that tries can be terminated.
 name='a status that cannot be written'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW
+    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
 start
 sql "SELECT bench.stop($RUN)" >/dev/null
 nothing_left "$name" 60
 is "$(sql "SELECT bench.wait($RUN)")" crashed "$name: the run reads crashed"
 is "$(sql "SELECT count(*) > 0 FROM bench.latencies WHERE run_id = $RUN")" t "$name: the rest is there"
-like "$(grep -A 2 "LOG:  run $RUN is canceled, which could not be written into bench.runs: could not extend file of run_log" "$PGHOST/log")" \
-    'DETAIL:  It has committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' "$name: the log has what is known"
+like "$(grep -A 2 \
+    "LOG:  run $RUN is canceled, which could not be written into bench.runs: could not extend file of run_log" \
+    "$PGHOST/log")" \
+    'DETAIL:  It has committed [0-9]+ measured transactions.*stopped by bench.stop.*HINT:' \
+    "$name: the log has what is known"
 start
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
 nothing_left "$name, of a coordinator that is terminated" 30
@@ -158,7 +181,8 @@ start
 sql "DELETE FROM bench.run_log WHERE run_id = $RUN" >/dev/null 2>&1
 if [ "$(sql "SELECT count(*) FROM bench.run_log WHERE run_id = $RUN")" = 0 ]; then
     nothing_left "$name" 30
-    is "$(sql "SELECT (SELECT count(*) FROM bench.latencies WHERE run_id = $RUN) + (SELECT count(*) FROM bench.relation_log WHERE run_id = $RUN)")" 0 \
+    is "$(sql "SELECT (SELECT count(*) FROM bench.latencies WHERE run_id = $RUN) + (SELECT count(*)
+        FROM bench.relation_log WHERE run_id = $RUN)")" 0 \
         "$name: nothing is written of it any more"
 else
     sql "SELECT bench.stop($RUN)" >/dev/null
@@ -172,11 +196,13 @@ mkdir "$disk" 2>/dev/null
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/mount"; then
     at_exit 'umount -l "$disk"'
     chown "$CLUSTER_USER" "$disk"
-    sql "CREATE TABLESPACE small LOCATION '$disk'" 'TRUNCATE bench.latencies' 'ALTER TABLE bench.latencies SET TABLESPACE small'
+    sql "CREATE TABLESPACE small LOCATION '$disk'" 'TRUNCATE bench.latencies' \
+        'ALTER TABLE bench.latencies SET TABLESPACE small'
     as_pg dd if=/dev/zero of="$disk/filler" bs=8k 2>/dev/null
     RUN=$(sql "SELECT bench.start('pk_update', clients => 2, secs => 1, sample_interval => 0.2)")
     status_is "$RUN" incomplete "$name"
-    is "$(error_of "$RUN") $(error_column "$RUN" detail)" '53100 Not written: bench.latencies.' "$name: the error says so"
+    is "$(error_of "$RUN") $(error_column "$RUN" detail)" '53100 Not written: bench.latencies.' \
+        "$name: the error says so"
     is "$(sql "SELECT sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t "$name: the samples are there"
     rm "$disk/filler"
     still_works "$name, with room again"

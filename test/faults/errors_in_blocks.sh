@@ -11,11 +11,14 @@ sql 'CREATE TABLE acct (id int PRIMARY KEY, n int NOT NULL CHECK (n < 1000000))'
     'INSERT INTO acct SELECT g, 0 FROM generate_series(1, 20) g' \
     'CREATE TABLE parent (id int PRIMARY KEY)' \
     'CREATE TABLE child (id int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)' \
-    "CREATE FUNCTION fail(state text, message text) RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN RAISE EXCEPTION '%', message USING ERRCODE = state; END \$\$" \
-    "CREATE PROCEDURE commits_and_fails() LANGUAGE plpgsql AS \$\$ BEGIN UPDATE acct SET n = n + 1 WHERE id = 3; COMMIT; UPDATE acct SET n = n + 1 WHERE id = 3; PERFORM 1 / 0; END \$\$" >/dev/null
+    "CREATE FUNCTION fail(state text, message text) RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN RAISE
+        EXCEPTION '%', message USING ERRCODE = state; END \$\$" \
+    "CREATE PROCEDURE commits_and_fails() LANGUAGE plpgsql AS \$\$ BEGIN UPDATE acct SET n = n + 1 WHERE id = 3; COMMIT;
+        UPDATE acct SET n = n + 1 WHERE id = 3; PERFORM 1 / 0; END \$\$" >/dev/null
 
 workload() { # SCRIPT [FIXTURE]
-    psql -XAtq -v ON_ERROR_STOP=1 -v script="$1" -v fixture="${2:-}" >/dev/null <<<"SELECT bench.create_workload('w', :'script', nullif(:'fixture', ''));"
+    psql -XAtq -v ON_ERROR_STOP=1 -v script="$1" -v fixture="${2:-}" >/dev/null \
+        <<<"SELECT bench.create_workload('w', :'script', nullif(:'fixture', ''));"
 }
 
 total() { sql 'SELECT sum(n) FROM acct'; }
@@ -30,7 +33,8 @@ fails() { # NAME SQLSTATE SCRIPT [FIXTURE [ARGUMENTS]]
     RUN=$(last_run)
     like "$OUT" "WARNING.*run $RUN is incomplete.*2 of 2 clients ended early.*usable" "$1: the caller is warned"
     status_is "$RUN" incomplete "$1"
-    is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|2" "$1: bench.errors has $2 of both clients"
+    is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|2" \
+        "$1: bench.errors has $2 of both clients"
     is "$(error_of "$RUN")" "$2" "$1: the run's error is $2"
     is "$(figures)" '0|2' "$1: counted as failed, not as done"
     is "$(total)" 0 "$1: what the block did is rolled back"
@@ -151,7 +155,8 @@ fails 'a long message in several bytes a character' P0001 "BEGIN;
 $ADD
 SELECT fail('P0001', repeat('äöü€', 5000));
 END;"
-like "$(sql "SELECT message FROM bench.errors WHERE run_id = $RUN")" '^(äöü€)+' 'a long message in several bytes a character: its beginning is kept'
+like "$(sql "SELECT message FROM bench.errors WHERE run_id = $RUN")" '^(äöü€)+' \
+    'a long message in several bytes a character: its beginning is kept'
 fails 'BEGIN without END' 25001 "BEGIN;
 $ADD"
 like "$OUT" 'end of script reached without completing the last transaction' 'BEGIN without END: says so as pgbench does'
@@ -168,9 +173,11 @@ SELECT 1 / (random() * 0)::int;
 END;' pk
 try "SELECT bench.run('w', clients => 2, transactions => 5)"
 RUN=$(last_run)
-is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE counter IN ('n_tup_upd', 'idx_scan') AND ok IS NULL AND reason LIKE '%rolled back%'")" 2 \
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE counter IN ('n_tup_upd', 'idx_scan') AND ok IS NULL
+    AND reason LIKE '%rolled back%'")" 2 \
     'rolled-back work on the fixture: the audit says why it does not judge'
-is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'rolled-back work on the fixture: the audit does not accuse'
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 \
+    'rolled-back work on the fixture: the audit does not accuse'
 
 # Half a script: what was committed before the error stays.
 reset
@@ -187,7 +194,8 @@ try "SELECT bench.run('w', clients => 2, transactions => 5)"
 RUN=$(last_run)
 status_is "$RUN" incomplete 'a procedure that commits and then fails'
 is "$(total)" 2 'a procedure that commits and then fails: what it committed stays'
-is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '22012|2' 'a procedure that commits and then fails: bench.errors has it'
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '22012|2' \
+    'a procedure that commits and then fails: bench.errors has it'
 no_restart 'a procedure that commits and then fails: the server has not restarted'
 
 # Only warnings, as in every session.
@@ -243,14 +251,16 @@ harmless() { # NAME SCRIPT
     workload "$2"
     try "SELECT bench.run('w', clients => 2, transactions => 3)" "SELECT 'usable'"
     like "$OUT" usable "$1: the session is usable"
-    like "$(sql "SELECT status FROM bench.runs WHERE run_id = $(last_run)")" '^(completed|incomplete|failed)$' "$1: the run has an end"
+    like "$(sql "SELECT status FROM bench.runs WHERE run_id = $(last_run)")" '^(completed|incomplete|failed)$' \
+        "$1: the run has an end"
     nothing_left "$1"
     no_restart "$1: the server has not restarted"
 }
 harmless 'LISTEN and NOTIFY in a block' 'BEGIN; LISTEN x; NOTIFY x; END;'
 harmless 'NOTIFY' 'NOTIFY x;'
 harmless 'termination of itself in a block' "BEGIN; $ADD SELECT pg_terminate_backend(pg_backend_pid()); END;"
-harmless 'cancel of itself in a block' "BEGIN; $ADD SELECT pg_cancel_backend(pg_backend_pid()); SELECT pg_sleep(1); END;"
+harmless 'cancel of itself in a block' \
+    "BEGIN; $ADD SELECT pg_cancel_backend(pg_backend_pid()); SELECT pg_sleep(1); END;"
 harmless 'an error of a session lock' "SELECT pg_advisory_lock(:client_id); SELECT 1 / 0;"
 
 # Found when the statements are prepared: nothing was measured.
@@ -288,7 +298,8 @@ conflicts() { # NAME SCRIPT MAX-TRIES [SETTINGS]
     like "$OUT" usable "$1: the session is usable"
     status_is "$RUN" completed "$1"
     local finished failed retried errors
-    IFS='|' read -r finished failed retried <<<"$(sql "SELECT transactions, failed, retried FROM bench.summary WHERE run_id = $RUN")"
+    IFS='|' read -r finished failed retried \
+        <<<"$(sql "SELECT transactions, failed, retried FROM bench.summary WHERE run_id = $RUN")"
     errors=$(sql "SELECT string_agg(sqlstate, ' '), sum(count) FROM bench.errors WHERE run_id = $RUN")
     if [ "$3" -ne 0 ]; then
         is "$((finished + failed))" 100 "$1: each transaction is done or has failed"
@@ -314,7 +325,8 @@ conflicts() { # NAME SCRIPT MAX-TRIES [SETTINGS]
         ok "$1: some are retried" test "$retried" -gt 0
         ;;
     esac
-    is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE ok IS NOT NULL AND counter LIKE 'n_tup%'")" 0 "$1: the audit does not judge the tables"
+    is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE ok IS NOT NULL AND counter LIKE 'n_tup%'")" 0 \
+        "$1: the audit does not judge the tables"
     nothing_left "$1"
     no_restart "$1: the server has not restarted"
 }
@@ -340,12 +352,14 @@ UPDATE acct SET n = n + 1 WHERE id = :a;
 SELECT pg_sleep(0.001);
 UPDATE acct SET n = n + 1 WHERE id = 3 - :a;
 END;'
-try "SELECT bench.run('w', clients => 4, transactions => 20, max_tries => 1000, settings => '{\"deadlock_timeout\": \"5ms\"}')"
+try "SELECT bench.run('w', clients => 4, transactions => 20, max_tries => 1000,
+    settings => '{\"deadlock_timeout\": \"5ms\"}')"
 RUN=$(last_run)
 status_is "$RUN" completed 'deadlocks'
 is "$(figures)" '80|0' 'deadlocks: all are done in the end'
 is "$(sql 'SELECT string_agg(n::text, $$ $$) FROM acct WHERE id <= 2')" '80 80' 'deadlocks: the data add up'
-is "$(sql "SELECT sqlstate, count > 0 FROM bench.errors WHERE run_id = $RUN")" '40P01|t' 'deadlocks: bench.errors has them'
+is "$(sql "SELECT sqlstate, count > 0 FROM bench.errors WHERE run_id = $RUN")" '40P01|t' \
+    'deadlocks: bench.errors has them'
 is "$(sql "SELECT retried > 0 FROM bench.summary WHERE run_id = $RUN")" t 'deadlocks: some are retried'
 nothing_left 'deadlocks'
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A role that owns the database, and so schema public, tries to have a superuser run its code: no code of a superuser's runs
-# anything that belongs to others.
+# A role that owns the database, and so schema public, tries to have a superuser run its code: no code of a superuser's
+# runs anything that belongs to others.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -50,9 +50,11 @@ as_mallory sql "SELECT bench.create_workload('hers', 'SELECT 1;')" >/dev/null
 sql "SELECT bench.create_workload('ours', 'SELECT 1;')" >/dev/null
 calls="SELECT harness > 0, harness = server, ok FROM bench.audit(max_id) WHERE counter = 'pg_stat_statements.calls'"
 as_mallory sql "SELECT bench.run('hers', clients => 2, transactions => 50)" >/dev/null 2>&1
-is "$(as_mallory sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" 't|t|t' 'pg_stat_statements: an ordinary role'"'"'s calls are counted'
+is "$(as_mallory sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" 't|t|t' \
+    'pg_stat_statements: an ordinary role'"'"'s calls are counted'
 sql "SELECT bench.run('ours', clients => 2, transactions => 50)" >/dev/null 2>&1
-is "$(sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" 't|t|t' 'pg_stat_statements: and those of a superuser'
+is "$(sql "${calls/max_id/(SELECT max(run_id) FROM bench.runs)}")" 't|t|t' \
+    'pg_stat_statements: and those of a superuser'
 first=$(last_run)
 renames_begin
 for _ in $(seq 4); do
@@ -61,7 +63,8 @@ for _ in $(seq 4); do
 done
 renames_end
 she_is_no_superuser 'pg_stat_statements under renames'
-is "$(sql "SELECT count(*), count(*) FILTER (WHERE status = 'completed') FROM bench.runs WHERE run_id > $first")" '48|48' \
+is "$(sql "SELECT count(*), count(*) FILTER (WHERE status = 'completed') FROM bench.runs WHERE run_id > $first")" \
+    '48|48' \
     'pg_stat_statements under renames: the runs complete'
 is "$(sql "SELECT count(*), bool_and(a.ok) FROM bench.runs r, bench.audit(r.run_id) a
            WHERE r.run_id > $first AND a.counter = 'pg_stat_statements.calls'")" '48|t' \
@@ -70,16 +73,20 @@ is "$(sql "SELECT count(*), bool_and(a.ok) FROM bench.runs r, bench.audit(r.run_
 # Its SQL of before 1.9 has no column toplevel: there is nothing to compare, and nothing fails.
 sql 'DROP EXTENSION pg_stat_statements' "CREATE EXTENSION pg_stat_statements VERSION '1.8'"
 sql "SELECT bench.run('ours', transactions => 5)" >/dev/null 2>&1
-is "$(sql "SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1" "SELECT count(*) FROM bench.audit((SELECT max(run_id) FROM bench.runs)) WHERE counter ~ 'calls'")" \
+is "$(sql "SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1" \
+    "SELECT count(*) FROM bench.audit((SELECT max(run_id) FROM bench.runs)) WHERE counter ~ 'calls'")" \
     $'completed\n0' 'pg_stat_statements 1.8: nothing is compared'
 # A function in another language is not taken for it, though it is in the extension.
 sql 'ALTER EXTENSION pg_stat_statements DROP VIEW pg_stat_statements' 'DROP VIEW pg_stat_statements' \
-    'ALTER EXTENSION pg_stat_statements DROP FUNCTION pg_stat_statements(boolean)' 'DROP FUNCTION pg_stat_statements(boolean)' \
-    "CREATE FUNCTION public.pg_stat_statements(boolean, OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT calls bigint)
+    'ALTER EXTENSION pg_stat_statements DROP FUNCTION pg_stat_statements(boolean)' \
+    'DROP FUNCTION pg_stat_statements(boolean)' \
+    "CREATE FUNCTION public.pg_stat_statements(boolean, OUT userid oid, OUT dbid oid, OUT toplevel boolean,
+        OUT queryid bigint, OUT calls bigint)
      RETURNS SETOF record LANGUAGE sql AS 'SELECT 10::oid, 10::oid, trap.spring(), 1::bigint, 1::bigint'" \
     'ALTER EXTENSION pg_stat_statements ADD FUNCTION public.pg_stat_statements(boolean)'
 sql "SELECT bench.run('ours', transactions => 5)" >/dev/null 2>&1
-is "$(sql "SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1" "SELECT count(*) FROM bench.audit((SELECT max(run_id) FROM bench.runs)) WHERE counter ~ 'calls'")" \
+is "$(sql "SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1" \
+    "SELECT count(*) FROM bench.audit((SELECT max(run_id) FROM bench.runs)) WHERE counter ~ 'calls'")" \
     $'completed\n0' 'a function in the place of pg_stat_statements: it is not called'
 she_is_no_superuser 'a function in the place of pg_stat_statements'
 sql 'DROP EXTENSION pg_stat_statements' 'DROP SCHEMA fake CASCADE' 2>/dev/null
@@ -89,28 +96,37 @@ sql 'DROP EXTENSION pg_stat_statements' 'DROP SCHEMA fake CASCADE' 2>/dev/null
 #
 as_mallory sql 'CREATE SCHEMA fake' "CREATE FUNCTION fake.pg_prewarm(regclass) RETURNS bigint
     LANGUAGE sql AS 'SELECT 1::bigint FROM trap.spring()'"
-sql 'CREATE SCHEMA warm' "SELECT bench.load('pk', 20000, options => '{\"schema\": \"warm\"}')" 'CREATE EXTENSION pg_prewarm' >/dev/null 2>&1
+sql 'CREATE SCHEMA warm' "SELECT bench.load('pk', 20000, options => '{\"schema\": \"warm\"}')" \
+    'CREATE EXTENSION pg_prewarm' >/dev/null 2>&1
 renames_begin
 try "SELECT bench.sweep('pk_select', '{1}', secs => 0.02, rounds => 12, before => 'prewarm')"
 renames_end
 she_is_no_superuser 'prewarm under renames'
-is "$(sql "SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed|12' 'prewarm under renames: the sweep completes'
+is "$(sql "SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" 'completed|12' \
+    'prewarm under renames: the sweep completes'
 sql 'DROP EXTENSION pg_prewarm' 'CREATE EXTENSION pg_buffercache' "CREATE TABLE warm.big (id int PRIMARY KEY, t text)" \
-    'ALTER TABLE warm.big ALTER t SET STORAGE EXTERNAL' "INSERT INTO warm.big SELECT i, repeat('x', 5000) FROM generate_series(1, 500) i" \
+    'ALTER TABLE warm.big ALTER t SET STORAGE EXTERNAL' \
+    "INSERT INTO warm.big SELECT i, repeat('x', 5000) FROM generate_series(1, 500) i" \
     'CREATE TABLE warm.parts (id int PRIMARY KEY) PARTITION BY RANGE (id)' 'CHECKPOINT'
 cluster_restart
 remember_server
 all_blocks="SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)
     + pg_indexes_size(reltoastrelid)) / 8192 FROM pg_class WHERE oid = 'warm.big'::regclass"
-is "$(sql "SELECT bench.prewarm('warm.big'::regclass)")" "$(sql "$all_blocks")" 'bench.prewarm reads table, TOAST table and their indexes'
-is "$(sql "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON c.relfilenode = b.relfilenode AND b.relforknumber = 0
-           WHERE c.oid IN ('warm.big'::regclass, 'warm.big_pkey'::regclass, (SELECT reltoastrelid FROM pg_class WHERE oid = 'warm.big'::regclass))")" \
-    "$(sql "SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)) / 8192
+is "$(sql "SELECT bench.prewarm('warm.big'::regclass)")" "$(sql "$all_blocks")" \
+    'bench.prewarm reads table, TOAST table and their indexes'
+is "$(sql "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON c.relfilenode = b.relfilenode
+    AND b.relforknumber = 0
+           WHERE c.oid IN ('warm.big'::regclass, 'warm.big_pkey'::regclass, (SELECT reltoastrelid FROM pg_class
+           WHERE oid = 'warm.big'::regclass))")" \
+    "$(sql \
+    "SELECT (pg_relation_size('warm.big') + pg_relation_size('warm.big_pkey') + pg_relation_size(reltoastrelid)) / 8192
             FROM pg_class WHERE oid = 'warm.big'::regclass")" 'into shared buffers'
-is "$(sql "SELECT bench.prewarm('warm.parts'::regclass), bench.prewarm(1)")" '0|0' 'a partitioned table, and one that is gone, have no blocks'
+is "$(sql "SELECT bench.prewarm('warm.parts'::regclass), bench.prewarm(1)")" '0|0' \
+    'a partitioned table, and one that is gone, have no blocks'
 as_mallory try "SELECT bench.prewarm(oid) FROM pg_class WHERE relname = 'big'"
 like "$OUT" 'ERROR:  42501: permission denied for table big.*HINT:.*SELECT' 'it takes SELECT on the table'
-sql 'DROP SCHEMA warm CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'warm'" 'DROP SCHEMA fake CASCADE' >/dev/null 2>&1
+sql 'DROP SCHEMA warm CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'warm'" 'DROP SCHEMA fake CASCADE' \
+    >/dev/null 2>&1
 
 #
 # pgTAP, which anybody who may create in the database can create
@@ -124,7 +140,8 @@ if [ -e "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
         she_is_no_superuser "$1"
     }
     # Her extension, with her ok()
-    as_mallory sql 'CREATE SCHEMA tap' 'CREATE EXTENSION pgtap SCHEMA tap' "CREATE OR REPLACE FUNCTION tap.ok(boolean, text) RETURNS text
+    as_mallory sql 'CREATE SCHEMA tap' 'CREATE EXTENSION pgtap SCHEMA tap' \
+        "CREATE OR REPLACE FUNCTION tap.ok(boolean, text) RETURNS text
         LANGUAGE sql AS 'SELECT ''ok'' FROM trap.spring()'"
     refused 'pgTAP of hers' 'extension "pgtap" belongs to role "mallory".*HINT:  Have a superuser create it'
     as_mallory sql 'DROP EXTENSION pgtap'
@@ -134,17 +151,21 @@ if [ -e "$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ]; then
     sql 'ALTER EXTENSION pgtap SET SCHEMA public'
     refused "pgTAP in the database owner's schema" 'schema "public" of extension "pgtap" belongs to role "mallory"'
     sql 'CREATE SCHEMA ours' 'ALTER EXTENSION pgtap SET SCHEMA ours' 'GRANT CREATE, USAGE ON SCHEMA ours TO mallory'
-    refused 'pgTAP where she may create' 'role "mallory" may create in schema "ours".*HINT:  REVOKE CREATE ON SCHEMA ours FROM mallory\.'
+    refused 'pgTAP where she may create' \
+        'role "mallory" may create in schema "ours".*HINT:  REVOKE CREATE ON SCHEMA ours FROM mallory\.'
     as_mallory sql 'CREATE VIEW ours.__tcache__ AS SELECT trap.spring()'
     sql 'REVOKE CREATE ON SCHEMA ours FROM mallory'
     refused 'pgTAP where she has left something' 'something in schema "ours".*belongs to role "mallory"'
     sql 'DROP VIEW ours.__tcache__' 'GRANT CREATE ON SCHEMA ours TO PUBLIC'
     refused 'pgTAP where anybody may create' 'role "public" may create in schema "ours"'
-    sql 'REVOKE CREATE ON SCHEMA ours FROM PUBLIC' 'GRANT CREATE ON SCHEMA ours TO mallory' 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO mallory' \
+    sql 'REVOKE CREATE ON SCHEMA ours FROM PUBLIC' 'GRANT CREATE ON SCHEMA ours TO mallory' \
+        'ALTER FUNCTION ours.ok(boolean, text) OWNER TO mallory' \
         'REVOKE CREATE ON SCHEMA ours FROM mallory'
-    refused 'pgTAP with a function of hers' '(something in schema "ours".*|a function of extension "pgtap") belongs to role "mallory"'
+    refused 'pgTAP with a function of hers' \
+        '(something in schema "ours".*|a function of extension "pgtap") belongs to role "mallory"'
     # She trusts herself, but not as a role that a superuser has put on.
-    sql 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO CURRENT_USER' 'DROP EXTENSION pgtap' 'GRANT SELECT ON bench.summary TO mallory'
+    sql 'ALTER FUNCTION ours.ok(boolean, text) OWNER TO CURRENT_USER' 'DROP EXTENSION pgtap' \
+        'GRANT SELECT ON bench.summary TO mallory'
     as_mallory sql 'CREATE EXTENSION pgtap SCHEMA tap'
     hers=$(as_mallory sql "SELECT bench.run('hers', transactions => 5)" 2>/dev/null)
     as_mallory try 'SET search_path = tap' 'SELECT plan(1)' "SELECT bench.tps_ok($hers, '>', 0)"
@@ -163,23 +184,30 @@ else
 fi
 
 #
-# Tables and schema of the extension that have come to belong to her, as after ALTER … OWNER, or when who installed it is
-# no longer a superuser
+# Tables and schema of the extension that have come to belong to her, as after ALTER … OWNER, or when who installed it
+# is no longer a superuser
 #
-as_mallory sql 'CREATE FUNCTION trap.fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring(); RETURN NEW; END $$' \
-    'CREATE FUNCTION trap.holds(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring(); RETURN true; END $$'
+as_mallory sql 'CREATE FUNCTION trap.fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring();
+    RETURN NEW; END $$' \
+    'CREATE FUNCTION trap.holds(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring();
+        RETURN true; END $$'
 ways=("CREATE TRIGGER t BEFORE INSERT OR UPDATE ON %t FOR EACH ROW EXECUTE FUNCTION trap.fire()"
-    "CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON %t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.fire()"
+    "CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON %t
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.fire()"
     "ALTER TABLE %t ADD CONSTRAINT c CHECK (trap.holds(1)) NOT VALID"
     "CREATE RULE r AS ON INSERT TO %t DO ALSO SELECT trap.spring()")
 undo=('DROP TRIGGER t ON %t' 'DROP TRIGGER t ON %t' 'ALTER TABLE %t DROP CONSTRAINT c' 'DROP RULE r ON %t')
 for place in 0 1 2 3; do
     for table in bench.samples bench.run_log bench.workloads; do
         name="$table is hers: ${ways[place]%% ON *}"
-        sql "ALTER TABLE $table OWNER TO mallory" 'GRANT CREATE ON SCHEMA bench TO mallory' && as_mallory sql "${ways[place]//%t/$table}"
+        sql "ALTER TABLE $table OWNER TO mallory" 'GRANT CREATE ON SCHEMA bench TO mallory' &&
+            as_mallory sql "${ways[place]//%t/$table}"
         sql 'REVOKE CREATE ON SCHEMA bench FROM mallory'
-        try "SELECT bench.create_workload('ours', 'SELECT 2;')" "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
-        like "$OUT" "ERROR:  42501: table $table belongs to role \"mallory\", which is not a superuser.*HINT:.*ALTER TABLE $table OWNER TO" "$name: 42501, and what to do"
+        try "SELECT bench.create_workload('ours', 'SELECT 2;')" \
+            "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
+        error="ERROR:  42501: table $table belongs to role \"mallory\", which is not a superuser"
+        like "$OUT" "$error.*HINT:.*ALTER TABLE $table OWNER TO" \
+            "$name: 42501, and what to do"
         she_is_no_superuser "$name"
         sql "${undo[place]//%t/$table}" "ALTER TABLE $table OWNER TO CURRENT_USER"
     done
@@ -187,7 +215,8 @@ done
 sql 'GRANT TRIGGER ON bench.samples TO mallory'
 as_mallory sql "${ways[1]//%t/bench.samples}"
 try "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)"
-like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop it' 'a trigger of hers on bench.samples: 42501, and what to do'
+like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop it' \
+    'a trigger of hers on bench.samples: 42501, and what to do'
 she_is_no_superuser 'a trigger of hers on bench.samples'
 sql 'DROP TRIGGER t ON bench.samples' 'REVOKE TRIGGER ON bench.samples FROM mallory'
 sql 'GRANT REFERENCES (run_id) ON bench.run_log TO mallory'
@@ -197,22 +226,27 @@ like "$OUT" '42501: trigger "RI_.*mallory.*HINT:.*foreign key' 'a foreign key of
 sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench.run_log FROM mallory'
 sql 'ALTER SCHEMA bench OWNER TO mallory'
 try "SELECT bench.run('ours', secs => 0.2)"
-like "$OUT" '42501: schema bench belongs to role "mallory".*HINT:  ALTER SCHEMA bench OWNER TO' 'schema bench is hers: 42501, and what to do'
+like "$OUT" '42501: schema bench belongs to role "mallory".*HINT:  ALTER SCHEMA bench OWNER TO' \
+    'schema bench is hers: 42501, and what to do'
 sql 'ALTER SCHEMA bench OWNER TO CURRENT_USER'
 for kind in 'TYPE bench.relation_reading' 'VIEW bench.runs'; do
     sql "ALTER $kind OWNER TO mallory"
     try "SELECT bench.run('ours', secs => 0.2)"
-    like "$OUT" "ERROR:  42501: [a-z]* ${kind#* } belongs to role \"mallory\".*HINT:.*ALTER $kind OWNER TO" "$kind is hers: 42501, and what to do"
+    like "$OUT" "ERROR:  42501: [a-z]* ${kind#* } belongs to role \"mallory\".*HINT:.*ALTER $kind OWNER TO" \
+        "$kind is hers: 42501, and what to do"
     sql "ALTER $kind OWNER TO CURRENT_USER"
 done
 # While a run is under way
 sql "SELECT bench.start('ours', secs => 60, sample_interval => 0.1)" >/dev/null
 RUN=$(last_run)
 eventually 10 "SELECT count(*) > 1 FROM bench.samples WHERE run_id = $RUN"
-sql 'BEGIN; ALTER TABLE bench.samples OWNER TO mallory; GRANT CREATE ON SCHEMA bench TO mallory; SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples}; RESET ROLE; REVOKE CREATE ON SCHEMA bench FROM mallory; COMMIT"
+sql 'BEGIN; ALTER TABLE bench.samples OWNER TO mallory; GRANT CREATE ON SCHEMA bench TO mallory;
+    SET LOCAL ROLE mallory;'"${ways[1]//%t/bench.samples};
+        RESET ROLE; REVOKE CREATE ON SCHEMA bench FROM mallory; COMMIT"
 status_is "$RUN" incomplete 'bench.samples becomes hers during a run'
 is "$(sql "SELECT error ->> 'sqlstate', error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" \
-    '42501|table bench.samples belongs to role "mallory", which is not a superuser' 'bench.samples becomes hers during a run: the error says so'
+    '42501|table bench.samples belongs to role "mallory", which is not a superuser' \
+    'bench.samples becomes hers during a run: the error says so'
 she_is_no_superuser 'bench.samples becomes hers during a run'
 sql 'DROP TRIGGER t ON bench.samples' 'ALTER TABLE bench.samples OWNER TO CURRENT_USER'
 # What a superuser has put there is a superuser's affair.
@@ -223,9 +257,11 @@ run=$(sql "SELECT bench.run('ours', secs => 0.2, sample_interval => 0.1)" 2>/dev
 is "$(sql "SELECT count(*) FROM public.log_of_samples WHERE run_id = $run")" 2 "a superuser's own trigger is let be"
 
 # Tables of a superuser's fixture on which she may make triggers
-sql 'CREATE SCHEMA our_data' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"our_data\"}')" "SELECT bench.load('log', 0, options => '{\"schema\": \"our_data\"}')" \
+sql 'CREATE SCHEMA our_data' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"our_data\"}')" \
+    "SELECT bench.load('log', 0, options => '{\"schema\": \"our_data\"}')" \
     'GRANT USAGE ON SCHEMA our_data TO mallory' 'GRANT ALL ON our_data.pk, our_data.log TO mallory' >/dev/null 2>&1
-as_mallory sql "CREATE FUNCTION trap.on_change() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM trap.spring(); RETURN NEW; END \$\$"
+as_mallory sql "CREATE FUNCTION trap.on_change() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM trap.spring();
+    RETURN NEW; END \$\$"
 try "SELECT bench.run('pk_update', secs => 0.2)"
 unlike "$OUT" 'ERROR' 'a grant of TRIGGER alone is in nobody'"'s way"
 session early "SELECT bench.run('pk_update', secs => 5, sample_interval => 0.1)"
@@ -233,20 +269,26 @@ eventually 10 "SELECT count(*) > 0 FROM bench.samples s JOIN bench.runs r USING 
 as_mallory sql 'CREATE TRIGGER spring AFTER UPDATE ON our_data.pk FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 ended early
 she_is_no_superuser 'a trigger on a fixture that comes during a run'
-like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s, which is not a superuser' 'a trigger on a fixture that comes during a run: the run says whose it is'
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s, which is not a superuser' \
+    'a trigger on a fixture that comes during a run: the run says whose it is'
 try "SELECT bench.run('pk_update', secs => 0.2)"
 she_is_no_superuser 'a trigger on a fixture'
 like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk is role "mallory".s' 'a trigger on a fixture: refused'
 try "SELECT bench.run('pk_update', secs => 0.2, query_mode => 'simple')"
 she_is_no_superuser 'a trigger on a fixture, mode simple'
-as_mallory sql 'CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON our_data.log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
+as_mallory sql \
+    'CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON our_data.log
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 try "SELECT bench.run('pk_insert', secs => 0.2)"
 she_is_no_superuser 'a deferred trigger on a fixture'
 sql 'DROP TRIGGER spring ON our_data.log'
-as_mallory sql 'CREATE TRIGGER spring BEFORE TRUNCATE ON our_data.log FOR EACH STATEMENT EXECUTE FUNCTION trap.on_change()'
+as_mallory sql \
+    'CREATE TRIGGER spring BEFORE TRUNCATE ON our_data.log FOR EACH STATEMENT EXECUTE FUNCTION trap.on_change()'
 try "SELECT bench.sweep('pk_insert', '{1}', secs => 0.1, before => 'truncate')"
 she_is_no_superuser 'a trigger of TRUNCATE on a fixture'
-is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" 'trigger "spring" of table our_data.log is role "mallory"'"'s, which is not a superuser" 'a trigger of TRUNCATE on a fixture: the sweep says so'
+is "$(sql "SELECT error FROM bench.sweep_runs ORDER BY sweep_id DESC LIMIT 1")" \
+    'trigger "spring" of table our_data.log is role "mallory"'"'s, which is not a superuser" \
+    'a trigger of TRUNCATE on a fixture: the sweep says so'
 as_mallory sql 'SET ROLE mallory' "SELECT bench.run('pk_update', secs => 0.2)" >/dev/null 2>&1
 sql 'DROP SCHEMA our_data CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'our_data'" >/dev/null 2>&1
 
@@ -254,9 +296,11 @@ sql 'DROP SCHEMA our_data CASCADE' "DELETE FROM bench.fixtures WHERE schema = 'o
 as_mallory sql 'CREATE TABLE trap.hers (id int)'
 session holder BEGIN 'LOCK TABLE bench.workloads IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(60)'
 holds holder
-try 'SELECT bench.percentile(-1, 0.5)' "SET statement_timeout = '300ms'" "SELECT bench.create_workload('ours', 'SELECT 3;')" \
+try 'SELECT bench.percentile(-1, 0.5)' "SET statement_timeout = '300ms'" \
+    "SELECT bench.create_workload('ours', 'SELECT 3;')" \
     'RESET statement_timeout' 'SELECT count(*) FROM trap.hers'
-like "$OUT" 'ERROR:  42704.*ERROR:  57014.*'$'\n''0$' "a superuser's own statements read tables of others, whatever call has failed before"
+like "$OUT" 'ERROR:  42704.*ERROR:  57014.*'$'\n''0$' \
+    "a superuser's own statements read tables of others, whatever call has failed before"
 leave holder
 
 nothing_left 'in the end'

@@ -1,21 +1,27 @@
 #!/usr/bin/env bash
-# Leaders of loads and sweeps that are ended, or whose last words cannot be written: they wait for nobody without a limit.
+# Leaders of loads and sweeps that are ended, or whose last words cannot be written: they wait for nobody without a
+# limit.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
-faults_start 'wal_writer_delay = 10s' 'wal_writer_flush_after = 1GB' 'wal_buffers = 64MB' 'checkpoint_timeout = 1h' 'autovacuum = off'
+faults_start 'wal_writer_delay = 10s' 'wal_writer_flush_after = 1GB' 'wal_buffers = 64MB' 'checkpoint_timeout = 1h' \
+    'autovacuum = off'
 sql "CREATE FUNCTION nap(id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$ BEGIN
          IF id % 100 = 0 THEN PERFORM pg_sleep(0.1); END IF;
          RETURN id;
      END \$\$" \
-    "SELECT bench.create_fixture('slow', 'CREATE TABLE slow (id bigint PRIMARY KEY, nap bigint)', 'SELECT id, nap(id) FROM generate_series(\$1, \$2) AS id')" \
-    "SELECT bench.create_fixture('slow_index', 'CREATE TABLE slow_index (id bigint)', 'SELECT id FROM generate_series(\$1, \$2) AS id', 'CREATE INDEX ON slow_index (nap(id))')" >/dev/null
-leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*) FROM bench.load_log)"; }
+    "SELECT bench.create_fixture('slow', 'CREATE TABLE slow (id bigint PRIMARY KEY, nap bigint)',
+        'SELECT id, nap(id) FROM generate_series(\$1, \$2) AS id')" \
+    "SELECT bench.create_fixture('slow_index', 'CREATE TABLE slow_index (id bigint)',
+        'SELECT id FROM generate_series(\$1, \$2) AS id', 'CREATE INDEX ON slow_index (nap(id))')" >/dev/null
+leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*)
+    FROM bench.load_log)"; }
 staging() { sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'"; }
 pid_of_leader() { sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'"; }
-terminate() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" >/dev/null; }
+terminate() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" \
+    >/dev/null; }
 load() { # NAME: one that is loading rows
     session loading "SELECT bench.load('slow', 100000, 1)"
     eventually 10 "SELECT phase = 'loading rows' FROM bench.progress"
@@ -51,13 +57,16 @@ cleaned "$name"
 
 # An event trigger that forbids it.
 name='an event trigger on sql_drop'
-sql "CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN RAISE EXCEPTION 'nothing is dropped here'; END \$\$" \
+sql "CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN RAISE
+    EXCEPTION 'nothing is dropped here'; END \$\$" \
     'CREATE EVENT TRIGGER forbid ON sql_drop EXECUTE FUNCTION forbid()'
 lines=$(wc -l <"$PGHOST/log")
 try "SELECT bench.load('log', 10)"
 like "$OUT" 'ERROR:  P0001: nothing is dropped here' "$name: the caller gets its error"
 nothing_left "$name"
-like "$(tail -n +"$lines" "$PGHOST/log")" 'LOG:  what load [0-9]+ has made could not be removed: nothing is dropped here.*DETAIL:  It is in schema "bench_loading_[0-9]+".*HINT:  The next bench\.load removes it' \
+like "$(tail -n +"$lines" "$PGHOST/log")" \
+    'LOG:  what load [0-9]+ has made could not be removed: nothing is dropped here.*'\
+'DETAIL:  It is in schema "bench_loading_[0-9]+".*HINT:  The next bench\.load removes it' \
     "$name: the log says what is left"
 is "$(leftovers)" '1|1' "$name: the tables stay"
 sql 'DROP EVENT TRIGGER forbid'
@@ -70,7 +79,10 @@ try 'SET statement_timeout = 0' "SELECT bench.load('slow_index', 3000)"
 like "$OUT" '3000$' "$name: a load that takes longer works"
 sql 'ALTER ROLE postgres RESET statement_timeout'
 name='a system variant with a statement_timeout'
-sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 0.2, 1, variants => '{\"a\": {\"system\": {\"statement_timeout\": \"50ms\", \"idle_in_transaction_session_timeout\": \"50ms\"}}}', before => 'checkpoint')")
+sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 0.2, 1,
+    variants => '{\"a\": {\"system\": {\"statement_timeout\": \"50ms\",
+        \"idle_in_transaction_session_timeout\": \"50ms\"}}}',
+        before => 'checkpoint')")
 is "$(sql 'SET statement_timeout = 0' "SELECT bench.wait_sweep($sweep)")" completed "$name: ends no sweep"
 is "$(sql "SELECT error FROM bench.sweeps WHERE sweep_id = $sweep")" '' "$name: without an error"
 
@@ -92,14 +104,17 @@ sql 'CREATE SEQUENCE tries' \
          IF nextval('public.tries') < 3 THEN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END IF;
          RETURN NEW;
      END \$\$" \
-    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.sweep_log FOR EACH ROW WHEN (NEW.finished_at IS NOT NULL) EXECUTE FUNCTION full_for_a_while()"
+    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.sweep_log FOR EACH ROW
+        WHEN (NEW.finished_at IS NOT NULL) EXECUTE FUNCTION full_for_a_while()"
 SWEEP=$(sweep 0.2)
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" completed "$name: the sweep is completed"
-sql "ALTER SEQUENCE tries RESTART" 'CREATE OR REPLACE FUNCTION full_for_a_while() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION $e$could not extend file$e$ USING ERRCODE = $e$53100$e$; END $$'
+sql "ALTER SEQUENCE tries RESTART" 'CREATE OR REPLACE FUNCTION full_for_a_while() RETURNS trigger
+    LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION $e$could not extend file$e$ USING ERRCODE = $e$53100$e$; END $$'
 name='an end of a sweep that cannot be written'
 SWEEP=$(sweep 0.2)
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" crashed "$name: the sweep reads crashed"
-like "$(cat "$PGHOST/log")" "LOG:  the end of sweep $SWEEP could not be written into bench.sweeps: could not extend file.*HINT:  .*resume_sweep" "$name: the log says so"
+message="LOG:  the end of sweep $SWEEP could not be written into bench.sweeps: could not extend file"
+like "$(cat "$PGHOST/log")" "$message.*HINT:  .*resume_sweep" "$name: the log says so"
 sql 'DROP TRIGGER full_for_a_while ON bench.sweep_log'
 
 # A process id that was a leader's is another session's now. Only root may choose process ids.
@@ -108,7 +123,8 @@ last=/proc/sys/kernel/ns_last_pid
 stranger() { # PID: a session whose backend has it
     for _ in {1..200}; do
         session stranger 'SELECT pg_sleep(300)' # its socket is there before its backend
-        kill -0 "${PIDS[stranger]}" 2>/dev/null && eventually 5 "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stranger'"
+        kill -0 "${PIDS[stranger]}" 2>/dev/null &&
+            eventually 5 "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stranger'"
         [ "$(pid_of stranger)" = "$1" ] && return 0
         leave stranger
         echo $(($1 - 2 - RANDOM % 3)) >"$last" 2>/dev/null || return 1
@@ -149,12 +165,14 @@ fi
 name='a power loss while synchronous_commit is off'
 log_is_clean
 SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 1, 2, variants =>
-    '{\"a\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"5MB\"}}, \"b\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"6MB\"}}}')")
+    '{\"a\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"5MB\"}},
+        \"b\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"6MB\"}}}')")
 eventually 20 "SELECT count(*) = 1 FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND status = 'running'"
 # The sweep goes from one variant to the next, and waits for the postmaster to have the file read.
 checkpointer=$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
 as_pg kill -STOP "$checkpointer" "$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")"
-eventually 20 "SELECT query = 'CHECKPOINT' AND wait_event LIKE 'Checkpoint%' FROM pg_stat_activity WHERE backend_type = 'pgbench_ext sweep'"
+eventually 20 "SELECT query = 'CHECKPOINT' AND wait_event LIKE 'Checkpoint%' FROM pg_stat_activity
+    WHERE backend_type = 'pgbench_ext sweep'"
 first=$(grep -c work_mem "$PGHOST/data/postgresql.auto.conf")
 postmaster=$(head -1 "$PGHOST/data/postmaster.pid")
 as_pg kill -STOP "$postmaster"
@@ -163,7 +181,8 @@ for _ in {1..500}; do
     grep -qE "work_mem = '[56]MB'" "$PGHOST/data/postgresql.auto.conf" && break
     sleep 0.02
 done
-ok "$name: comes when the file has the variant's value" grep -qE "work_mem = '[56]MB'" "$PGHOST/data/postgresql.auto.conf"
+ok "$name: comes when the file has the variant's value" grep -qE "work_mem = '[56]MB'" \
+    "$PGHOST/data/postgresql.auto.conf"
 read -r children <"/proc/$postmaster/task/$postmaster/children"
 # shellcheck disable=SC2086 # a list
 as_pg kill -9 $children "$postmaster"
@@ -172,7 +191,8 @@ for pid in $postmaster $children; do
 done
 is "$first" 0 "$name: and not before"
 cluster_resume || exit 1
-is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench.sweep_log WHERE sweep_id = $SWEEP")" t \
+is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench.sweep_log
+    WHERE sweep_id = $SWEEP")" t \
     "$name: what the file had is written down"
 sql "SELECT bench.wait_sweep(bench.start_sweep('pk_select', '{1}', 0.2, 1))" >/dev/null
 is "$(grep -c work_mem "$PGHOST/data/postgresql.auto.conf")" 0 "$name: the next sweep puts it back"

@@ -15,7 +15,8 @@ sql 'CREATE EXTENSION pg_visibility' \
          RETURN id;
      END \$\$" \
     "SELECT bench.create_fixture('slow',
-         'CREATE TABLE slow (id bigint PRIMARY KEY, nap bigint); SELECT sum(nap(''starting'', id)) FROM generate_series(1, 100000) AS id',
+         'CREATE TABLE slow (id bigint PRIMARY KEY, nap bigint);
+          SELECT sum(nap(''starting'', id)) FROM generate_series(1, 100000) AS id',
          'SELECT id, nap(''loading rows'', id) FROM generate_series(\$1, \$2) AS id',
          'CREATE INDEX ON slow (nap(''building indexes'', id))')" \
     "SELECT bench.load('slow', 1000)" \
@@ -26,14 +27,18 @@ LOAD="SELECT bench.load('slow', 100000, 2)"
 slow() { # PHASE
     sql 'ALTER DATABASE postgres RESET ALL' "ALTER DATABASE postgres SET faults.slow = '$1'"
     [ "$1" != vacuuming ] ||
-        sql 'ALTER DATABASE postgres SET vacuum_cost_limit = 1' "ALTER DATABASE postgres SET vacuum_cost_delay = '100ms'"
+        sql 'ALTER DATABASE postgres SET vacuum_cost_limit = 1' \
+        "ALTER DATABASE postgres SET vacuum_cost_delay = '100ms'"
 }
 
 # Waits until the load is in that phase, with all of its loaders if these have to do with it.
 in_phase() {
     local loaders=
-    [ "$1" != 'loading rows' ] || loaders="AND (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND xact_start IS NOT NULL) = clients AND clients > 0"
-    eventually 10 "SELECT phase = '$1' AND rows IS NOT NULL $loaders FROM bench.progress WHERE run_id IS NULL" || tap_fail "a load gets to $1"
+    [ "$1" != 'loading rows' ] ||
+        loaders="AND (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader'
+            AND xact_start IS NOT NULL) = clients AND clients > 0"
+    eventually 10 "SELECT phase = '$1' AND rows IS NOT NULL $loaders FROM bench.progress WHERE run_id IS NULL" ||
+        tap_fail "a load gets to $1"
 }
 
 # All that a load could change, by its success or by what it leaves. Each line is a query's.
@@ -67,7 +72,8 @@ for phase in starting 'loading rows' 'building indexes' vacuuming; do
         session caller "$LOAD" "SELECT 'usable'"
         in_phase "$phase"
         clock
-        if [ "$way" = 'kill_-9' ]; then kill -KILL "${PIDS[caller]}"; else signal "$way" "application_name = 'caller'"; fi
+        if [ "$way" = 'kill_-9' ]; then kill -KILL "${PIDS[caller]}"; else signal "$way" \
+            "application_name = 'caller'"; fi
         ended caller
         [ -z "$code" ] || like "$OUT" "$code" "$name: the caller is told, and usable after a cancel"
         undone "$name"
@@ -78,7 +84,8 @@ pg_terminate_backend FATAL:  57P01
 kill_-9
 END
     try "SET statement_timeout = '1s'" "$LOAD" "SELECT 'usable ' || current_setting('statement_timeout')"
-    like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout.*usable 1s' "statement_timeout while $phase: 57014, and the session is usable"
+    like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout.*usable 1s' \
+        "statement_timeout while $phase: 57014, and the session is usable"
     undone "statement_timeout while $phase"
 done
 
@@ -120,7 +127,8 @@ done
 slow 'loading rows'
 sql "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'" \
     "SELECT bench.create_fixture('triggered',
-         'CREATE TABLE triggered (id bigint, nap bigint); CREATE TRIGGER keep BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION keep()',
+         'CREATE TABLE triggered (id bigint, nap bigint);
+          CREATE TRIGGER keep BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION keep()',
          'SELECT id, nap(''loading rows'', id) FROM generate_series(\$1, \$2) AS id')" >/dev/null
 STATE=$(state)
 for fixture in pk triggered; do
@@ -140,9 +148,11 @@ done
 # bench.progress shows a load, to its owner.
 session caller "$LOAD"
 eventually 10 "SELECT rows > 0 FROM bench.progress"
-is "$(sql "SELECT run_id IS NULL, fixture, phase, clients, rows BETWEEN 1 AND 100000, rows_per_sec > 0, elapsed > 0, remaining > 0, tps IS NULL
+is "$(sql "SELECT run_id IS NULL, fixture, phase, clients, rows BETWEEN 1 AND 100000, rows_per_sec > 0, elapsed > 0,
+    remaining > 0, tps IS NULL
            FROM bench.progress")" 't|slow|loading rows|2|t|t|t|t|t' 'bench.progress shows a load'
-sql 'CREATE ROLE bob LOGIN' 'GRANT USAGE ON SCHEMA bench TO bob' 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' 'GRANT CREATE ON DATABASE postgres TO bob'
+sql 'CREATE ROLE bob LOGIN' 'GRANT USAGE ON SCHEMA bench TO bob' \
+    'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' 'GRANT CREATE ON DATABASE postgres TO bob'
 is "$(sql 'SET ROLE bob' 'SELECT count(*) FROM bench.progress')" 0 'bench.progress: others do not see it'
 
 # Two loads at once.
@@ -150,7 +160,8 @@ try "SELECT bench.load('slow', 10)"
 like "$OUT" 'ERROR:  55006:.*"slow" is being loaded by another session' 'a second load of the same fixture: is refused'
 is "$(sql "SELECT bench.load('pk', 2000)" 2>/dev/null)" 2000 'a load of another fixture at the same time: works'
 # Fewer rows than one that naps.
-is "$(sql "SELECT bench.load('slow', 50, options => '{\"schema\": \"elsewhere\"}')" 2>/dev/null)" 50 'a load into another schema at the same time: works'
+is "$(sql "SELECT bench.load('slow', 50, options => '{\"schema\": \"elsewhere\"}')" 2>/dev/null)" 50 \
+    'a load into another schema at the same time: works'
 is "$(sql 'SELECT count(*) FROM bench.progress')" 1 'the first load goes on'
 signal pg_cancel_backend "application_name = 'caller'"
 ended caller
@@ -169,7 +180,8 @@ STATE=$(state)
 RUN=$(sql "SELECT bench.start('reads_slow', clients => 2, secs => 60)")
 for call in "bench.load('slow', 10)" "bench.unload('slow')"; do
     try "SELECT $call"
-    like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN.*bench.stop\($RUN\)" "$call while a run uses the fixture: is refused"
+    like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN.*bench.stop\($RUN\)" \
+        "$call while a run uses the fixture: is refused"
 done
 sql "SELECT bench.stop($RUN)" "SELECT bench.wait($RUN)" >/dev/null
 undone 'a load while a run uses the fixture'
@@ -178,10 +190,12 @@ session caller "SELECT bench.load('slow', 3000, 1)"
 in_phase 'loading rows'
 RUN=$(sql "SELECT bench.start('reads_slow', clients => 2, secs => 60, sample_interval => 0.2)")
 ended caller
-like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN" 'a run that began during the load: the load fails at its end'
+like "$OUT" "ERROR:  55006:.*\"slow\" is being used by run $RUN" \
+    'a run that began during the load: the load fails at its end'
 sampling $((RUN - 1)) 2
 sql "SELECT bench.stop($RUN)" "SELECT bench.wait($RUN)" >/dev/null
-is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 'a run that began during the load: goes on with the old tables'
+is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 \
+    'a run that began during the load: goes on with the old tables'
 undone 'a run that began during the load'
 
 # Somebody reads the old table: the load waits for the end of that, at its own end.
@@ -206,7 +220,8 @@ done
 
 # Somebody's old snapshot. Rows that are written by the batch are frozen at once.
 slow nothing
-all_visible() { sql "SELECT all_visible > 0 AND all_visible * 8192 = pg_relation_size('$1') FROM pg_visibility_map_summary('$1')"; }
+all_visible() { sql "SELECT all_visible > 0 AND all_visible * 8192 = pg_relation_size('$1')
+    FROM pg_visibility_map_summary('$1')"; }
 session old 'BEGIN ISOLATION LEVEL REPEATABLE READ' 'SELECT 1' 'SELECT pg_sleep(60)'
 holds old
 while read -r fixture rows options table; do
@@ -220,7 +235,8 @@ tpcb 100000 {"partitions":2} pgbench_accounts_2
 END
 warns() { # HOLDER
     try "SELECT bench.load('triggered', 30000)"
-    like "$OUT" "WARNING:.*\"triggered\" are not all-visible: $1 holds back the xmin horizon.*"$'\n'"30000\$" "rows by INSERT: the load works, and a WARNING names $1"
+    like "$OUT" "WARNING:.*\"triggered\" are not all-visible: $1 holds back the xmin horizon.*"$'\n'"30000\$" \
+        "rows by INSERT: the load works, and a WARNING names $1"
 }
 warns "the session with pid $(pid_of old)"
 leave old
@@ -246,12 +262,15 @@ meanwhile() { # NAME ROLE OPTIONS STATEMENT…: OUT is what the load said. Who w
     ended caller
     slow nothing
     nothing_left "$1"
-    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench.load_log')" '' "$1: nothing is left"
+    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench.load_log')" \
+        '' "$1: nothing is left"
     no_restart "$1: the server goes on"
 }
 meanwhile 'DROP TABLE of the old table' postgres '{}' 'DROP TABLE bench_data.slow'
-is "${OUT##*$'\n'}|$(sql "SELECT count(*) FROM bench_data.slow")" '3000|3000' 'DROP TABLE of the old table: the load works'
-meanwhile 'another table in its place' postgres '{}' 'DROP TABLE bench_data.slow' 'CREATE TABLE bench_data.slow AS SELECT 77 AS id'
+is "${OUT##*$'\n'}|$(sql "SELECT count(*) FROM bench_data.slow")" '3000|3000' \
+    'DROP TABLE of the old table: the load works'
+meanwhile 'another table in its place' postgres '{}' 'DROP TABLE bench_data.slow' \
+    'CREATE TABLE bench_data.slow AS SELECT 77 AS id'
 like "$OUT" 'ERROR:  42809' 'another table in its place: the load fails'
 is "$(sql 'SELECT * FROM bench_data.slow')" 77 'another table in its place: it stays'
 sql 'DROP TABLE bench_data.slow' "SELECT bench.load('slow', 1000)" >/dev/null 2>&1
@@ -262,7 +281,8 @@ is "$(sql 'SELECT count(*) FROM bench_data.slow')" 1000 'a function that is gone
 
 bobs='{"schema": "bobs"}'
 sql 'SET ROLE bob' "SELECT bench.load('slow', 500, options => '$bobs')" >/dev/null 2>&1
-bobs_stay() { is "$(sql 'SELECT count(*) FROM bobs.slow' "SELECT rows FROM bench.fixtures WHERE schema = 'bobs'" | tr '\n' ' ')" '500 500 ' "$1: the fixture is as it was"; }
+bobs_stay() { is "$(sql 'SELECT count(*) FROM bobs.slow' "SELECT rows FROM bench.fixtures WHERE schema = 'bobs'" |
+    tr '\n' ' ')" '500 500 ' "$1: the fixture is as it was"; }
 sql 'ALTER SCHEMA bobs OWNER TO postgres' 'GRANT USAGE, CREATE ON SCHEMA bobs TO bob'
 meanwhile 'REVOKE CREATE on the schema' bob "$bobs" 'REVOKE CREATE ON SCHEMA bobs FROM bob'
 like "$OUT" 'ERROR:  42501' 'REVOKE CREATE on the schema: the load fails'
@@ -293,7 +313,8 @@ sql 'CREATE DATABASE own'
 PGDATABASE=own sql 'CREATE EXTENSION pgbench_ext'
 PGDATABASE=own session caller "SELECT bench.load('pk', 40000000, 2)"
 eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND state = 'active'"
-is "$(sql 'DROP DATABASE own' 2>&1 | grep -c 'is being accessed by other users')" 1 'DROP DATABASE of its own: is refused'
+is "$(sql 'DROP DATABASE own' 2>&1 | grep -c 'is being accessed by other users')" 1 \
+    'DROP DATABASE of its own: is refused'
 sql 'DROP DATABASE own WITH (FORCE)'
 is $? 0 'DROP DATABASE … WITH (FORCE) of its own: works'
 ended caller
@@ -312,17 +333,21 @@ STATE=$(state)
 session caller "$LOAD"
 in_phase 'loading rows'
 session dropper 'DROP EXTENSION pgbench_ext CASCADE'
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'dropper' AND wait_event_type = 'Lock')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'dropper'
+    AND wait_event_type = 'Lock')"
 signal pg_cancel_backend "application_name = 'caller'"
 ended caller
 ended dropper
 nothing_left 'DROP EXTENSION during a load'
-is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'")" '' 'DROP EXTENSION during a load: nothing but the fixtures is left'
+is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'")" '' \
+    'DROP EXTENSION during a load: nothing but the fixtures is left'
 
 # No file without a table: what was dropped goes with the next checkpoint.
 sql CHECKPOINT
-is "$(sql "SELECT string_agg(file, ' ') FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = current_database())) AS file
-           WHERE file ~ '^[0-9]' AND substring(file, '^[0-9]+')::oid NOT IN (SELECT pg_relation_filenode(oid) FROM pg_class WHERE pg_relation_filenode(oid) IS NOT NULL)")" \
+is "$(sql "SELECT string_agg(file, ' ') FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database
+    WHERE datname = current_database())) AS file
+           WHERE file ~ '^[0-9]' AND substring(file, '^[0-9]+')::oid NOT IN (SELECT pg_relation_filenode(oid)
+           FROM pg_class WHERE pg_relation_filenode(oid) IS NOT NULL)")" \
     '' 'no file is left over'
 log_is_clean
 no_restart 'the server has not restarted'

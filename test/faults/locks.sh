@@ -52,25 +52,30 @@ during_run() { # NAME STATEMENT-IN-BLOCK ARGUMENTS STATUS
     is "$(error_of "$RUN")" 40P01 "$1: the run's error is 40P01"
     nothing_left "$1"
 }
-during_run 'LOCK TABLE of another table' 'LOCK TABLE t IN ACCESS EXCLUSIVE MODE' "'t_select', clients => 2, transactions => 1000" failed
+during_run 'LOCK TABLE of another table' 'LOCK TABLE t IN ACCESS EXCLUSIVE MODE' \
+    "'t_select', clients => 2, transactions => 1000" failed
 during_run 'SHARE lock of another table' 'LOCK TABLE t IN SHARE MODE' "'t_update', clients => 2, secs => 60" failed
 during_run 'an updated row of the fixture' 'UPDATE bench_data.pk SET info = info WHERE id = 7' \
     "'pk_one', clients => 2, transactions => 1000, variables => '{\"target\": 7}'" incomplete
-during_run 'an updated row of another table' 'UPDATE t SET n = n + 1 WHERE id = 1' "'t_update', clients => 3, secs => 60" incomplete
+during_run 'an updated row of another table' 'UPDATE t SET n = n + 1 WHERE id = 1' \
+    "'t_update', clients => 3, secs => 60" incomplete
 during_run 'an advisory lock' 'SELECT pg_advisory_lock(42)' "'advisory', clients => 2, transactions => 1000" incomplete
 is "$(sql 'SELECT sum(n) FROM t')" 0 'what waited for the caller has not been done'
 
 # Found in the middle: what was measured before stays.
 before=$(last_run)
-session caller BEGIN "SELECT bench.run('pk_one', clients => 2, secs => 60, sample_interval => 0.2, variables => '{\"target\": 9}')"
+session caller BEGIN "SELECT bench.run('pk_one', clients => 2, secs => 60, sample_interval => 0.2,
+    variables => '{\"target\": 9}')"
 sampling "$before" 2
 session holder BEGIN 'UPDATE bench_data.pk SET info = info WHERE id = 9' 'SELECT pg_sleep(60)'
 holds holder
-eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event_type = 'Lock'"
+eventually 5 "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+    AND wait_event_type = 'Lock'"
 sleep 1.2
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" running "a third session's row lock: the run waits"
 leave holder
-eventually 5 "SELECT sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN AND elapsed > (SELECT max(elapsed) - 0.3 FROM bench.samples WHERE run_id = $RUN)"
+eventually 5 "SELECT sum(transactions) > 0 FROM bench.samples
+    WHERE run_id = $RUN AND elapsed > (SELECT max(elapsed) - 0.3 FROM bench.samples WHERE run_id = $RUN)"
 is $? 0 "a third session's row lock: the run goes on when it is released"
 clock
 sql "SELECT bench.stop($RUN)" >/dev/null
@@ -83,16 +88,20 @@ nothing_left "a third session's row lock"
 session holder BEGIN 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(60)'
 holds holder
 RUN=$(sql "SELECT bench.start('pk_update', clients => 3, secs => 1, sample_interval => 0.2)")
-eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event_type = 'Lock'"
-is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" starting "a third session's table lock: the run is starting"
-is "$(sql "SELECT phase FROM bench.progress WHERE run_id = $RUN")" starting "a third session's table lock: bench.progress says starting"
+eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+    AND wait_event_type = 'Lock'"
+is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" starting \
+    "a third session's table lock: the run is starting"
+is "$(sql "SELECT phase FROM bench.progress WHERE run_id = $RUN")" starting \
+    "a third session's table lock: bench.progress says starting"
 clock
 is "$(sql "SELECT bench.stop($RUN)")" t "a third session's table lock: bench.stop says true"
 nothing_left "a third session's table lock, bench.stop"
 within 3000 "a third session's table lock: bench.stop is prompt"
 status_is "$RUN" canceled "a third session's table lock, bench.stop"
 session caller "SELECT bench.run('pk_update', clients => 3, secs => 1, sample_interval => 0.2)"
-eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event_type = 'Lock'"
+eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+    AND wait_event_type = 'Lock'"
 clock
 sql "SELECT pg_cancel_backend($(pid_of caller))" >/dev/null
 ended caller 5
@@ -101,10 +110,12 @@ nothing_left "a third session's table lock, cancel"
 within 3000 "a third session's table lock: the cancel is prompt"
 status_is "$(last_run)" canceled "a third session's table lock, cancel"
 RUN=$(sql "SELECT bench.start('pk_update', clients => 3, secs => 1, sample_interval => 0.2)")
-eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client' AND wait_event_type = 'Lock'"
+eventually 5 "SELECT count(*) = 3 FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'
+    AND wait_event_type = 'Lock'"
 leave holder
 status_is "$RUN" completed "a third session's table lock, released"
-is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 1.0 "a third session's table lock: the wait before the gate is not measured"
+is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 1.0 \
+    "a third session's table lock: the wait before the gate is not measured"
 kept "$RUN" "a third session's table lock, released"
 
 # bench.load: a lock of the caller's that its leader meets, and a third session's.
@@ -120,11 +131,13 @@ load_blocked() { # NAME STATEMENT-IN-BLOCK CALL
 }
 load_blocked 'bench.load into a schema that the caller has just created' 'CREATE SCHEMA fresh' \
     "SELECT bench.load('pk', 1000, options => '{\"schema\": \"fresh\"}')"
-load_blocked 'bench.load and a lock on bench.fixtures' 'LOCK TABLE bench.fixtures IN SHARE MODE' "SELECT bench.load('pk', 2000)"
+load_blocked 'bench.load and a lock on bench.fixtures' 'LOCK TABLE bench.fixtures IN SHARE MODE' \
+    "SELECT bench.load('pk', 2000)"
 session holder BEGIN 'SELECT count(*) FROM bench_data.pk' 'SELECT pg_sleep(60)'
 holds holder
 session caller "SELECT bench.load('pk', 2000)"
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext load' AND wait_event_type = 'Lock')"
+eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext load'
+    AND wait_event_type = 'Lock')"
 is $? 0 'bench.load waits for a reader of the fixture'
 clock
 sql "SELECT pg_cancel_backend($(pid_of caller))" >/dev/null

@@ -9,15 +9,19 @@ faults_start
 # Partitions that are left out at the start of an execution, by a function that fails at its nth call in all: the server
 # calls it for the plan, for the execution, and for what EXPLAIN would show.
 sql 'CREATE TABLE parted (id int, v int) PARTITION BY RANGE (id)' \
-    'CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10)' 'CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20)' \
-    'INSERT INTO parted VALUES (3, 0)' 'CREATE SEQUENCE calls' 'CREATE TABLE fails (at bigint)' 'INSERT INTO fails VALUES (0)' \
+    'CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10)' \
+    'CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20)' \
+    'INSERT INTO parted VALUES (3, 0)' 'CREATE SEQUENCE calls' 'CREATE TABLE fails (at bigint)' \
+    'INSERT INTO fails VALUES (0)' \
     "CREATE FUNCTION place() RETURNS int STABLE LANGUAGE plpgsql AS \$\$
      BEGIN
          IF nextval('calls') = (SELECT at FROM fails) THEN RAISE 'call in vain'; END IF;
          RETURN 3;
      END \$\$" \
     "SELECT bench.create_workload('w_parted', 'UPDATE parted SET v = v + 1 WHERE id = place();')" \
-    "SELECT bench.create_workload('w_block', 'BEGIN; UPDATE parted SET v = v + 1 WHERE id = 3; UPDATE parted SET v = v + 1 WHERE id = place(); END;')" >/dev/null
+    "SELECT bench.create_workload('w_block',
+        'BEGIN; UPDATE parted SET v = v + 1 WHERE id = 3; UPDATE parted SET v = v + 1 WHERE id = place(); END;')" \
+    >/dev/null
 for workload in w_parted w_block; do
     for mode in prepared simple; do
         name="$workload, $mode"
@@ -27,9 +31,11 @@ for workload in w_parted w_block; do
             RUN=$(sql "SELECT bench.run('$workload', transactions => 1, query_mode => '$mode')" 2>/dev/null)
             [ -n "$RUN" ] || RUN=$(last_run)
             done_by_it=$(sql 'SELECT v FROM parted WHERE id = 3')
-            if [ "$(sql "SELECT count(*) FROM bench.statements WHERE run_id = $RUN AND plan LIKE '%(no plan to show: call in vain)%'")" -gt 0 ]; then
+            if [ "$(sql "SELECT count(*) FROM bench.statements
+                WHERE run_id = $RUN AND plan LIKE '%(no plan to show: call in vain)%'")" -gt 0 ]; then
                 found=$((found + 1))
-                is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" completed "$name: the run is completed where call $at fails"
+                is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" completed \
+                    "$name: the run is completed where call $at fails"
                 like "$done_by_it" '^[12]$' "$name: and its update is there"
             elif [ "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" != completed ]; then
                 failed=$((failed + 1))
@@ -48,7 +54,8 @@ sql 'DROP FUNCTION place' "CREATE FUNCTION place() RETURNS int STABLE LANGUAGE p
      END \$\$" 'ALTER SEQUENCE calls RESTART'
 RUN=$(sql "SELECT bench.start('w_parted', clients => 2, secs => 60, settings => '{\"statement_timeout\": \"300ms\"}')")
 eventually 20 "SELECT status NOT IN ('starting', 'running') FROM bench.runs WHERE run_id = $RUN"
-is "$(sql "SELECT DISTINCT sqlstate FROM bench.errors WHERE run_id = $RUN")" 57014 'a timeout while a plan is described ends the statement'
+is "$(sql "SELECT DISTINCT sqlstate FROM bench.errors WHERE run_id = $RUN")" 57014 \
+    'a timeout while a plan is described ends the statement'
 nothing_left 'at the end'
 log_is_clean
 no_restart 'the server has not restarted'

@@ -22,7 +22,8 @@ for table in samples latencies; do
     holds holder
     clock
     if [ "$table" = latencies ]; then
-        sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
+        sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" \
+            >/dev/null
     fi
     nothing_left "$name" 15
     within 15000 "$name: the run ends"
@@ -32,7 +33,8 @@ for table in samples latencies; do
     if [ "$table" = samples ]; then
         is "$status" incomplete "$name: the run's status is incomplete"
         is "$error" 55P03 "$name: the error is that of the lock"
-        is "$(sql "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t "$name: the samples of before are kept"
+        is "$(sql "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t \
+            "$name: the samples of before are kept"
     else
         like "$status" '^(incomplete|canceled|failed|crashed)$' "$name: the run is not said to run, or to be complete"
         is "$(sql "SELECT count(*) >= 2 FROM bench.samples WHERE run_id = $RUN")" t "$name: the samples are kept"
@@ -46,8 +48,10 @@ sql "SELECT bench.start('pk_update', clients => 2, secs => 4, sample_interval =>
 sampling "$before" 1
 sql BEGIN 'LOCK TABLE bench.samples IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(1)' COMMIT >/dev/null
 status_is "$RUN" completed 'a short lock on bench.samples'
-is "$(sql "SELECT sum(secs)::numeric(9,1), count(*) FROM bench.samples WHERE run_id = $RUN")" '4.0|8' 'a short lock on bench.samples: no sample is lost'
-is "$(sql "SELECT min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t 'a short lock on bench.samples: no sample is empty'
+is "$(sql "SELECT sum(secs)::numeric(9,1), count(*) FROM bench.samples WHERE run_id = $RUN")" '4.0|8' \
+    'a short lock on bench.samples: no sample is lost'
+is "$(sql "SELECT min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" t \
+    'a short lock on bench.samples: no sample is empty'
 is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'a short lock on bench.samples: the audit agrees'
 kept "$RUN" 'a short lock on bench.samples'
 
@@ -57,7 +61,8 @@ sql "SELECT bench.start('pk_update', clients => 2, secs => 5, sample_interval =>
 sampling "$before" 2
 sql BEGIN 'LOCK TABLE bench.samples IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(3.5)' COMMIT >/dev/null
 status_is "$RUN" completed 'a lock of 3.5 s on bench.samples'
-is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $RUN AND transactions < 100")" 0 'a lock of 3.5 s on bench.samples: no sample is empty'
+is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $RUN AND transactions < 100")" 0 \
+    'a lock of 3.5 s on bench.samples: no sample is empty'
 is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'a lock of 3.5 s on bench.samples: the audit agrees'
 kept "$RUN" 'a lock of 3.5 s on bench.samples'
 
@@ -75,22 +80,26 @@ nothing_left "$name"
 name='a lock of a prepared transaction on bench.samples'
 start
 sql "BEGIN; LOCK TABLE bench.samples IN ACCESS EXCLUSIVE MODE; PREPARE TRANSACTION 'it'"
-eventually 3 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator' AND wait_event_type = 'Lock')"
+eventually 3 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'
+    AND wait_event_type = 'Lock')"
 clock
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
 nothing_left "$name, pg_terminate_backend of the coordinator" 9
-unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" '^(running|completed)$' "$name: the run is not said to run"
+unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" '^(running|completed)$' \
+    "$name: the run is not said to run"
 sql "ROLLBACK PREPARED 'it'"
 nothing_left "$name, rolled back"
 start
 sql "BEGIN; LOCK TABLE bench.samples IN ACCESS EXCLUSIVE MODE; PREPARE TRANSACTION 'it'"
-eventually 3 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator' AND wait_event_type = 'Lock')"
+eventually 3 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'
+    AND wait_event_type = 'Lock')"
 ok "$name: a fast shutdown comes to its end" as_pg pg_ctl -D "$PGHOST/data" -m fast -s -w -t 12 stop
 [ ! -e "$PGHOST/data/postmaster.pid" ] || cluster_stop immediate
 cluster_resume || exit
 remember_server
 sql "ROLLBACK PREPARED 'it'"
-unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" '^(running|completed)$' "$name, fast shutdown: the run is not said to run"
+unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" '^(running|completed)$' \
+    "$name, fast shutdown: the run is not said to run"
 
 # With the run's row locked the end cannot be written: it reads crashed, and nobody stays behind.
 name='a lock on the row of the run'
@@ -154,7 +163,8 @@ still_works "$name"
 
 # And where only the closing fails.
 name='an error at the last write'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW
+    WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
 try "SELECT bench.run('pk_update', secs => 0.5)" "SELECT 'usable'"
 like "$OUT" 'ERROR:  53100.*usable' "$name: the caller gets it"
 nothing_left "$name"

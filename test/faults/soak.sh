@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Eight hours in a minute: memory and samples at full rate, transaction ids moved to where a soak would have brought them,
-# and as many samples as it would have left.
+# Eight hours in a minute: memory and samples at full rate, transaction ids moved to where a soak would have brought
+# them, and as many samples as it would have left.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -65,7 +65,8 @@ move_ids() { # NEXT
 }
 age() { sql 'SELECT max(age(datfrozenxid)) FROM pg_database'; }
 burn() { sql "DO \$\$ BEGIN FOR i IN 1..$1 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END \$\$"; }
-warnings() { grep -c 'WARNING:  01000: transaction ids are running out: the oldest database is 1[0-9]\{9\} transactions old' <<<"$OUT"; }
+warnings() { grep -c \
+    'WARNING:  01000: transaction ids are running out: the oldest database is 1[0-9]\{9\} transactions old' <<<"$OUT"; }
 finding() { sql "SELECT finding FROM bench.findings($1) WHERE topic = 'xids'"; }
 limit=1800000000
 
@@ -73,8 +74,10 @@ name='a young database'
 try "SELECT bench.run('pk_update', clients => 2, secs => 1.5)"
 is "$(warnings)" 0 "$name: no warning"
 is "$(finding "$(last_run)")" '' "$name: no finding"
-is "$(sql "SELECT (environment ->> 'xid_age')::int BETWEEN 1 AND 100000000 AND (environment ->> 'xids_used')::int >= s.transactions
-           FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = $(last_run)")" t "$name: its age and the ids used are in the environment"
+is "$(sql "SELECT (environment ->> 'xid_age')::int BETWEEN 1 AND 100000000
+    AND (environment ->> 'xids_used')::int >= s.transactions
+           FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = $(last_run)")" t \
+    "$name: its age and the ids used are in the environment"
 
 name='1.1 billion ids'
 hold_ids
@@ -84,8 +87,12 @@ RUN=$(last_run)
 is "$(warnings)" 1 "$name: one warning"
 like "$OUT" 'HINT:  VACUUM FREEZE its oldest tables. Runs end at 1.8 billion' "$name: with a hint"
 status_is "$RUN" completed "$name"
-like "$(finding "$RUN")" '^Transaction ids are running out: the oldest database is 1,10[0-9],[0-9]{3},[0-9]{3} transactions old, and 1,0[0-9,]* are left, [0-9,.]+ hours at this run' "$name: the finding predicts the end"
-is "$(sql "SELECT (environment ->> 'xid_age')::bigint BETWEEN 1100000000 AND 1110000000 FROM bench.runs WHERE run_id = $RUN")" t "$name: the age is in the environment"
+like "$(finding "$RUN")" \
+    '^Transaction ids are running out: the oldest database is 1,10[0-9],[0-9]{3},[0-9]{3} '\
+'transactions old, and 1,0[0-9,]* are left, [0-9,.]+ hours at this run' \
+    "$name: the finding predicts the end"
+is "$(sql "SELECT (environment ->> 'xid_age')::bigint BETWEEN 1100000000 AND 1110000000 FROM bench.runs
+    WHERE run_id = $RUN")" t "$name: the age is in the environment"
 like "$(sql "SELECT bench.report($RUN)")" 'transaction id age: 1,10' "$name: and in the report"
 RUN=$(sql "SELECT bench.start('pk_update', secs => 1)")
 status_is "$RUN" completed "$name, bench.start"
@@ -100,16 +107,21 @@ clock
 try "SELECT bench.run('pk_update', clients => 2, secs => 60, sample_interval => 0.1)" "SELECT 'usable'"
 within 20000 "$name: the run ends"
 updates=$(last_run)
-like "$OUT" "WARNING:  01000: run $updates is incomplete: transaction ids are running out .*usable" "$name: the caller is told"
+like "$OUT" "WARNING:  01000: run $updates is incomplete: transaction ids are running out .*usable" \
+    "$name: the caller is told"
 is "$(warnings)" 1 "$name: one warning of the age"
 for RUN in $updates $reads; do
     who="$name, $(sql "SELECT workload FROM bench.runs WHERE run_id = $RUN")"
     status_is "$RUN" incomplete "$who"
     is "$(error_of "$RUN")" 54000 "$who: the run's error is 54000"
-    like "$(sql "SELECT error ->> 'detail', error ->> 'hint' FROM bench.runs WHERE run_id = $RUN")" "^The oldest database is 18[0-9]{8} transactions old; runs end at ${limit}[.].*VACUUM FREEZE.*slots" "$who: what is the matter, and what to do"
+    like "$(sql "SELECT error ->> 'detail', error ->> 'hint' FROM bench.runs WHERE run_id = $RUN")" \
+        "^The oldest database is 18[0-9]{8} transactions old; runs end at ${limit}[.].*VACUUM FREEZE.*slots" \
+        "$who: what is the matter, and what to do"
     kept "$RUN" "$who"
-    is "$(sql "SELECT count(*), bool_and(ok) FROM bench.audit($RUN) WHERE ok IS NOT NULL" | sed 's/^[1-9][0-9]*|/some|/')" 'some|t' "$who: the audit is there and agrees"
-    is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'clients'")" 0 "$who: no client is said to be lost"
+    is "$(sql "SELECT count(*), bool_and(ok) FROM bench.audit($RUN) WHERE ok IS NOT NULL" |
+        sed 's/^[1-9][0-9]*|/some|/')" 'some|t' "$who: the audit is there and agrees"
+    is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'clients'")" 0 \
+        "$who: no client is said to be lost"
     like "$(finding "$RUN")" 'are running out' "$who: has the finding"
 done
 nothing_left "$name"
@@ -124,18 +136,22 @@ for function in run start; do
         within 10000 "$name, bench.$function of $workload: refused at once"
         # bench.start may have returned before its coordinator has looked.
         if [ "$function" = run ] || [[ $OUT =~ ERROR ]]; then
-            like "$OUT" "ERROR:  54000: transaction ids are running out.DETAIL:.*runs end at $limit.*HINT:  VACUUM FREEZE.*usable" "$name, bench.$function of $workload: the caller is told"
+            like "$OUT" \
+                "ERROR:  54000: transaction ids are running out.DETAIL:.*runs end at $limit.*HINT:  VACUUM FREEZE.*usable" \
+                "$name, bench.$function of $workload: the caller is told"
         fi
         status_is "$(last_run)" failed "$name, bench.$function of $workload"
         is "$(error_of "$(last_run)")" 54000 "$name, bench.$function of $workload: the run's error is 54000"
-        is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $(last_run)")" 0 "$name, bench.$function of $workload: nothing was measured"
+        is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $(last_run)")" 0 \
+            "$name, bench.$function of $workload: nothing was measured"
     done
 done
 clock
 try "SELECT bench.sweep('pk_update', clients => '{1,2}', secs => 0.3, rounds => 2)" "SELECT 'usable'"
 within 20000 "$name, bench.sweep: ends soon"
 like "$OUT" 'WARNING:  01000: sweep 1 is failed.*usable' "$name, bench.sweep: the caller is told"
-is "$(sql 'SELECT status, runs, completed FROM bench.sweeps' 'SELECT count(*), min(status), max(status), min(error) FROM bench.sweep_runs' | paste -sd' ')" \
+is "$(sql 'SELECT status, runs, completed FROM bench.sweeps' \
+    'SELECT count(*), min(status), max(status), min(error) FROM bench.sweep_runs' | paste -sd' ')" \
     'failed|4|0 4|failed|failed|transaction ids are running out' "$name, bench.sweep: each of its runs failed"
 nothing_left "$name"
 free_ids
@@ -169,7 +185,8 @@ export PGHOST=$memory
 SERVER=$memory_server
 name='full rate'
 is "$(sql "SELECT bench.wait($long, 60)")" completed "$name: the run completes"
-is "$(sql "SELECT count(*), min(elapsed), max(elapsed), max(abs(secs - 0.1)) < 1e-9, max(abs(elapsed - place * 0.1)) < 1e-9
+is "$(sql "SELECT count(*), min(elapsed), max(elapsed), max(abs(secs - 0.1)) < 1e-9,
+    max(abs(elapsed - place * 0.1)) < 1e-9
            FROM (SELECT *, row_number() OVER (ORDER BY elapsed) AS place FROM bench.samples WHERE run_id = $long) s")" \
     "$samples|0.1|$secs|t|t" "$name: each interval has its sample"
 is "$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $long AND clients <> $clients")" 0 "$name: of all clients"
@@ -184,23 +201,30 @@ is "$(sql "SELECT count(DISTINCT n), min(n) > 100000 FROM (VALUES
     "$name: samples, histogram, scripts, summary and audit count the same"
 is "$(sql "SELECT count(*) FROM bench.audit($long) WHERE NOT ok")" 0 "$name: the audit agrees"
 
-# The server's memory contexts are counted to the byte. Of the coordinator 10 bytes a sample are allowed, less than any allocation
-# that somebody forgets; of a client, which is in the middle of some statement, 64 kB: after 100,000 transactions at least
-# that is 0.7 bytes for each. The rest is seen in pages only, and pages are touched for the first
-# time now and then, while a leak grows all the time: of all stretches of 150 samples after the first third the one that grew
-# least tells. 16 kB are allowed, which is 109 bytes a sample: of the 288,000 that eight hours have at this interval, 31 MB. In
-# such a stretch the coordinator looks 6,000 times at what two clients wait for: 3 bytes a look. Of a client 1 byte a
-# transaction is allowed.
-memory() { # AWK-PROGRAM, over the readings s[] samples, t[] transactions, coordinator[] and client[], 1 to n, after the first third
+# The server's memory contexts are counted to the byte. Of the coordinator 10 bytes a sample are allowed, less than any
+# allocation that somebody forgets; of a client, which is in the middle of some statement, 64 kB: after 100,000
+# transactions at least that is 0.7 bytes for each. The rest is seen in pages only, and pages are touched for the first
+# time now and then, while a leak grows all the time: of all stretches of 150 samples after the first third the one that
+# grew least tells. 16 kB are allowed, which is 109 bytes a sample: of the 288,000 that eight hours have at this
+# interval, 31 MB. In such a stretch the coordinator looks 6,000 times at what two clients wait for: 3 bytes a look. Of
+# a client 1 byte a transaction is allowed.
+# Over the readings s[] samples, t[] transactions, coordinator[] and client[], 1 to n, after the first third.
+memory() { # AWK-PROGRAM
     awk -F'|' -v third=$((samples / 3)) -v clients=$clients \
-        '$1 >= third { n++; s[n] = $1; t[n] = $2; coordinator[n] = $3; client[n] = $4 } END { '"$1"' }' "$work/${2:-memory}"
+        '$1 >= third { n++; s[n] = $1; t[n] = $2; coordinator[n] = $3; client[n] = $4 } END { '"$1"' }' \
+        "$work/${2:-memory}"
 }
 if [ -s "$work/memory" ]; then
-    diag "memory in kB: $(memory 'printf "coordinator %d to %d, client %d to %d, in %d samples and %d transactions of a client",
+    diag "memory in kB: $(memory \
+        'printf "coordinator %d to %d, client %d to %d, in %d samples and %d transactions of a client",
         coordinator[1], coordinator[n], client[1], client[n], s[n] - s[1], (t[n] - t[1]) / clients')"
-    diag "contexts in bytes: $(memory 'printf "coordinator %d to %d, client %d to %d", coordinator[1], coordinator[n], client[1], client[n]' contexts)"
-    is "$(memory 'print (s[n] - s[1] >= 200 && (t[n] - t[1]) / clients >= 100000)')" 1 "$name: memory was read for long enough"
-    is "$(memory 'print n, (coordinator[n] - coordinator[1] <= 10 * (s[n] - s[1]))' contexts)" '2 1' "$name: the coordinator's contexts do not grow"
+    diag "contexts in bytes: $(memory \
+        'printf "coordinator %d to %d, client %d to %d", coordinator[1], coordinator[n], client[1], client[n]' \
+        contexts)"
+    is "$(memory 'print (s[n] - s[1] >= 200 && (t[n] - t[1]) / clients >= 100000)')" 1 \
+        "$name: memory was read for long enough"
+    is "$(memory 'print n, (coordinator[n] - coordinator[1] <= 10 * (s[n] - s[1]))' contexts)" '2 1' \
+        "$name: the coordinator's contexts do not grow"
     is "$(memory 'print n, (client[n] - client[1] <= 65536)' contexts)" '2 1' "$name: nor those of a client"
     least=$(memory 'least = 1e9
         for (i = 1; i <= n; i++) for (j = i; j <= n; j++) if (s[j] - s[i] >= 150) {
@@ -209,8 +233,10 @@ if [ -s "$work/memory" ]; then
         }
         print least')
     ok "$name: the coordinator does not grow with the samples ($least kB)" test "$least" -le 16
-    ok "$name: nor by more than a megabyte on the whole" test "$(memory 'print coordinator[n] - coordinator[1]')" -le 1024
-    is "$(memory 'print ((client[n] - client[1]) * 1024 <= (t[n] - t[1]) / clients)')" 1 "$name: a client does not grow with the transactions"
+    ok "$name: nor by more than a megabyte on the whole" test \
+        "$(memory 'print coordinator[n] - coordinator[1]')" -le 1024
+    is "$(memory 'print ((client[n] - client[1]) * 1024 <= (t[n] - t[1]) / clients)')" 1 \
+        "$name: a client does not grow with the transactions"
 else
     skip 'there is no /proc/PID/status' "$name: memory"
 fi
@@ -219,19 +245,30 @@ fi
 # As many samples as eight hours leave, 0.1 s each, at 10 thousand million transactions per second
 #
 name='288,000 samples'
-sql "INSERT INTO bench.run_log SELECT (jsonb_populate_record(r, '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench.run_log r WHERE run_id = $long" \
-    "INSERT INTO bench.script_log SELECT (jsonb_populate_record(s, '{\"run_id\": 1000000, \"transactions\": 144000000000000}')).* FROM bench.script_log s WHERE run_id = $long" \
-    "INSERT INTO bench.latencies VALUES (1000000, 0, 0, 0.01, 0.0101, 143999999999999), (1000000, 0, 0, 0.1, 0.101, 1), (1000000, 0, 1, 1, 1.01, 144000000000000)" \
+sql "INSERT INTO bench.run_log
+    SELECT (jsonb_populate_record(r,
+    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench.run_log r
+    WHERE run_id = $long" \
+    "INSERT INTO bench.script_log
+        SELECT (jsonb_populate_record(s, '{\"run_id\": 1000000, \"transactions\": 144000000000000}')).*
+        FROM bench.script_log s WHERE run_id = $long" \
+    "INSERT INTO bench.latencies VALUES (1000000, 0, 0, 0.01, 0.0101, 143999999999999), (1000000, 0, 0, 0.1, 0.101, 1),
+        (1000000, 0, 1, 1, 1.01, 144000000000000)" \
     "INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late,
-         latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, wal_bytes, wal_records, blks_hit, checkpoints, waits)
-     SELECT 1000000, i / 10.0, 0.1, now() + make_interval(secs => i / 10.0), $clients, 1000000000, 1e10, 1000000000, 1000000000, 1000000000, 1000000000,
+         latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, wal_bytes,
+         wal_records, blks_hit, checkpoints, waits)
+     SELECT 1000000, i / 10.0, 0.1, now() + make_interval(secs => i / 10.0), $clients, 1000000000, 1e10, 1000000000,
+     1000000000, 1000000000, 1000000000,
          1, 0.5, 1, 2, 3, 4, 1000000000000, 1000000000, 1000000000000, 0, '{\"CPU\": 1}'
      FROM generate_series(1, 288000) AS i" >/dev/null
-is "$(sql "SELECT transactions, failed, retried, skipped, late, round(secs::numeric, 6), round(tps::numeric, -2), tps_min, tps_max, latency_avg_ms, round(latency_stddev_ms::numeric, 9)
+is "$(sql "SELECT transactions, failed, retried, skipped, late, round(secs::numeric, 6), round(tps::numeric, -2),
+    tps_min, tps_max, latency_avg_ms, round(latency_stddev_ms::numeric, 9)
            FROM bench.summary WHERE run_id = 1000000")" \
-    '288000000000000|288000000000000|288000000000000|288000000000000|288000000000000|28800.000000|10000000000|10000000000|10000000000|1|0.500000000' \
+    '288000000000000|288000000000000|288000000000000|288000000000000|288000000000000|28800.000000|'\
+'10000000000|10000000000|10000000000|1|0.500000000' \
     "$name: bench.summary adds them up"
-is "$(sql "SELECT bench.percentile(1000000, 0.25) BETWEEN 0.01 AND 0.0101, bench.percentile(1000000, 0.999) BETWEEN 1 AND 1.01")" 't|t' "$name: bench.percentile"
+is "$(sql "SELECT bench.percentile(1000000, 0.25) BETWEEN 0.01 AND 0.0101, bench.percentile(1000000, 0.999) BETWEEN 1
+    AND 1.01")" 't|t' "$name: bench.percentile"
 try "SELECT bench.report(1000000)"
 like "$OUT" '288,?000,?000,?000,?000' "$name: bench.report has them"
 unlike "$OUT" 'ERROR|-[0-9]{9}' "$name: and nothing that has wrapped"

@@ -26,8 +26,8 @@ leaders_ended() { # COUNT
     done
 }
 
-# A call of a session that is canceled while the postmaster cannot start the leader. The session waits for a lock until the
-# postmaster is stopped.
+# A call of a session that is canceled while the postmaster cannot start the leader. The session waits for a lock until
+# the postmaster is stopped.
 gives_up() { # ROLE STATEMENT
     local ended holder
     ended=$(leaders_that "$ENDED")
@@ -35,7 +35,8 @@ gives_up() { # ROLE STATEMENT
     holds holder
     holder=$(pid_of holder)
     PGUSER=$1 session caller 'SELECT pg_advisory_lock(1)' "SET statement_timeout = '200ms'" "$2"
-    eventually 60 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller' AND wait_event_type = 'Lock')"
+    eventually 60 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller'
+        AND wait_event_type = 'Lock')"
     as_pg kill -STOP "$postmaster"
     as_pg kill -TERM "$holder"
     ended holder 60
@@ -54,7 +55,8 @@ for call in "start_sweep('nothing', '{1}', 60)" "sweep('nothing', '{1}', 60)"; d
     is $? 0 "bench.$call of a role with nothing but EXECUTE: its leader comes and goes"
     like "$OUT" '57014: canceling statement due to statement timeout' "bench.$call: the caller has given up"
 done
-for ms in {1..20}; do printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 60);\n' "$ms"; done |
+for ms in {1..20}; do printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 60);\n' \
+    "$ms"; done |
     PGUSER=mallory psql -XAtq >/dev/null 2>&1
 sql 'SELECT bench.stop_sweep(sweep_id) FROM bench.sweeps' >/dev/null
 leaders_ended 3
@@ -71,7 +73,8 @@ nothing_left 'so far'
 sql "INSERT INTO bench.sweep_log (options, status, role, segment, extension_version, system_settings)
      VALUES ('{}', 'running', 'postgres', 0, '0', '{\"work_mem\": \"5MB\"}')"
 gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 60, variants => '$SYSTEM')"
-is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 1 'what another has left stays written down'
+is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 1 \
+    'what another has left stays written down'
 is "$(loaded)|$(parameter work_mem)" "$before|4MB" 'and nothing is read'
 sql 'DELETE FROM bench.sweep_log WHERE system_settings IS NOT NULL'
 

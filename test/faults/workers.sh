@@ -24,9 +24,12 @@ loses_a_client() { # FUNCTION SQLSTATE
     is "$(sql "SELECT clients FROM bench.progress WHERE run_id = $RUN")" 2 "$1 of a client: bench.progress says two"
     status_is "$RUN" incomplete "$1 of a client"
     is "$(error_of "$RUN")" "$2" "$1 of a client: the run's error is $2"
-    is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|1" "$1 of a client: bench.errors has it once"
-    is "$(sql "SELECT max(clients), min(clients) FROM bench.samples WHERE run_id = $RUN")" '3|2' "$1 of a client: the samples tell how many were at work"
-    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 4.0 "$1 of a client: the run goes on for its time"
+    is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|1" \
+        "$1 of a client: bench.errors has it once"
+    is "$(sql "SELECT max(clients), min(clients) FROM bench.samples WHERE run_id = $RUN")" '3|2' \
+        "$1 of a client: the samples tell how many were at work"
+    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 4.0 \
+        "$1 of a client: the run goes on for its time"
     is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$1 of a client: the audit does not accuse"
     kept "$RUN" "$1 of a client"
     nothing_left "$1 of a client"
@@ -41,7 +44,8 @@ clock
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE $CLIENT" >/dev/null
 status_is "$RUN" incomplete 'all clients terminated'
 within 3000 'all clients terminated: the run ends with the last'
-is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|3' 'all clients terminated: bench.errors counts them'
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|3' \
+    'all clients terminated: bench.errors counts them'
 kept "$RUN" 'all clients terminated'
 nothing_left 'all clients terminated'
 
@@ -50,7 +54,8 @@ sql "SELECT bench.create_workload('suicide', 'SELECT pg_terminate_backend(pg_bac
 try "SELECT bench.run('suicide', clients => 2, secs => 30)"
 RUN=$(last_run)
 status_is "$RUN" incomplete 'clients that end themselves'
-is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|2' 'clients that end themselves: bench.errors counts them'
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|2' \
+    'clients that end themselves: bench.errors counts them'
 nothing_left 'clients that end themselves'
 
 # The coordinator.
@@ -69,7 +74,8 @@ session caller "SELECT bench.run('pk_update', clients => 2, secs => 60, sample_i
 sampling "$before" 2
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
 ended caller 5
-like "$OUT" "(ERROR:  57P01|WARNING.*run $RUN is canceled.*terminated by an administrator)" 'the coordinator of a bench.run is terminated: the caller is told'
+like "$OUT" "(ERROR:  57P01|WARNING.*run $RUN is canceled.*terminated by an administrator)" \
+    'the coordinator of a bench.run is terminated: the caller is told'
 nothing_left 'the coordinator of a bench.run is terminated'
 
 # Before the gate opens: clients are held up by a lock while they prepare.
@@ -95,8 +101,10 @@ leave holder
 # A load's workers.
 for kind in load loader; do
     session caller "SELECT bench.load('pk', 20000000)" "SELECT 'usable'"
-    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader' AND state = 'active')"
-    sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $kind'" >/dev/null
+    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader'
+        AND state = 'active')"
+    sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $kind'" \
+        >/dev/null
     ended caller 10
     like "$OUT" 'ERROR: .*usable' "a terminated worker \"$kind\": bench.load is an error"
     nothing_left "a terminated worker \"$kind\""
@@ -122,12 +130,15 @@ sql 'DROP TABLE bench_data.pk'
 status_is "$RUN" incomplete 'DROP TABLE of the fixture'
 within 4000 'DROP TABLE of the fixture: the run is over when all clients are'
 like "$(error_of "$RUN")" '^(42P01|XX000)$' 'DROP TABLE of the fixture: the run has the error'
-is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '42P01|2' 'DROP TABLE of the fixture: bench.errors has it'
-is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 'DROP TABLE of the fixture: the audit does not accuse'
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '42P01|2' \
+    'DROP TABLE of the fixture: bench.errors has it'
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 \
+    'DROP TABLE of the fixture: the audit does not accuse'
 kept "$RUN" 'DROP TABLE of the fixture'
 nothing_left 'DROP TABLE of the fixture'
 try "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
-like "$OUT" 'NOTICE:.*fixture "pk" is not loaded: loading.*actually processed: 40' 'after DROP TABLE of the fixture: a run loads it again and says so'
+like "$OUT" 'NOTICE:.*fixture "pk" is not loaded: loading.*actually processed: 40' \
+    'after DROP TABLE of the fixture: a run loads it again and says so'
 no_restart 'after DROP TABLE of the fixture: the server goes on'
 
 # Other changes of the table, of privileges and of the configuration. A SELECT * whose columns change
@@ -143,17 +154,22 @@ meanwhile() { # NAME WORKLOAD STATUS SQLSTATE STATEMENT…
     nothing_left "$name"
     no_restart "$name: the server goes on"
 }
-meanwhile 'ALTER TABLE … ADD COLUMN during updates' pk_update completed '' 'ALTER TABLE bench_data.pk ADD COLUMN more int'
-meanwhile 'ALTER TABLE … DROP COLUMN during SELECT *' pk_select incomplete 0A000 'ALTER TABLE bench_data.pk DROP COLUMN more'
+meanwhile 'ALTER TABLE … ADD COLUMN during updates' pk_update completed '' \
+    'ALTER TABLE bench_data.pk ADD COLUMN more int'
+meanwhile 'ALTER TABLE … DROP COLUMN during SELECT *' pk_select incomplete 0A000 \
+    'ALTER TABLE bench_data.pk DROP COLUMN more'
 meanwhile 'VACUUM FULL and REINDEX' pk_update completed '' 'VACUUM FULL bench_data.pk' 'REINDEX TABLE bench_data.pk'
 meanwhile 'a rule that makes two statements of one' pk_update completed '' \
     'CREATE RULE twice AS ON UPDATE TO bench_data.pk DO ALSO SELECT 1'
 # The rule is there from the start: the audit agrees, or says why it does not judge.
 sql "SELECT bench.run('pk_update', clients => 2, transactions => 50)" >/dev/null 2>&1
-is "$(sql "SELECT count(*) FROM bench.audit($(last_run)) WHERE NOT ok")" 0 'a table with a rule: the audit does not accuse'
+is "$(sql "SELECT count(*) FROM bench.audit($(last_run)) WHERE NOT ok")" 0 \
+    'a table with a rule: the audit does not accuse'
 sql 'DROP RULE twice ON bench_data.pk'
-meanwhile 'a reload of the configuration' pk_select completed '' "ALTER SYSTEM SET work_mem = '8MB'" 'SELECT pg_reload_conf()'
-sql 'CREATE ROLE bob LOGIN' 'GRANT CREATE ON DATABASE postgres TO bob' 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' \
+meanwhile 'a reload of the configuration' pk_select completed '' "ALTER SYSTEM SET work_mem = '8MB'" \
+    'SELECT pg_reload_conf()'
+sql 'CREATE ROLE bob LOGIN' 'GRANT CREATE ON DATABASE postgres TO bob' \
+    'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO bob' \
     'SET ROLE bob' "SELECT bench.load('pk', 1000, options => '{\"schema\": \"bobs\"}')" >/dev/null
 start_as_bob() {
     local before
@@ -167,7 +183,8 @@ status_is "$RUN" incomplete 'REVOKE during a run'
 is "$(error_of "$RUN")" 42501 'REVOKE during a run: the error says so'
 sql 'GRANT ALL ON bobs.pk TO bob'
 start_as_bob
-sql 'DROP OWNED BY bob CASCADE' 'DROP ROLE bob' 2>"$work/bob" || tap_fail 'DROP ROLE during a run: works' "$(cat "$work/bob")"
+sql 'DROP OWNED BY bob CASCADE' 'DROP ROLE bob' 2>"$work/bob" || tap_fail 'DROP ROLE during a run: works' \
+    "$(cat "$work/bob")"
 status_is "$RUN" incomplete 'DROP ROLE during a run'
 is "$(sql "SELECT role FROM bench.runs WHERE run_id = $RUN")" bob 'DROP ROLE during a run: the run keeps the name'
 nothing_left 'DROP ROLE during a run'
@@ -217,7 +234,8 @@ leave holder
 sql 'CREATE DATABASE own'
 PGDATABASE=own sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" \
     "SELECT bench.start('pk_update', clients => 3, secs => 60)" >/dev/null
-is "$(sql 'DROP DATABASE own' 2>&1 | grep -c 'is being accessed by other users')" 1 'DROP DATABASE of its own: is refused'
+is "$(sql 'DROP DATABASE own' 2>&1 | grep -c 'is being accessed by other users')" 1 \
+    'DROP DATABASE of its own: is refused'
 is "$(workers)" 4 'DROP DATABASE of its own: the run goes on'
 clock
 sql 'DROP DATABASE own WITH (FORCE)'
@@ -253,13 +271,16 @@ within 5000 'DROP EXTENSION during a run: clients end soon'
 ended waiter 5
 like "$OUT" 'usable' 'DROP EXTENSION during a run: a session in bench.wait goes on'
 no_restart 'DROP EXTENSION during a run: the server goes on'
-try 'DROP SCHEMA bench_data CASCADE' 'CREATE EXTENSION pgbench_ext' "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
+try 'DROP SCHEMA bench_data CASCADE' 'CREATE EXTENSION pgbench_ext' \
+    "SELECT bench.run('pk_update', clients => 2, transactions => 20)"
 like "$OUT" 'actually processed: 40' 'after DROP EXTENSION and CREATE EXTENSION a run works'
 # Dropped and made again at once: the old run must not write to the new tables.
 start "'pk_update', clients => 3, secs => 60"
-sql 'BEGIN; DROP EXTENSION pgbench_ext; CREATE EXTENSION pgbench_ext; COMMIT' 2>/dev/null || tap_fail 'DROP and CREATE EXTENSION in one transaction: works'
+sql 'BEGIN; DROP EXTENSION pgbench_ext; CREATE EXTENSION pgbench_ext; COMMIT' 2>/dev/null ||
+    tap_fail 'DROP and CREATE EXTENSION in one transaction: works'
 nothing_left 'DROP and CREATE EXTENSION during a run' 5
-is "$(sql 'SELECT (SELECT count(*) FROM bench.runs), (SELECT count(*) FROM bench.samples), (SELECT count(*) FROM bench.latencies)')" '0|0|0' \
+is "$(sql 'SELECT (SELECT count(*) FROM bench.runs), (SELECT count(*) FROM bench.samples), (SELECT count(*)
+    FROM bench.latencies)')" '0|0|0' \
     'DROP and CREATE EXTENSION during a run: the new tables are empty'
 log_is_clean
 no_restart 'the server has not restarted'

@@ -44,7 +44,8 @@ citus_start() {
         for tries in 1 2 3; do
             port=$(free_port)
             cluster_start "listen_addresses = '127.0.0.1'" "port = $port" "shared_preload_libraries = 'citus'" \
-                'shared_buffers = 128MB' 'max_prepared_transactions = 200' 'citus.enable_statistics_collection = off' "$@" && break
+                'shared_buffers = 128MB' 'max_prepared_transactions = 200' 'citus.enable_statistics_collection = off' \
+                "$@" && break
             [ "$tries" -lt 3 ] || return 1
         done
         NODE_DIRS[node]=$PGHOST NODE_PORTS[node]=$port

@@ -2,11 +2,13 @@
 # shellcheck disable=SC2034,SC2154 # RUN is for the scripts, work is common.sh's
 # What the tests of runs on several nodes of a Citus cluster have in common: source this file after common.sh.
 #
-#   nodes_start [LINE…]        three nodes: pk with 10,000 rows in 8 shards, and own.ids, which workload insert_id writes to
+#   nodes_start [LINE…]        three nodes: pk with 10,000 rows in 8 shards, and own.ids, which workload
+#                              insert_id writes to
 #   on_nodes STATEMENT…        what every node answers to each statement, node by node, in one line
 #   sum_of QUERY [NODE…]       the sum of a number that each of the nodes answers
 #   clients_end MS DESC [NODE…]  a test that no client is left on these nodes so long after `clock`
-#   nothing_on_any DESC [NODE…]  a test that these nodes have neither workers, nor parts, nor prepared transactions, nor questions
+#   nothing_on_any DESC [NODE…]  a test that these nodes have neither workers, nor parts, nor prepared transactions,
+#                              nor questions
 #   on_all_nodes ARGUMENTS     starts a run on all nodes; RUN is its id, once every node has clients at work
 #   freeze NODE; thaw          stops all of a node's processes where they are; lets them go on
 #   add_up RUN DESC            tests that the total is the sum of the nodes, in samples, histogram and summary
@@ -22,7 +24,9 @@ nodes_start() {
     sql "SELECT bench.load('pk', 10000, options => '{\"distribute\": true, \"shard_count\": 8}')" \
         'CREATE SCHEMA own' 'CREATE TABLE own.ids (id bigint, client int, at_port int)' \
         "SELECT create_distributed_table('own.ids', 'id', shard_count => 8)" \
-        "SELECT bench.create_workload('insert_id', E'\\\\set id random(1, 1000000000000)\nINSERT INTO own.ids VALUES (:id, :client_id, current_setting(''port'')::int);')" \
+        "SELECT bench.create_workload('insert_id',
+            E'\\\\set id random(1, 1000000000000)\nINSERT INTO own.ids
+                VALUES (:id, :client_id, current_setting(''port'')::int);')" \
         "SELECT bench.create_workload('nothing', 'SELECT 1;')" >/dev/null || exit
 }
 
@@ -59,7 +63,8 @@ clients_end() { # MS DESC [NODE…]
     within "$ms" "$description"
 }
 
-LEFT="SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%' OR application_name LIKE 'citus_run_command%')
+LEFT="SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'
+    OR application_name LIKE 'citus_run_command%')
            + (SELECT count(*) FROM bench.runs WHERE part_of IS NOT NULL) + (SELECT count(*) FROM pg_prepared_xacts)"
 
 nothing_on_any() { # DESC [NODE…]
@@ -72,7 +77,8 @@ nothing_on_any() { # DESC [NODE…]
     else
         tap_fail "$description" "$(on_nodes "SELECT pid, backend_type, application_name, query FROM pg_stat_activity
             WHERE backend_type LIKE 'pgbench_ext%' OR application_name LIKE 'citus_run_command%'" \
-            'SELECT run_id, status, error FROM bench.runs WHERE part_of IS NOT NULL' 'SELECT gid FROM pg_prepared_xacts')"
+            'SELECT run_id, status, error FROM bench.runs WHERE part_of IS NOT NULL' \
+            'SELECT gid FROM pg_prepared_xacts')"
     fi
 }
 
@@ -82,7 +88,8 @@ newest() { sql 'SELECT max(run_id) FROM bench.runs WHERE part_of IS NULL'; }
 # Waits until a run after that one has transactions of clients on every node.
 at_work() { # RUN-BEFORE
     eventually 20 "SELECT count(*) > 0 FROM bench.progress p JOIN bench.runs r USING (run_id)
-                   WHERE r.part_of IS NULL AND run_id > $1 AND p.transactions > 0" || tap_fail "a run after $1 is at work"
+                   WHERE r.part_of IS NULL AND run_id > $1 AND p.transactions > 0" ||
+        tap_fail "a run after $1 is at work"
     RUN=$(newest)
 }
 
@@ -111,13 +118,15 @@ add_up() { # RUN DESC
                       s.transactions - (SELECT sum(transactions) FROM bench.samples x WHERE x.run_id = s.run_id),
                       s.transactions - (SELECT sum(count) FROM bench.latencies x WHERE x.run_id = s.run_id),
                       abs(sum(n.tps) - s.tps) <= 0.001 * s.tps
-               FROM bench.summary s JOIN bench.nodes n USING (run_id) WHERE run_id = $1 GROUP BY s.run_id, s.transactions, s.tps")" \
+               FROM bench.summary s JOIN bench.nodes n USING (run_id) WHERE run_id = $1
+               GROUP BY s.run_id, s.transactions, s.tps")" \
         't|0|0|t' "$2: total, nodes, samples and histogram add up"
 }
 
 # The nodes of a run with their statuses.
 nodes_of() { # RUN
-    sql "SELECT string_agg(concat_ws(' ', node, coalesce(status, '-')), ', ' ORDER BY node) FROM bench.nodes WHERE run_id = $1"
+    sql "SELECT string_agg(concat_ws(' ', node, coalesce(status, '-')), ', ' ORDER BY node) FROM bench.nodes
+        WHERE run_id = $1"
 }
 
 name_of() { echo "127.0.0.1:${NODE_PORTS[$1]}"; }

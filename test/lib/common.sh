@@ -81,7 +81,8 @@ leave() {
 
 # Waits until the session NAME sleeps, with whatever it did before done.
 holds() {
-    eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '$1' AND wait_event = 'PgSleep')"
+    eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '$1'
+        AND wait_event = 'PgSleep')"
 }
 
 # shellcheck disable=SC2034 # OUT is for the scripts
@@ -134,7 +135,8 @@ error_of() { sql "SELECT error ->> 'sqlstate' FROM bench.runs WHERE run_id = $1"
 workers() { sql "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'"; }
 
 nothing_left() {
-    if eventually "${2:-3}" "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'" >"$work/left"; then
+    if eventually "${2:-3}" "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'" \
+        >"$work/left"; then
         tap_pass "$1: no worker is left"
     else
         tap_fail "$1: no worker is left" "$(sql "SELECT pid, backend_type, state, wait_event_type, wait_event, query
@@ -161,6 +163,8 @@ still_works() {
 
 # The server's log has none of the words that tell of a bug below SQL.
 log_is_clean() {
-    is "$(grep -E 'PANIC|TRAP|terminated by signal|leak|unexpected state|non-empty SPI|still referenced|was not closed' "$PGHOST/log")" '' \
+    is "$(grep -E \
+        'PANIC|TRAP|terminated by signal|leak|unexpected state|non-empty SPI|still referenced|was not closed' \
+        "$PGHOST/log")" '' \
         "nothing bad is in the server's log"
 }

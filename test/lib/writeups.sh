@@ -11,7 +11,8 @@ writeup() { # FILE VARIABLE=VALUE…
     local file=$1 args=() variable status=0
     shift
     for variable in "$@"; do args+=(-v "$variable"); done
-    psql -X -v scale=0.0001 -v secs=0.3 "${args[@]}" -f "writeups/$file" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    psql -X -v scale=0.0001 -v secs=0.3 "${args[@]}" -f "writeups/$file" >"$work/out" 2>"$work/err" \
+        </dev/null || status=$?
     OUT=$(cat "$work/out")
     is "$status" 0 "$file ends well"
     is "$(grep -E 'WARNING|ERROR|FATAL' "$work/err")" '' "$file: no warning"
@@ -20,7 +21,8 @@ writeup() { # FILE VARIABLE=VALUE…
 
 # The rows of the table under a title: cells without blanks, separated by commas.
 table() {
-    awk -v title="$1" 'index($0, title) == 1 { on = 1; next } on && /^$/ { exit } on' <<<"$OUT" | sed -e 1,2d -e 's/ //g' -e 's/|/,/g'
+    awk -v title="$1" 'index($0, title) == 1 { on = 1; next } on && /^$/ { exit } on' <<<"$OUT" |
+        sed -e 1,2d -e 's/ //g' -e 's/|/,/g'
 }
 
 columns() { table "$1" | cut -d, -f"$2"; }
@@ -38,7 +40,8 @@ runs() {
 }
 
 nothing_but_runs() {
-    is "$(sql 'SELECT schema, name, rows FROM bench.fixtures')" 'bench_data|pk|100' "$1: its fixtures are gone, others are not"
+    is "$(sql 'SELECT schema, name, rows FROM bench.fixtures')" 'bench_data|pk|100' \
+        "$1: its fixtures are gone, others are not"
     is "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname = 'bench_writeups'")" 0 "$1: its schema is gone"
 }
 

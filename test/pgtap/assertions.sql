@@ -19,21 +19,32 @@ BEGIN
     FOREACH relation IN ARRAY '{run_log,script_log,audit_log}'::text[] LOOP
         SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
         WHERE attrelid = ('bench.' || relation)::regclass AND attnum > 0 AND attname <> 'run_id';
-        EXECUTE format('INSERT INTO bench.%1$I (run_id, %2$s) SELECT %3$s, %2$s FROM bench.%1$I WHERE run_id = %4$s', relation, columns, planted, model);
+        EXECUTE format('INSERT INTO bench.%1$I (run_id, %2$s) SELECT %3$s, %2$s FROM bench.%1$I WHERE run_id = %4$s',
+            relation, columns, planted, model);
     END LOOP;
     UPDATE bench.run_log r SET status = plant.status, secs = 10, transactions = NULL,
         -- after all others: no two work on the fixture at the same time
-        started_at = '2000-01-01'::timestamptz + planted * interval '1 hour', finished_at = '2000-01-01'::timestamptz + planted * interval '1 hour' + interval '10 s'
+        started_at = '2000-01-01'::timestamptz + planted * interval '1 hour',
+            finished_at = '2000-01-01'::timestamptz + planted * interval '1 hour' + interval '10 s'
     WHERE run_id = planted;
-    INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, latency_avg_ms, latency_stddev_ms, latency_max_ms)
+    INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, latency_avg_ms,
+        latency_stddev_ms, latency_max_ms)
     SELECT planted, s, 1, '2000-01-01', 2, tps, tps, 0, 0, 1, 0, 1 FROM generate_series(1, 10) AS s;
     INSERT INTO bench.latencies (run_id, script, low_ms, high_ms, count)
     SELECT planted, 0, ms * 0.995, ms * 1.004, tps / 10 FROM generate_series(1, 100) AS ms;
     RETURN planted;
 END $$;
-SELECT pg_temp.plant(1000) AS good, pg_temp.plant(1000, 'canceled') AS canceled, pg_temp.plant(1000, 'incomplete') AS incomplete,
-       pg_temp.plant(1000, 'running') AS crashed, pg_temp.plant(1000) AS wrong, pg_temp.plant(1000) AS unaudited, pg_temp.plant(1000) AS unmeasured \gset
-UPDATE bench.audit_log SET harness = 100, server = 99, judged = true, reason = 'rows updated' WHERE run_id = :wrong AND counter = 'n_tup_upd';
+SELECT
+    pg_temp.plant(1000) AS good,
+    pg_temp.plant(1000, 'canceled') AS canceled,
+    pg_temp.plant(1000, 'incomplete') AS incomplete,
+    pg_temp.plant(1000, 'running') AS crashed,
+    pg_temp.plant(1000) AS wrong,
+    pg_temp.plant(1000) AS unaudited,
+    pg_temp.plant(1000) AS unmeasured \gset
+UPDATE bench.audit_log
+SET harness = 100, server = 99, judged = true, reason = 'rows updated'
+WHERE run_id = :wrong AND counter = 'n_tup_upd';
 DELETE FROM bench.audit_log WHERE run_id = :unaudited;
 DELETE FROM bench.samples WHERE run_id = :unmeasured;
 DELETE FROM bench.latencies WHERE run_id = :unmeasured;
@@ -42,63 +53,97 @@ DELETE FROM bench.latencies WHERE run_id = :unmeasured;
 --
 -- tps_ok: each operator below, at and above the figure
 --
-SELECT check_test(bench.tps_ok(:good, op, value), passes, format('tps 1000 %s %s', op, value), format('run %s: tps %s %s', :good, op, value))
-FROM (VALUES ('>', '{t,f,f}'::boolean[]), ('>=', '{t,t,f}'), ('<', '{f,f,t}'), ('<=', '{f,t,t}'), ('=', '{f,t,f}'), ('<>', '{t,f,t}')) AS o (op, expected),
-     unnest('{999,1000,1001.5}'::float8[], expected) AS v (value, passes);
+SELECT check_test(bench.tps_ok(:good, op, value), passes, format('tps 1000 %s %s', op, value),
+    format('run %s: tps %s %s', :good, op, value))
+FROM (VALUES
+    ('>', '{t,f,f}'::boolean[]),
+    ('>=', '{t,t,f}'),
+    ('<', '{f,f,t}'),
+    ('<=', '{f,t,t}'),
+    ('=', '{f,t,f}'),
+    ('<>', '{t,f,t}')
+) AS o (op, expected),
+    unnest('{999,1000,1001.5}'::float8[], expected) AS v (value, passes);
 SELECT check_test(bench.tps_ok(:good, '>=', 1000, 'fast enough'), true, 'a description', 'fast enough', '');
 SELECT check_test(bench.tps_ok(:good, '>', 2000), false, 'a failure', format('run %s: tps > 2000', :good), format(
 '        have: 1000
         want: > 2000
          run: %s, pk_update with 2 clients, is completed
      samples: tps min 1000, max 1000 over 10 s', :good));
-SELECT check_test(bench.tps_ok(run_id, '>', 1), false, format('a run that is %s', status), NULL, format('is %s', status), true)
+SELECT check_test(bench.tps_ok(run_id, '>', 1), false, format('a run that is %s', status), NULL,
+    format('is %s', status), true)
 FROM (VALUES (:canceled, 'canceled'), (:incomplete, 'incomplete'), (:crashed, 'crashed')) AS r (run_id, status);
-SELECT check_test(bench.tps_ok(:unmeasured, '<', 1), false, 'a run without samples', NULL, 'have: nothing measured', true);
-SELECT throws_ok(format('SELECT bench.tps_ok(%s, ''<'', ''NaN'')', :good), '22023', 'value must be a number, not NaN', 'NaN is above all, and so every figure below it'),
-       throws_ok(format('SELECT bench.latency_ok(%s, 0.5, ''<'', ''NaN'')', :good), '22023', NULL, 'of latencies as well');
+SELECT check_test(bench.tps_ok(:unmeasured, '<', 1), false, 'a run without samples', NULL, 'have: nothing measured',
+    true);
+SELECT
+    throws_ok(format('SELECT bench.tps_ok(%s, ''<'', ''NaN'')', :good), '22023', 'value must be a number, not NaN',
+        'NaN is above all, and so every figure below it'),
+    throws_ok(format('SELECT bench.latency_ok(%s, 0.5, ''<'', ''NaN'')', :good), '22023', NULL, 'of latencies as well');
 
 --
 -- latency_ok
 --
-SELECT check_test(bench.latency_ok(:good, p, '<', above), true, format('p%s < %s', p, above)),
-       check_test(bench.latency_ok(:good, p, '<', below), false, format('p%s < %s', p, below))
+SELECT
+    check_test(bench.latency_ok(:good, p, '<', above), true, format('p%s < %s', p, above)),
+    check_test(bench.latency_ok(:good, p, '<', below), false, format('p%s < %s', p, below))
 FROM (VALUES (0.5, 52, 48), (0.99, 101, 97), (1, 102, 98)) AS v (p, above, below);
-SELECT check_test(bench.latency_ok(:good, p, '>', 0.5), true, 'its description', format('run %s: p%s latency > 0.5 ms', :good, shown))
+SELECT check_test(bench.latency_ok(:good, p, '>', 0.5), true, 'its description',
+    format('run %s: p%s latency > 0.5 ms', :good, shown))
 FROM (VALUES (0.5, '50'), (0.99, '99'), (0.999, '99.9')) AS v (p, shown);
-SELECT check_test(bench.latency_ok(:good, 0.5, '>', 60, 'slow'), false, 'a failure', 'slow', 'have: (49|50)[.0-9]*\n +want: > 60', true);
-SELECT check_test(bench.latency_ok(:canceled, 0.5, '<', 60), false, 'a run that was canceled', NULL, 'is canceled', true);
-SELECT check_test(bench.latency_ok(:unmeasured, 0.5, '<', 60), false, 'a run without latencies', NULL, 'have: nothing measured', true);
+SELECT check_test(bench.latency_ok(:good, 0.5, '>', 60, 'slow'), false, 'a failure', 'slow',
+    'have: (49|50)[.0-9]*\n +want: > 60', true);
+SELECT check_test(bench.latency_ok(:canceled, 0.5, '<', 60), false, 'a run that was canceled', NULL, 'is canceled',
+    true);
+SELECT check_test(bench.latency_ok(:unmeasured, 0.5, '<', 60), false, 'a run without latencies', NULL,
+    'have: nothing measured', true);
 
 --
 -- audit_ok
 --
 SELECT check_test(bench.audit_ok(:model), true, 'the audit of a real run', format('run %s: audit', :model), '');
 SELECT check_test(bench.audit_ok(:good, 'counts'), true, 'a good audit', 'counts', '');
-SELECT check_test(bench.audit_ok(:wrong), false, 'a wrong audit', NULL, 'n_tup_upd: harness 100, server 99, difference 1 (rows updated)');
-SELECT check_test(bench.audit_ok(:unaudited), false, 'a run without an audit', NULL, format('run %s has no counters that could be held against the server''s', :unaudited));
-SELECT check_test(bench.audit_ok(:canceled), false, 'a run that was canceled', NULL, format('run %s is canceled', :canceled));
+SELECT check_test(bench.audit_ok(:wrong), false, 'a wrong audit', NULL,
+    'n_tup_upd: harness 100, server 99, difference 1 (rows updated)');
+SELECT check_test(bench.audit_ok(:unaudited), false, 'a run without an audit', NULL,
+    format('run %s has no counters that could be held against the server''s', :unaudited));
+SELECT check_test(bench.audit_ok(:canceled), false, 'a run that was canceled', NULL,
+    format('run %s is canceled', :canceled));
 
 --
 -- no_regression_ok: eight runs a side, of 1 % variation
 --
 CREATE FUNCTION pg_temp.side(tps float8, runs int DEFAULT 8) RETURNS bigint[] LANGUAGE sql AS
 'SELECT array_agg(pg_temp.plant(round(tps * (1 + 0.01 * sin(7 * i))))) FROM generate_series(1, runs) AS i';
-SELECT pg_temp.side(10000) AS before, pg_temp.side(10010) AS same, pg_temp.side(9000) AS slower, pg_temp.side(11000) AS faster,
-       pg_temp.side(10000, 1) AS one, pg_temp.side(5000, 1) AS one_slower \gset
+SELECT
+    pg_temp.side(10000) AS before,
+    pg_temp.side(10010) AS same,
+    pg_temp.side(9000) AS slower,
+    pg_temp.side(11000) AS faster,
+    pg_temp.side(10000, 1) AS one,
+    pg_temp.side(5000, 1) AS one_slower \gset
 SELECT check_test(bench.no_regression_ok(:'before', :'same'), true, 'the same', NULL, '');
 SELECT check_test(bench.no_regression_ok(:'before', :'faster'), true, 'faster', NULL, '');
-SELECT check_test(bench.no_regression_ok(:'before', :'slower', description => 'new release'), false, 'slower by 10 %', 'new release',
-                  'tps: [89][0-9]{3}\.[0-9], baseline [0-9]{4,5}\.[0-9]\n +ratio: 0\.[89][0-9]+, 95 % interval 0\.[89][0-9]+ to 0\.9[0-9]+; a regression is below 0\.95\n +verdict: slower', true);
+SELECT check_test(bench.no_regression_ok(:'before', :'slower', description => 'new release'), false, 'slower by 10 %',
+    'new release',
+    'tps: [89][0-9]{3}\.[0-9], baseline [0-9]{4,5}\.[0-9]\n +ratio: 0\.[89][0-9]+, 95 % interval 0\.[89][0-9]+ to '
+        '0\.9[0-9]+; a regression is below 0\.95\n +verdict: slower',
+    true);
 SELECT check_test(bench.no_regression_ok(:'before', :'slower', 0.2), true, 'within the tolerance');
-SELECT check_test(bench.no_regression_ok(:'one', :'one_slower'), true, 'one run a side tells nothing', NULL, 'ratio: 0\.5[0-9]*, no interval.*verdict: inconclusive\n +advice: .+', true);
-SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false, 'runs that have not completed', NULL,
-                  format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', tolerance), '22023', NULL, format('tolerance %s', tolerance))
+SELECT check_test(bench.no_regression_ok(:'one', :'one_slower'), true, 'one run a side tells nothing', NULL,
+    'ratio: 0\.5[0-9]*, no interval.*verdict: inconclusive\n +advice: .+', true);
+SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false,
+    'runs that have not completed', NULL, format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', tolerance), '22023', NULL,
+    format('tolerance %s', tolerance))
 FROM unnest('{-0.1,1,5}'::float8[]) AS tolerance;
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, NULL)', :'before', :'same'), '22004', NULL, 'tolerance NULL');
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[-1::bigint])', :'before'), '42704', 'run -1 does not exist', 'an unknown run');
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[NULL::bigint])', :'before'), '22004', NULL, 'a run that is NULL');
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L)', :'before', sides), NULL, NULL, format('%s for a side', coalesce(sides, 'NULL')))
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, NULL)', :'before', :'same'), '22004', NULL,
+    'tolerance NULL');
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[-1::bigint])', :'before'), '42704',
+    'run -1 does not exist', 'an unknown run');
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[NULL::bigint])', :'before'), '22004', NULL,
+    'a run that is NULL');
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L)', :'before', sides), NULL, NULL,
+    format('%s for a side', coalesce(sides, 'NULL')))
 FROM unnest(ARRAY['{}', NULL]) AS sides;
 
 --
@@ -108,8 +153,9 @@ GRANT ALL ON ALL TABLES IN SCHEMA pg_temp TO PUBLIC;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA pg_temp TO PUBLIC;
 SET ROLE asr_other;
 SELECT throws_ok(format('SELECT bench.%s', call), '42501', format('permission denied for run %s', :good), call)
-FROM unnest(ARRAY[format('tps_ok(%s, ''>'', 1)', :good), format('latency_ok(%s, 0.5, ''>'', 1)', :good), format('audit_ok(%s)', :good),
-                  format('no_regression_ok(ARRAY[%1$s::bigint], ARRAY[%1$s::bigint])', :good)]) AS call;
+FROM unnest(ARRAY[format('tps_ok(%s, ''>'', 1)', :good), format('latency_ok(%s, 0.5, ''>'', 1)', :good),
+    format('audit_ok(%s)', :good),
+    format('no_regression_ok(ARRAY[%1$s::bigint], ARRAY[%1$s::bigint])', :good)]) AS call;
 RESET ROLE;
 
 -- They are gone as if they had not been.
@@ -118,7 +164,9 @@ DECLARE
     relation text;
 BEGIN
     FOREACH relation IN ARRAY '{samples,script_log,audit_log,latencies,run_log}'::text[] LOOP
-        EXECUTE format('DELETE FROM bench.%I WHERE run_id IN (SELECT run_id FROM bench.runs WHERE tags = ''{"asr": true}'')', relation);
+        EXECUTE format(
+            'DELETE FROM bench.%I WHERE run_id IN (SELECT run_id FROM bench.runs WHERE tags = ''{"asr": true}'')',
+            relation);
     END LOOP;
 END $$;
 \o /dev/null

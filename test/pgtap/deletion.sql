@@ -1,6 +1,7 @@
 -- Deleting runs, whichever way: by bench.delete_run, bench.prune, DELETE on the table and on the view, TRUNCATE.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 DROP ROLE IF EXISTS del_alice, del_bob, del_boss, del_clerk;
@@ -19,8 +20,11 @@ DECLARE
     held boolean;
     found text[] = '{}';
 BEGIN
-    FOR relation IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
-                    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p') ORDER BY c.relname COLLATE "C" LOOP
+    FOR relation IN
+    SELECT c.relname
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
+                    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p')
+                    ORDER BY c.relname COLLATE "C" LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM bench.%I WHERE run_id = $1)', relation) INTO held USING run;
         IF held THEN found = found || relation; END IF;
     END LOOP;
@@ -32,14 +36,20 @@ DECLARE
     run bigint = nextval('bench.run_id_seq');
     relation regclass;
 BEGIN
-    FOR relation IN SELECT c.oid FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
-                    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'sweep_run_log' LOOP
+    FOR relation IN
+    SELECT c.oid
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
+                    WHERE c.relnamespace = 'bench'::regnamespace
+                        AND c.relkind IN ('r', 'p')
+                        AND c.relname <> 'sweep_run_log' LOOP
         EXECUTE format('INSERT INTO %s SELECT (jsonb_populate_record(NULL::%1$s, $1)).*', relation) USING (
             SELECT jsonb_object_agg(a.attname, CASE
-                       WHEN a.attname = 'run_id' THEN to_jsonb(run) WHEN a.attname = 'sweep_id' THEN coalesce(to_jsonb(sweep), 'null')
+                       WHEN a.attname = 'run_id' THEN to_jsonb(run) WHEN a.attname
+                           = 'sweep_id' THEN coalesce(to_jsonb(sweep), 'null')
                        WHEN a.attname = 'status' THEN '"completed"' WHEN a.attname = 'role' THEN to_jsonb(current_user)
                        WHEN a.atttypid = 'jsonb'::regtype THEN '{}' WHEN a.atttypid = 'text'::regtype THEN '"x"'
-                       WHEN a.atttypid = 'boolean'::regtype THEN 'false' WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(now())
+                       WHEN a.atttypid = 'boolean'::regtype THEN 'false' WHEN a.atttypid
+                           = 'timestamptz'::regtype THEN to_jsonb(now())
                        ELSE '1' END)
             FROM pg_attribute a WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped
               AND (a.attnotnull OR a.attname IN ('sweep_id', 'started_at', 'finished_at')));
@@ -59,17 +69,24 @@ $$;
 -- Everything goes, whichever way
 --
 SELECT pg_temp.made_up() AS plain \gset
-SELECT bag_eq(format('SELECT unnest(pg_temp.holding(%s))', :plain),
-              $$SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
-                WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'sweep_run_log'$$,
-              'a run has a row in every table with a column run_id');
+SELECT bag_eq(format('SELECT unnest(pg_temp.holding(%s))', :plain), $$
+    SELECT c.relname::text
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
+    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'sweep_run_log'
+$$, 'a run has a row in every table with a column run_id');
 SELECT is(bench.delete_run(:plain), true, 'bench.delete_run'), is(pg_temp.holding(:plain), '{}', 'deletes all of it');
-SELECT pg_temp.made_up() AS stays, pg_temp.made_up() AS by_table, pg_temp.made_up() AS by_view, pg_temp.made_up() AS by_prune \gset
+SELECT
+    pg_temp.made_up() AS stays,
+    pg_temp.made_up() AS by_table,
+    pg_temp.made_up() AS by_view,
+    pg_temp.made_up() AS by_prune \gset
 DELETE FROM bench.run_log WHERE run_id = :by_table;
 SELECT is(pg_temp.holding(:by_table), '{}', 'DELETE on the table deletes all of it');
 DELETE FROM bench.runs WHERE run_id = :by_view;
 SELECT is(pg_temp.holding(:by_view), '{}', 'DELETE on the view does');
-UPDATE bench.run_log SET started_at = started_at - interval '9 days', finished_at = finished_at - interval '9 days' WHERE run_id = :by_prune;
+UPDATE bench.run_log
+SET started_at = started_at - interval '9 days', finished_at = finished_at - interval '9 days'
+WHERE run_id = :by_prune;
 SELECT ok(bench.prune('8 days') >= 1, 'bench.prune'), is(pg_temp.holding(:by_prune), '{}', 'does');
 SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'another run stays');
 SELECT pg_temp.made_up() AS one, pg_temp.made_up() AS two \gset
@@ -93,7 +110,9 @@ SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'until a ROLLBACK, too');
 SELECT pg_temp.made_up_sweep() AS sweep \gset
 SELECT pg_temp.made_up(:sweep) AS first, pg_temp.made_up(:sweep) AS second \gset
 SELECT is(bench.delete_run(:first), true, 'a run of a sweep that is over');
-SELECT is(array_agg(run_id), ARRAY[:second::bigint], 'the sweep stays with the other') FROM bench.sweep_run_log WHERE sweep_id = :sweep;
+SELECT is(array_agg(run_id), ARRAY[:second::bigint], 'the sweep stays with the other')
+FROM bench.sweep_run_log
+WHERE sweep_id = :sweep;
 SELECT is(count(*), 1::bigint, 'it stays') FROM bench.sweep_log WHERE sweep_id = :sweep;
 DELETE FROM bench.run_log WHERE run_id = :second;
 SELECT is(count(*), 0::bigint, 'the sweep goes with the last') FROM bench.sweep_log WHERE sweep_id = :sweep;
@@ -106,12 +125,17 @@ SELECT is(count(*), 0::bigint, 'and its plan') FROM bench.sweep_run_log WHERE sw
 SELECT bench.create_workload('del_slow', 'SELECT pg_sleep(0.01);');
 SELECT bench.start('del_slow', secs => 60, sample_interval => 0.1) AS live \gset
 \o
-SELECT throws_ok(format(call, :live), '55006', format('run %s is under way', :live), format(call, 'X') || ' of a run under way is refused')
-FROM unnest('{SELECT bench.delete_run(%s),DELETE FROM bench.run_log WHERE run_id = %s,DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench.run_log,TRUNCATE bench.run_log}'::text[]) AS call;
+SELECT throws_ok(format(call, :live), '55006', format('run %s is under way', :live),
+    format(call, 'X') || ' of a run under way is refused')
+FROM unnest('{SELECT bench.delete_run(%s),DELETE FROM bench.run_log WHERE run_id = %s,'
+    'DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench.run_log,TRUNCATE bench.run_log}'::text[]) AS call;
 SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'and with it the rest of the statement');
 SELECT lives_ok($$SELECT bench.prune('100 years')$$, 'prune passes over it');
 SELECT bench.stop(:live) AS stopped \gset
-SELECT is(bench.wait(:live), 'canceled', 'it has ended'), is(bench.delete_run(:live), true, 'and can be deleted'), is(pg_temp.holding(:live), '{}', 'with all of it');
+SELECT
+    is(bench.wait(:live), 'canceled', 'it has ended'),
+    is(bench.delete_run(:live), true, 'and can be deleted'),
+    is(pg_temp.holding(:live), '{}', 'with all of it');
 SELECT pg_temp.made_up() AS crashed \gset
 UPDATE bench.run_log SET status = 'running', finished_at = NULL, segment = 4294967295 WHERE run_id = :crashed;
 SELECT is(status, 'crashed', 'a run that crashed') FROM bench.runs WHERE run_id = :crashed;
@@ -119,12 +143,18 @@ SELECT is(bench.delete_run(:crashed), true, 'can be deleted'), is(pg_temp.holdin
 \o /dev/null
 SELECT bench.start_sweep('del_slow', '{1}', 60, rounds => 2) AS going \gset
 \o
-DO $$ BEGIN FOR look IN 1 .. 1000 LOOP EXIT WHEN EXISTS (SELECT FROM bench.runs WHERE sweep_id IS NOT NULL AND status = 'running'); PERFORM pg_sleep(0.01); END LOOP; END $$;
+CALL pg_temp.until(format($$
+    SELECT EXISTS (
+        SELECT FROM bench.sweep_run_log JOIN bench.runs r USING (run_id)
+        WHERE sweep_run_log.sweep_id = %s AND r.status = 'running'
+    )
+$$, :going)) \g /dev/null
 SELECT run_id AS of_sweep FROM bench.sweep_run_log WHERE sweep_id = :going AND run_id IS NOT NULL \gset
 SELECT throws_ok(format('SELECT bench.delete_run(%s)', :of_sweep), '55006', NULL, 'the run that a sweep has under way');
 SELECT bench.stop(:of_sweep) AS stopped \gset
 SELECT bench.wait(:of_sweep) AS waited \gset
-SELECT throws_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :of_sweep), '55006', format('run %s is one of sweep %s, which is under way', :of_sweep, :going), 'one that the sweep has behind it');
+SELECT throws_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :of_sweep), '55006',
+    format('run %s is one of sweep %s, which is under way', :of_sweep, :going), 'one that the sweep has behind it');
 \o /dev/null
 SELECT bench.stop_sweep(:going), bench.wait_sweep(:going);
 \o
@@ -137,17 +167,26 @@ SELECT is(bench.delete_run(:of_sweep), true, 'when the sweep is over');
 SET SESSION AUTHORIZATION del_alice;
 SELECT bench.run('del_slow', transactions => 1) AS alices, bench.run('del_slow', transactions => 1) AS other \gset
 \o
-SELECT throws_ok(format('SELECT bench.delete_run(%s)', :alices), '42501', 'permission denied for function delete_run', 'for those who are granted it'),
-       throws_ok(format('DELETE FROM bench.runs WHERE run_id = %s', :alices), '42501', NULL, 'nor by the view');
+SELECT
+    throws_ok(format('SELECT bench.delete_run(%s)', :alices), '42501', 'permission denied for function delete_run',
+        'for those who are granted it'),
+    throws_ok(format('DELETE FROM bench.runs WHERE run_id = %s', :alices), '42501', NULL, 'nor by the view');
 CREATE TEMP TABLE del_own AS SELECT :stays::bigint AS run_id;
-SELECT throws_ok('CREATE TRIGGER t AFTER DELETE ON del_own REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs()',
-                 '42501', NULL, 'nobody puts the trigger on a table of their own');
+SELECT throws_ok($$
+    CREATE TRIGGER t AFTER DELETE ON del_own
+        REFERENCING OLD TABLE AS deleted
+        FOR EACH STATEMENT
+        EXECUTE FUNCTION bench.forget_runs()
+$$, '42501', NULL, 'nobody puts the trigger on a table of their own');
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION bench.delete_run TO del_alice, del_bob, del_boss;
 SET SESSION AUTHORIZATION del_bob;
-SELECT throws_ok(format('SELECT bench.delete_run(%s)', :alices), '42501', format('run %s belongs to role "del_alice"', :alices), 'another role''s');
+SELECT throws_ok(format('SELECT bench.delete_run(%s)', :alices), '42501',
+    format('run %s belongs to role "del_alice"', :alices), 'another role''s');
 SET SESSION AUTHORIZATION del_alice;
-SELECT is(bench.delete_run(:alices), true, 'one''s own'), is(current_user::text, 'del_alice', 'the role is the caller''s again');
+SELECT
+    is(bench.delete_run(:alices), true, 'one''s own'),
+    is(current_user::text, 'del_alice', 'the role is the caller''s again');
 SET SESSION AUTHORIZATION del_boss;
 SELECT is(bench.delete_run(:other), true, 'a member of the role deletes the role''s');
 RESET SESSION AUTHORIZATION;
@@ -160,22 +199,32 @@ SELECT lives_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :granted),
 RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.holding(:granted), '{}', 'deletes all of it');
 REVOKE SELECT, DELETE ON bench.run_log FROM del_clerk;
-CREATE TEMP TABLE elsewhere AS SELECT :stays::bigint AS run_id, 'completed'::text AS status, 0::bigint AS segment, NULL::bigint AS sweep_id;
-CREATE TRIGGER t AFTER DELETE ON elsewhere REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION bench.forget_runs();
-SELECT throws_ok('DELETE FROM elsewhere', '39P01', NULL, 'on another table the trigger does nothing'), ok(cardinality(pg_temp.holding(:stays)) > 10, 'no run goes');
+CREATE TEMP TABLE elsewhere AS
+SELECT :stays::bigint AS run_id, 'completed'::text AS status, 0::bigint AS segment, NULL::bigint AS sweep_id;
+CREATE TRIGGER t AFTER DELETE ON elsewhere
+    REFERENCING OLD TABLE AS deleted
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION bench.forget_runs();
+SELECT
+    throws_ok('DELETE FROM elsewhere', '39P01', NULL, 'on another table the trigger does nothing'),
+    ok(cardinality(pg_temp.holding(:stays)) > 10, 'no run goes');
 
 --
 -- An audit stays as it was said when the run that was in its way is deleted
 --
 SELECT pg_temp.made_up() AS beside, pg_temp.made_up() AS audited \gset
-UPDATE bench.run_log SET workload = 'del_beside', fixture = NULL, started_at = now() - interval '2 h', finished_at = now() - interval '1 h' WHERE run_id IN (:beside, :audited);
+UPDATE bench.run_log
+SET workload = 'del_beside', fixture = NULL, started_at = now() - interval '2 h', finished_at = now() - interval '1 h'
+WHERE run_id IN (:beside, :audited);
 DELETE FROM bench.audit_log WHERE run_id = :audited;
-INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason) VALUES (:audited, 'idx_scan', 1, 2, true, 'scans'), (:audited, 'samples', 3, 3, true, 'samples');
+INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason)
+VALUES (:audited, 'idx_scan', 1, 2, true, 'scans'), (:audited, 'samples', 3, 3, true, 'samples');
 CREATE TEMP TABLE audit AS SELECT * FROM bench.audit(:audited);
 SELECT is(ok, NULL, 'a run beside it keeps an audit from being judged') FROM audit WHERE counter = 'idx_scan';
 DELETE FROM bench.runs WHERE run_id = :beside;
 SELECT is(pg_temp.holding(:beside), '{}', 'that run is deleted');
-SELECT results_eq(format('SELECT * FROM bench.audit(%s)', :audited), 'SELECT * FROM audit', 'the audit still is not judged');
+SELECT results_eq(format('SELECT * FROM bench.audit(%s)', :audited), 'SELECT * FROM audit',
+    'the audit still is not judged');
 
 -- Restores do not fire it: session_replication_role, --disable-triggers.
 SELECT pg_temp.made_up() AS replica \gset

@@ -4,13 +4,17 @@ SET client_min_messages = error;
 SELECT no_plan();
 
 CREATE TEMP TABLE value (kind text, float text, int8 text, int4 text, at text);
-INSERT INTO value VALUES
+INSERT INTO value
+VALUES
     ('greatest', '1.7976931348623157e308', '9223372036854775807', '2147483647', '294276-12-31'),
     ('least', '-1.7976931348623157e308', '-9223372036854775808', '-2147483648', '4713-01-01 BC'),
-    ('smallest', '5e-324', '1', '1', 'infinity'), ('nothing', '0', '0', '0', '-infinity'),
-    ('not a number', 'NaN', '-1', '-1', 'now'), ('infinite', 'Infinity', '9223372036854775807', '2147483647', 'infinity'),
+    ('smallest', '5e-324', '1', '1', 'infinity'),
+    ('nothing', '0', '0', '0', '-infinity'),
+    ('not a number', 'NaN', '-1', '-1', 'now'),
+    ('infinite', 'Infinity', '9223372036854775807', '2147483647', 'infinity'),
     ('below', '-Infinity', '-9223372036854775808', '-2147483648', '-infinity'),
-    ('large', '1e160', '9007199254740992', '4194304', 'now'), ('small', '1e-160', '2', '2', 'now');
+    ('large', '1e160', '9007199254740992', '4194304', 'now'),
+    ('small', '1e-160', '2', '2', 'now');
 
 -- A row of a table with every value of a kind, and keys of its own.
 CREATE FUNCTION pg_temp.put(relation regclass, v value, place int, own jsonb) RETURNS void LANGUAGE plpgsql AS $$
@@ -18,21 +22,35 @@ DECLARE
     given jsonb;
 BEGIN
     SELECT jsonb_object_agg(a.attname, CASE
-               WHEN a.attname = 'run_id' OR k.conkey IS NOT NULL AND a.attnum = ANY (k.conkey) THEN CASE
-                   WHEN a.atttypid IN ('text'::regtype, 'name'::regtype) THEN to_jsonb('k' || place) ELSE to_jsonb(place) END
-               WHEN a.atttypid = 'float8'::regtype OR a.atttypid = 'float4'::regtype AND v.float IN ('NaN', 'Infinity', '-Infinity', '0') THEN to_jsonb(v.float)
-               WHEN a.atttypid = 'float4'::regtype THEN '1'
-               WHEN a.atttypid = 'int8'::regtype THEN to_jsonb(v.int8) WHEN a.atttypid = 'int4'::regtype THEN to_jsonb(v.int4)
-               WHEN a.atttypid = 'int8[]'::regtype THEN to_jsonb(array[v.int8]) WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(v.at)
-               WHEN a.atttypid = 'bool'::regtype THEN 'true' WHEN a.atttypid = 'text'::regtype THEN '"x"' WHEN a.atttypid = 'regclass[]'::regtype THEN '[]'
-               ELSE '{}' END)
+        WHEN a.attname = 'run_id' OR k.conkey IS NOT NULL AND a.attnum = ANY (k.conkey) THEN
+            CASE
+                WHEN a.atttypid IN ('text'::regtype, 'name'::regtype) THEN to_jsonb('k' || place)
+                ELSE to_jsonb(place)
+            END
+        WHEN a.atttypid = 'float8'::regtype
+            OR a.atttypid = 'float4'::regtype AND v.float IN ('NaN', 'Infinity', '-Infinity', '0') THEN
+            to_jsonb(v.float)
+        WHEN a.atttypid = 'float4'::regtype THEN '1'
+        WHEN a.atttypid = 'int8'::regtype THEN to_jsonb(v.int8)
+        WHEN a.atttypid = 'int4'::regtype THEN to_jsonb(v.int4)
+        WHEN a.atttypid = 'int8[]'::regtype THEN to_jsonb(array[v.int8])
+        WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(v.at)
+        WHEN a.atttypid = 'bool'::regtype THEN 'true'
+        WHEN a.atttypid = 'text'::regtype THEN '"x"'
+        WHEN a.atttypid = 'regclass[]'::regtype THEN '[]'
+        ELSE '{}'
+    END)
         INTO given
     FROM pg_attribute a LEFT JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p'
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attname NOT IN ('sweep_id', 'origin', 'part_of', 'waits', 'system_settings');
+    WHERE a.attrelid = relation
+        AND a.attnum > 0
+        AND NOT a.attisdropped
+        AND a.attname NOT IN ('sweep_id', 'origin', 'part_of', 'waits', 'system_settings');
     EXECUTE format('INSERT INTO %s SELECT (jsonb_populate_record(NULL::%1$s, $1)).*', relation) USING given || own;
 END $$;
 CREATE FUNCTION pg_temp.tables_of_runs() RETURNS SETOF regclass LANGUAGE sql AS $$
-    SELECT c.oid::regclass FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
+    SELECT c.oid::regclass
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
     WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r' AND c.relname NOT IN ('run_log', 'sweep_run_log')
 $$;
 
@@ -50,7 +68,8 @@ DECLARE
 BEGIN
     FOR m IN SELECT * FROM made LOOP
         SELECT * INTO v FROM value WHERE kind = CASE m.kind WHEN 'all' THEN 'greatest' ELSE m.kind END;
-        PERFORM pg_temp.put('bench.run_log', v, 1, jsonb_build_object('run_id', m.run_id, 'role', current_user, 'status', 'completed', 'segment', 0, 'sweep_id', sweep,
+        PERFORM pg_temp.put('bench.run_log', v, 1, jsonb_build_object('run_id', m.run_id, 'role', current_user,
+            'status', 'completed', 'segment', 0, 'sweep_id', sweep,
             'nodes', CASE WHEN m.run_id % 2 = 0 THEN 'local' ELSE 'all' END, 'workload', 'extreme', 'fixture', NULL,
             'environment', jsonb_build_object('processors', to_jsonb(v.int8::numeric))));
         FOR relation IN SELECT * FROM pg_temp.tables_of_runs() LOOP
@@ -58,50 +77,100 @@ BEGIN
             FOR v IN SELECT * FROM value WHERE m.kind IN ('all', kind) LOOP
                 FOR i IN 1 .. CASE m.kind WHEN 'all' THEN 1 ELSE 2 END LOOP
                     place = place + 1;
-                    PERFORM pg_temp.put(relation, v, place, jsonb_build_object('run_id', m.run_id, 'node', CASE WHEN relation::text LIKE '%samples' THEN place % 3 ELSE place END));
+                    PERFORM pg_temp.put(relation, v, place,
+                        jsonb_build_object('run_id', m.run_id, 'node',
+                            CASE WHEN relation::text LIKE '%samples' THEN place % 3 ELSE place END));
                 END LOOP;
             END LOOP;
         END LOOP;
-        UPDATE bench.audit_log SET harness = 9223372036854775807, server = -9223372036854775808 WHERE run_id = m.run_id AND m.kind = 'all';
+        UPDATE bench.audit_log
+        SET harness = 9223372036854775807, server = -9223372036854775808
+        WHERE run_id = m.run_id AND m.kind = 'all';
         -- intervals of several nodes at one time, and of one node one after the other
         UPDATE bench.samples SET elapsed = 1 WHERE run_id = m.run_id AND node IN (1, 2) AND m.kind <> 'all';
-        INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id) SELECT sweep, count(*) + 1, count(*) + 1, '', 1, m.run_id FROM bench.sweep_run_log WHERE sweep_id = sweep;
+        INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
+        SELECT sweep, count(*) + 1, count(*) + 1, '', 1, m.run_id
+        FROM bench.sweep_run_log
+        WHERE sweep_id = sweep;
     END LOOP;
     INSERT INTO bench.sweep_log (sweep_id, options, status, started_at, finished_at, role, extension_version, segment)
-    SELECT sweep, '{"workload": "extreme", "clients": [1, 2147483648], "secs": 1e75, "rounds": 4294967296, "warmup_secs": 1e300, "rate": -1e300, "before": [], "seed": 1e19, "variants": [{"name": "", "settings": {}, "variables": {}, "load": {}, "system": {}}], "variables": {}, "settings": {}, "query_mode": "simple", "nodes": "local", "tags": {}}',
+    SELECT
+        sweep,
+        '{"workload": "extreme", "clients": [1, 2147483648], "secs": 1e75, "rounds": 4294967296, "warmup_secs": 1e300, '
+            '"rate": -1e300, "before": [], "seed": 1e19, "variants": [{"name": "", "settings": {}, "variables": {}, '
+            '"load": {}, "system": {}}], "variables": {}, "settings": {}, "query_mode": "simple", "nodes": "local", '
+            '"tags": {}}',
         'running', '-infinity', 'infinity', current_user, '0', 9223372036854775807;
     INSERT INTO bench.sweep_log (options, status, started_at, resumed_at, role, extension_version, segment)
-    SELECT o::jsonb, s, 'infinity', 'infinity', current_user, '0', -1 FROM unnest(ARRAY['5', 'null', '[]', '{}', '{"clients": 1, "before": {}}',
-        '{"clients": [1e400, "x", null], "secs": 1e400, "rounds": 1e-400, "warmup_secs": "NaN", "rate": [], "before": 5, "seed": 1e400}']) AS o, unnest('{running,completed}'::text[]) AS s;
-    INSERT INTO bench.fixtures SELECT (jsonb_populate_record(NULL::bench.fixtures, jsonb_build_object('name', 'extreme', 'owner', current_user, 'schema', 'extreme', 'relations', '{}', 'rows', int8,
-        'options', '{}', 'loaded_at', 'infinity', 'load_secs', float, 'rows_per_sec', float, 'table_bytes', int8))).* FROM value WHERE kind = 'greatest';
+    SELECT o::jsonb, s, 'infinity', 'infinity', current_user, '0', -1
+    FROM unnest(ARRAY['5', 'null', '[]', '{}', '{"clients": 1, "before": {}}',
+            '{"clients": [1e400, "x", null], "secs": 1e400, "rounds": 1e-400, "warmup_secs": "NaN", "rate": [], '
+            '"before": 5, "seed": 1e400}']) AS o,
+        unnest('{running,completed}'::text[]) AS s;
+    INSERT INTO bench.fixtures
+    SELECT (jsonb_populate_record(NULL::bench.fixtures, jsonb_build_object('name', 'extreme', 'owner', current_user,
+        'schema', 'extreme', 'relations', '{}', 'rows', int8, 'options', '{}', 'loaded_at', 'infinity',
+        'load_secs', float, 'rows_per_sec', float, 'table_bytes', int8))).*
+    FROM value
+    WHERE kind = 'greatest';
 END $$;
 -- one that crashed, with whatever for a segment, one that is another's part, and environments that are none
 INSERT INTO made SELECT nextval('bench.run_id_seq'), 'crashed' FROM generate_series(1, 2);
-INSERT INTO bench.run_log SELECT (jsonb_populate_record(r, jsonb_build_object('run_id', m.run_id, 'status', 'running', 'segment', CASE WHEN m.run_id % 2 = 0 THEN 9223372036854775807 ELSE -1 END, 'finished_at', null))).*
-FROM bench.run_log r, made m WHERE r.run_id = (SELECT run_id FROM made WHERE kind = 'nothing') AND m.kind = 'crashed';
+INSERT INTO bench.run_log
+SELECT (jsonb_populate_record(r,
+    jsonb_build_object('run_id', m.run_id, 'status', 'running', 'segment',
+        CASE WHEN m.run_id % 2 = 0 THEN 9223372036854775807 ELSE -1 END, 'finished_at', null))).*
+FROM bench.run_log r, made m
+WHERE r.run_id = (SELECT run_id FROM made WHERE kind = 'nothing') AND m.kind = 'crashed';
 INSERT INTO made SELECT nextval('bench.run_id_seq'), 'odd' FROM generate_series(1, 4);
-INSERT INTO bench.run_log SELECT (jsonb_populate_record(r, jsonb_build_object('run_id', m.run_id, 'nodes', 'local') || o)).*
+INSERT INTO bench.run_log
+SELECT (jsonb_populate_record(r, jsonb_build_object('run_id', m.run_id, 'nodes', 'local') || o)).*
 FROM bench.run_log r, (SELECT run_id, row_number() OVER (ORDER BY run_id) AS place FROM made WHERE kind = 'odd') m
-JOIN (VALUES (1, '{"part_of": {"run_id": "x"}, "nodes": "all"}'::jsonb), (2, '{"part_of": 5, "environment": []}'), (3, '{"environment": {"processors": 1e400}}'), (4, '{"environment": {"processors": "many"}}')) AS v (place, o) USING (place)
+JOIN (VALUES
+    (1, '{"part_of": {"run_id": "x"}, "nodes": "all"}'::jsonb),
+    (2, '{"part_of": 5, "environment": []}'),
+    (3, '{"environment": {"processors": 1e400}}'),
+    (4, '{"environment": {"processors": "many"}}')
+) AS v (place, o) USING (place)
 WHERE r.run_id = (SELECT run_id FROM made WHERE kind = 'small');
 
-SELECT lives_ok(format('SELECT count(v::text), max(v::text) FROM bench.%I v', c.relname), format('bench.%s can be read', c.relname))
-FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('v', 'r', 'm') ORDER BY c.relname COLLATE "C";
-SELECT is(clients, 2147483647, 'clients beyond an int are as many as an int holds') FROM bench.total_samples WHERE run_id = (SELECT run_id FROM made WHERE kind = 'greatest') AND nodes = 2;
-SELECT is(transactions, 9223372036854775807, 'and counts'), ok(tps_avg IS NULL, 'what is beyond all measure is no figure') FROM bench.summary WHERE run_id = (SELECT run_id FROM made WHERE kind = 'greatest');
-SELECT is(difference, 9223372036854775807, 'and differences') FROM bench.audits WHERE run_id = (SELECT run_id FROM made WHERE kind = 'all') LIMIT 1;
+SELECT lives_ok(format('SELECT count(v::text), max(v::text) FROM bench.%I v', c.relname),
+    format('bench.%s can be read', c.relname))
+FROM pg_class c
+WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('v', 'r', 'm')
+ORDER BY c.relname COLLATE "C";
+SELECT is(clients, 2147483647, 'clients beyond an int are as many as an int holds')
+FROM bench.total_samples
+WHERE run_id = (SELECT run_id FROM made WHERE kind = 'greatest') AND nodes = 2;
+SELECT
+    is(transactions, 9223372036854775807, 'and counts'),
+    ok(tps_avg IS NULL, 'what is beyond all measure is no figure')
+FROM bench.summary
+WHERE run_id = (SELECT run_id FROM made WHERE kind = 'greatest');
+SELECT is(difference, 9223372036854775807, 'and differences')
+FROM bench.audits
+WHERE run_id = (SELECT run_id FROM made WHERE kind = 'all')
+LIMIT 1;
 -- what each function makes of each run
-SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f', replace(call, 'RUN', m.run_id::text)), format('%s of a run with %s', replace(call, '(RUN', '('), m.kind))
-FROM made m, unnest('{report(RUN),"report(RUN, ''markdown'')","report(RUN, ''json'')","report(RUN, ''html'')",findings(RUN),audit(RUN),"percentile(RUN, 0.5)",export(ARRAY[RUN])}'::text[]) AS call
-WHERE kind <> 'odd' ORDER BY m.run_id;
-SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f', replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench.sweep_log WHERE options ->> 'workload' = 'extreme')::text)), replace(call, 'SWEEP', 'of the sweep'))
-FROM unnest('{scalability(SWEEP),sweep_report(SWEEP),"sweep_report(SWEEP, ''html'')","sweep_report(SWEEP, ''json'')"}'::text[]) AS call;
+SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f', replace(call, 'RUN', m.run_id::text)),
+    format('%s of a run with %s', replace(call, '(RUN', '('), m.kind))
+FROM made m,
+    unnest('{report(RUN),"report(RUN, ''markdown'')","report(RUN, ''json'')","report(RUN, ''html'')",findings(RUN),'
+        'audit(RUN),"percentile(RUN, 0.5)",export(ARRAY[RUN])}'::text[]) AS call
+WHERE kind <> 'odd'
+ORDER BY m.run_id;
+SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f',
+    replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
+    replace(call, 'SWEEP', 'of the sweep'))
+FROM unnest(
+    '{scalability(SWEEP),sweep_report(SWEEP),"sweep_report(SWEEP, ''html'')","sweep_report(SWEEP, ''json'')"}'::text[])
+    AS call;
 
 \o /dev/null
 DELETE FROM bench.fixtures WHERE name = 'extreme';
 DELETE FROM bench.run_log WHERE run_id IN (SELECT run_id FROM made);
 DELETE FROM bench.sweep_log WHERE role = current_user AND extension_version = '0';
 \o
-SELECT is((SELECT count(*) FROM bench.samples s JOIN made USING (run_id)), 0::bigint, 'such runs can be deleted as well');
+SELECT is((SELECT count(*) FROM bench.samples s JOIN made USING (run_id)), 0::bigint,
+    'such runs can be deleted as well');
 SELECT * FROM finish();

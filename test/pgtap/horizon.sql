@@ -9,9 +9,13 @@ SELECT bench.load('pk', 1000);
 ALTER TABLE bench_data.pk SET (autovacuum_enabled = off);
 SELECT bench.create_workload('hor_slow', 'SELECT pg_sleep(0.01);');
 -- Another session, and how it stands while it waits.
-SELECT dblink_connect('caller', format('host=%s port=%s dbname=%s user=%s application_name=hor_caller options=-cclient_min_messages=error',
-                                       split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database(), current_user));
-CREATE PROCEDURE pg_temp.watch(statements text[], call text, INOUT looks int DEFAULT 0, INOUT with_xmin int DEFAULT 0, INOUT with_xid int DEFAULT 0) LANGUAGE plpgsql AS $$
+SELECT dblink_connect('caller',
+    format('host=%s port=%s dbname=%s user=%s application_name=hor_caller options=-cclient_min_messages=error',
+        split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database(),
+        current_user));
+CREATE PROCEDURE pg_temp.watch(statements text[], call text, INOUT looks int DEFAULT 0, INOUT with_xmin int DEFAULT 0,
+    INOUT with_xid int DEFAULT 0)
+    LANGUAGE plpgsql AS $$
 DECLARE
     s text;
     before bigint;
@@ -30,7 +34,9 @@ BEGIN
     COMMIT;
     FOR i IN 1 .. 20 LOOP
         PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
-        SELECT backend_xmin, backend_xid INTO xmin, xid FROM pg_stat_activity WHERE application_name = 'hor_caller' AND state = 'active';
+        SELECT backend_xmin, backend_xid INTO xmin, xid
+        FROM pg_stat_activity
+        WHERE application_name = 'hor_caller' AND state = 'active';
         looks := looks + 1;
         with_xmin := with_xmin + (xmin IS NOT NULL)::int;
         with_xid := with_xid + (xid IS NOT NULL)::int;
@@ -45,7 +51,9 @@ END $$;
 \o
 
 CALL pg_temp.watch('{}', $$SELECT bench.run('hor_slow', secs => 30)$$) \gset a_
-SELECT ok(:a_looks = 20 AND :a_with_xmin <= 1, 'a plain SELECT: no xmin while it waits'), is(:a_with_xid, 0, 'and no transaction id');
+SELECT
+    ok(:a_looks = 20 AND :a_with_xmin <= 1, 'a plain SELECT: no xmin while it waits'),
+    is(:a_with_xid, 0, 'and no transaction id');
 SELECT is(horizon_held, false, 'as the run says') FROM bench.runs ORDER BY run_id DESC LIMIT 1;
 CALL pg_temp.watch('{BEGIN}', $$SELECT bench.run('hor_slow', secs => 30)$$) \gset a_
 SELECT ok(:a_looks = 20 AND :a_with_xmin <= 1, 'inside BEGIN, too');
@@ -71,7 +79,9 @@ SELECT is(horizon_held, true, 'as the run says') FROM bench.runs ORDER BY run_id
 -- None of the workers holds it either, between their transactions
 SELECT bench.start('hor_slow', 2, secs => 30) AS run_id \gset
 SELECT bench.wait(:run_id, 0.3) \g /dev/null
-SELECT is(count(*), 0::bigint, 'the coordinator holds no xmin') FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator' AND backend_xmin IS NOT NULL;
+SELECT is(count(*), 0::bigint, 'the coordinator holds no xmin')
+FROM pg_stat_activity
+WHERE backend_type = 'pgbench_ext coordinator' AND backend_xmin IS NOT NULL;
 SELECT bench.stop(:run_id) \g /dev/null
 SELECT dblink_disconnect('caller') \g /dev/null
 
@@ -85,17 +95,23 @@ CREATE PROCEDURE pg_temp.afresh(rows bigint) LANGUAGE plpgsql AS $$ BEGIN
     COMMIT;
     ALTER TABLE bench_data.pk SET (autovacuum_enabled = off);
 END $$;
-SELECT current_database() AS db, current_setting('port') AS port, split_part(current_setting('unix_socket_directories'), ',', 1) AS host, current_user AS me \gset
+SELECT
+    current_database() AS db,
+    current_setting('port') AS port,
+    split_part(current_setting('unix_socket_directories'), ',', 1) AS host,
+    current_user AS me \gset
 \setenv PGDATABASE :db
 \setenv PGHOST :host
 \setenv PGPORT :port
 \setenv PGUSER :me
 \setenv PGOPTIONS '-c synchronous_commit=off'
+\set script '\\\\set id random(1, %d)\\nUPDATE bench_data.pk SET crt_time = now() WHERE id = :id;\\n'
+\set count 's/.*actually processed: \\([0-9]*\\).*/\\1/p'
 
 -- One client: exactly the same work
 CALL pg_temp.afresh(10000);
 SELECT pg_relation_size('bench_data.pk') AS fresh \gset
-\set processed `printf '\\set id random(1, 10000)\nUPDATE bench_data.pk SET crt_time = now() WHERE id = :id;\n' | pgbench -n -M prepared -t 20000 -f - 2>&1 | sed -n 's/.*actually processed: \([0-9]*\).*/\1/p'`
+\set processed `printf :'script' 10000 | pgbench -n -M prepared -t 20000 -f - 2>&1 | sed -n :'count'`
 SELECT pg_relation_size('bench_data.pk') AS pgbench \gset
 SELECT is(:processed, 20000, 'pgbench: 20,000 updates by one client');
 CALL pg_temp.afresh(10000);
@@ -104,18 +120,20 @@ SELECT bench.run('pk_update', transactions => 20000, settings => '{"synchronous_
 SELECT pg_relation_size('bench_data.pk') AS bench \gset
 SELECT is(transactions, 20000::bigint, 'bench.run: as many') FROM bench.summary WHERE run_id = :run_id;
 SELECT ok(abs(:bench::float8 - :pgbench) <= 0.1 * (:pgbench - :fresh) + 2 * 8192,
-          format('the table has grown as under pgbench, within 10 %% of the growth: %s and %s kB, %s before', :bench / 1024, :pgbench / 1024, :fresh / 1024));
+    format('the table has grown as under pgbench, within 10 %% of the growth: %s and %s kB, %s before', :bench / 1024,
+        :pgbench / 1024, :fresh / 1024));
 
 -- Four at a time: those that lose the processor in the middle of a transaction hold the horizon a moment each
 CALL pg_temp.afresh(100000);
-\set processed `printf '\\set id random(1, 100000)\nUPDATE bench_data.pk SET crt_time = now() WHERE id = :id;\n' | pgbench -n -M prepared -c 4 -j 2 -t 25000 -f - 2>&1 | sed -n 's/.*actually processed: \([0-9]*\).*/\1/p'`
+\set processed `printf :'script' 100000 | pgbench -n -M prepared -c 4 -j 2 -t 25000 -f - 2>&1 | sed -n :'count'`
 SELECT pg_relation_size('bench_data.pk') AS pgbench \gset
 SELECT is(:processed, 100000, 'pgbench: 100,000 updates by four clients');
 CALL pg_temp.afresh(100000);
 SELECT bench.run('pk_update', 4, transactions => 25000, settings => '{"synchronous_commit": "off"}') AS run_id \gset
 SELECT pg_relation_size('bench_data.pk') AS bench \gset
 SELECT is(transactions, 100000::bigint, 'bench.run: as many') FROM bench.summary WHERE run_id = :run_id;
-SELECT ok(abs(:bench::float8 / :pgbench - 1) <= 0.1, format('the table is as large as after pgbench, within 10 %%: %s and %s kB', :bench / 1024, :pgbench / 1024));
+SELECT ok(abs(:bench::float8 / :pgbench - 1) <= 0.1,
+    format('the table is as large as after pgbench, within 10 %%: %s and %s kB', :bench / 1024, :pgbench / 1024));
 
 -- With the horizon held the same test tells the difference
 CALL pg_temp.afresh(100000);

@@ -2,6 +2,7 @@
 -- that plain INSERTs would have made.
 \pset fieldsep '\n'
 SET client_min_messages = error;
+\ir ../lib/pgtap.sql
 SELECT no_plan();
 
 \o /dev/null
@@ -16,7 +17,9 @@ CREATE FUNCTION pg_temp.main(fixture text) RETURNS regclass LANGUAGE sql AS
 -- An equal table, empty.
 CREATE FUNCTION pg_temp.twin(fixture text, name text) RETURNS regclass LANGUAGE plpgsql AS $$
 DECLARE
-    with_options text := (SELECT 'WITH (' || array_to_string(reloptions, ', ') || ')' FROM pg_class WHERE oid = pg_temp.main(fixture));
+    with_options text := (
+        SELECT 'WITH (' || array_to_string(reloptions, ', ') || ')' FROM pg_class WHERE oid = pg_temp.main(fixture)
+    );
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS load_twin.%I', name);
     EXECUTE format('CREATE TABLE load_twin.%I (LIKE %s INCLUDING ALL) %s', name, pg_temp.main(fixture), with_options);
@@ -37,12 +40,15 @@ CREATE FUNCTION pg_temp.copied(fixture text) RETURNS regclass LANGUAGE plpgsql A
 DECLARE
     twin regclass := pg_temp.twin(fixture, fixture || '_copied');
 BEGIN
-    EXECUTE format('INSERT INTO %s SELECT %s FROM %s', twin, string_agg(format('%I::text::%s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum), pg_temp.main(fixture))
+    EXECUTE format('INSERT INTO %s SELECT %s FROM %s', twin,
+        string_agg(format('%I::text::%s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum),
+        pg_temp.main(fixture))
     FROM pg_attribute WHERE attrelid = pg_temp.main(fixture) AND attnum > 0;
     RETURN twin;
 END $$;
 -- What is on a table's pages: of each row what the server reads of its header, and its data.
-CREATE FUNCTION pg_temp.items(t regclass) RETURNS TABLE (natts int, flags int, t_hoff int, lp_len int, t_bits text, t_data bytea) LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.items(t regclass)
+    RETURNS TABLE (natts int, flags int, t_hoff int, lp_len int, t_bits text, t_data bytea) LANGUAGE sql AS $$
     -- HEAP_HASNULL, HEAP_HASVARWIDTH, HEAP_HASEXTERNAL
     SELECT i.t_infomask2 & 2047, i.t_infomask & 7, i.t_hoff, i.lp_len, i.t_bits, i.t_data
     FROM generate_series(0, pg_relation_size(t) / current_setting('block_size')::int - 1) AS page,
@@ -51,12 +57,16 @@ $$;
 -- What two queries do not have in common, each row as often as it is there.
 CREATE FUNCTION pg_temp.difference(a text, b text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN QUERY EXECUTE format('SELECT x::text FROM ((%1$s EXCEPT ALL %2$s) UNION ALL (%2$s EXCEPT ALL %1$s)) AS x LIMIT 5', a, b);
+    RETURN QUERY EXECUTE format(
+        'SELECT x::text FROM ((%1$s EXCEPT ALL %2$s) UNION ALL (%2$s EXCEPT ALL %1$s)) AS x LIMIT 5',
+        a, b);
 END $$;
 -- How often each combination of column sizes and row size is there.
 CREATE FUNCTION pg_temp.sizes(t regclass) RETURNS text LANGUAGE sql AS $$
-    SELECT format('SELECT ARRAY[%s, pg_column_size(t)], count(*) FROM %s AS t GROUP BY 1', string_agg(format('pg_column_size(t.%I)', attname), ', ' ORDER BY attnum), t)
-    FROM pg_attribute WHERE attrelid = t AND attnum > 0
+    SELECT format('SELECT ARRAY[%s, pg_column_size(t)], count(*) FROM %s AS t GROUP BY 1',
+        string_agg(format('pg_column_size(t.%I)', attname), ', ' ORDER BY attnum), t)
+    FROM pg_attribute
+    WHERE attrelid = t AND attnum > 0
 $$;
 CREATE FUNCTION pg_temp.nulls(t regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -67,7 +77,8 @@ BEGIN
 END $$;
 -- All that can be said of any fixture. determined: columns whose values the query determines; same_sizes: whether
 -- it determines the others' length.
-CREATE FUNCTION pg_temp.same_kind(fixture text, determined text, same_sizes boolean, title text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.same_kind(fixture text, determined text, same_sizes boolean, title text)
+    RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     main regclass := pg_temp.main(fixture);
     selected regclass := pg_temp.selected(fixture);
@@ -75,18 +86,24 @@ DECLARE
     query text := 'SELECT %s FROM %s';
 BEGIN
     RETURN NEXT is(pg_temp.nulls(main), 0::bigint, title || ': no column is NULL');
-    RETURN NEXT is_empty(format('SELECT pg_temp.difference(%L, %L)', format(query, determined, main), format(query, determined, selected)),
-                         title || ': ' || determined || ' have the values of the query');
+    RETURN NEXT is_empty(
+        format('SELECT pg_temp.difference(%L, %L)', format(query, determined, main),
+            format(query, determined, selected)),
+        title || ': ' || determined || ' have the values of the query');
     IF same_sizes THEN
-        RETURN NEXT is_empty(format('SELECT pg_temp.difference(%L, %L)', pg_temp.sizes(main), pg_temp.sizes(selected)),
-                             title || ': columns and rows have the sizes of the query''s');
-        RETURN NEXT is_empty(format('SELECT pg_temp.difference(%L, %L)',
-                                    format('SELECT natts, flags, t_hoff, lp_len, t_bits FROM pg_temp.items(%L)', main),
-                                    format('SELECT natts, flags, t_hoff, lp_len, t_bits FROM pg_temp.items(%L)', selected)),
-                             title || ': headers and lengths on the pages, too');
+        RETURN NEXT is_empty(
+            format('SELECT pg_temp.difference(%L, %L)', pg_temp.sizes(main), pg_temp.sizes(selected)),
+            title || ': columns and rows have the sizes of the query''s');
+        RETURN NEXT is_empty(
+            format('SELECT pg_temp.difference(%L, %L)',
+                format('SELECT natts, flags, t_hoff, lp_len, t_bits FROM pg_temp.items(%L)', main),
+                format('SELECT natts, flags, t_hoff, lp_len, t_bits FROM pg_temp.items(%L)', selected)),
+            title || ': headers and lengths on the pages, too');
     END IF;
-    RETURN NEXT is_empty(format('SELECT pg_temp.difference(%L, %L)', format('SELECT * FROM pg_temp.items(%L)', main), format('SELECT * FROM pg_temp.items(%L)', copied)),
-                         title || ': every byte is as if the values had been inserted');
+    RETURN NEXT is_empty(
+        format('SELECT pg_temp.difference(%L, %L)', format('SELECT * FROM pg_temp.items(%L)', main),
+            format('SELECT * FROM pg_temp.items(%L)', copied)),
+        title || ': every byte is as if the values had been inserted');
     RETURN NEXT is_empty(format('SELECT * FROM verify_heapam(%L)', main), title || ': verify_heapam finds nothing');
     EXECUTE format('DROP TABLE %s, %s', selected, copied);
 END $$;
@@ -97,11 +114,15 @@ END $$;
 --
 SELECT bench.load('pk', 3000, 2) \g /dev/null
 SELECT pg_temp.same_kind('pk', 'id', true, 'pk with md5');
-SELECT is(count(*), 3000::bigint, 'pageinspect''s tuple_data_split takes rows apart'),
-       ok(bool_and(octet_length(s[1]) = 4 AND octet_length(s[2]) = 33 AND octet_length(s[3]) = 8 AND cardinality(s) = 3), 'as they were put together')
-FROM (SELECT tuple_data_split('bench_data.pk'::regclass, t_data, t_infomask, t_infomask2, t_bits) AS s
-      FROM generate_series(0, pg_relation_size('bench_data.pk') / current_setting('block_size')::int - 1) AS page,
-           heap_page_items(get_raw_page('bench_data.pk', page::int))) AS items;
+SELECT
+    is(count(*), 3000::bigint, 'pageinspect''s tuple_data_split takes rows apart'),
+    ok(bool_and(octet_length(s[1]) = 4 AND octet_length(s[2]) = 33 AND octet_length(s[3]) = 8 AND cardinality(s) = 3),
+        'as they were put together')
+FROM (
+    SELECT tuple_data_split('bench_data.pk'::regclass, t_data, t_infomask, t_infomask2, t_bits) AS s
+    FROM generate_series(0, pg_relation_size('bench_data.pk') / current_setting('block_size')::int - 1) AS page,
+        heap_page_items(get_raw_page('bench_data.pk', page::int))
+) AS items;
 SELECT bench.load('pk', 3000, 2, '{"info": "short", "crt_time": "timestamptz"}') \g /dev/null
 SELECT pg_temp.same_kind('pk', 'id, info', true, 'pk with a short text and timestamptz');
 -- now() as text ends in as many digits as it takes
@@ -110,7 +131,8 @@ SELECT pg_temp.same_kind('pk', 'id', false, 'pk with now()');
 SELECT bench.load('log', 3000, 2) \g /dev/null
 SELECT pg_temp.same_kind('log', 'id, info', true, 'log');
 SELECT bench.load('wide', 3000, 2) \g /dev/null
-SELECT pg_temp.same_kind('wide', format('id, %s', string_agg('c' || n, ', ')), true, 'wide') FROM generate_series(1, 20) AS n;
+SELECT pg_temp.same_kind('wide', format('id, %s', string_agg('c' || n, ', ')), true, 'wide')
+FROM generate_series(1, 20) AS n;
 -- ids of one to five digits, so that what follows the text stands elsewhere
 SELECT bench.load('name', 12000, 2) \g /dev/null
 SELECT pg_temp.same_kind('name', 'id, name', true, 'name');
@@ -125,8 +147,11 @@ SELECT bench.unload('shards'), bench.unload('events') \g /dev/null
 -- Random digits: an md5 has each as often as any other, at each place
 SELECT bench.load('pk', 60000, 3) \g /dev/null
 CREATE TEMP TABLE md5s AS SELECT info FROM bench_data.pk;
-SELECT is(count(*), 60000::bigint, 'pk has all rows'), is(count(DISTINCT info), 60000::bigint, 'no two texts are the same'),
-       ok(bool_and(info ~ '^[0-9a-f]{32}$'), 'each is 32 hexadecimal digits') FROM md5s;
+SELECT
+    is(count(*), 60000::bigint, 'pk has all rows'),
+    is(count(DISTINCT info), 60000::bigint, 'no two texts are the same'),
+    ok(bool_and(info ~ '^[0-9a-f]{32}$'), 'each is 32 hexadecimal digits')
+FROM md5s;
 SELECT is(count(*), 512::bigint, 'each digit occurs at each place'),
        -- 3750 each, with a standard deviation of 59
        ok(min(n) > 3300 AND max(n) < 4200, format('about equally often: %s to %s times', min(n), max(n)))
@@ -136,36 +161,50 @@ SELECT is_empty('SELECT info FROM bench_data.pk INTERSECT SELECT info FROM md5s'
 
 -- Times are the load's, by the role's clock
 ALTER ROLE CURRENT_USER SET TimeZone = 'Asia/Kathmandu';
-CREATE FUNCTION pg_temp.here(t timestamptz) RETURNS timestamp LANGUAGE sql AS $$ SELECT t AT TIME ZONE 'Asia/Kathmandu' $$;
+CREATE FUNCTION pg_temp.here(t timestamptz) RETURNS timestamp LANGUAGE sql AS $$
+    SELECT t AT TIME ZONE 'Asia/Kathmandu'
+$$;
 SELECT clock_timestamp() AS began \gset
 SELECT bench.load('pk', 5000, 2) \g /dev/null
-SELECT ok(min(crt_time) >= pg_temp.here(:'began') AND max(crt_time) <= pg_temp.here(clock_timestamp()), 'timestamp: between the load''s begin and end, in local time'),
-       cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'it is the clock''s, not the transaction''s') FROM bench_data.pk;
+SELECT
+    ok(min(crt_time) >= pg_temp.here(:'began') AND max(crt_time) <= pg_temp.here(clock_timestamp()),
+        'timestamp: between the load''s begin and end, in local time'),
+    cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'it is the clock''s, not the transaction''s')
+FROM bench_data.pk;
 SELECT bench.load('pk', 5000, 2, '{"crt_time": "timestamptz", "info": "now"}') \g /dev/null
-SELECT ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'timestamptz: between begin and end'),
-       cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'it is the clock''s, too'),
-       ok(bool_and(info::timestamptz BETWEEN :'began' AND crt_time), 'now() is a time between begin and clock'),
-       ok(bool_and(info LIKE '%+05:45'), 'written as in the role''s session'),
-       cmp_ok(count(DISTINCT info), '<=', 5::bigint, 'and one for each transaction') FROM bench_data.pk;
+SELECT
+    ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'timestamptz: between begin and end'),
+    cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'it is the clock''s, too'),
+    ok(bool_and(info::timestamptz BETWEEN :'began' AND crt_time), 'now() is a time between begin and clock'),
+    ok(bool_and(info LIKE '%+05:45'), 'written as in the role''s session'),
+    cmp_ok(count(DISTINCT info), '<=', 5::bigint, 'and one for each transaction')
+FROM bench_data.pk;
 ALTER ROLE CURRENT_USER SET DateStyle = 'SQL, DMY';
 SELECT bench.load('pk', 10, 1, '{"info": "now"}') \g /dev/null
 ALTER ROLE CURRENT_USER RESET DateStyle;
 SELECT ok(bool_and(info LIKE to_char(crt_time, 'DD/MM/YYYY') || ' %'), 'in the role''s DateStyle') FROM bench_data.pk;
 SELECT clock_timestamp() AS began \gset
 SELECT bench.load('log', 5000, 2) \g /dev/null
-SELECT ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'log: between begin and end'),
-       cmp_ok(count(DISTINCT crt_time), '<=', 5::bigint, 'a default of now() is one for each transaction') FROM bench_data.log;
+SELECT
+    ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'log: between begin and end'),
+    cmp_ok(count(DISTINCT crt_time), '<=', 5::bigint, 'a default of now() is one for each transaction')
+FROM bench_data.log;
 SELECT clock_timestamp() AS began \gset
 SELECT bench.load('wide', 5000, 2) \g /dev/null
-SELECT ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'wide: between begin and end'),
-       cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'by the clock') FROM bench_data.wide;
+SELECT
+    ok(min(crt_time) >= :'began' AND max(crt_time) <= clock_timestamp(), 'wide: between begin and end'),
+    cmp_ok(count(DISTINCT crt_time), '>', 100::bigint, 'by the clock')
+FROM bench_data.wide;
 -- late in a second: what is rounded is not before what is not
 SELECT pg_sleep(CASE WHEN extract(microseconds FROM clock_timestamp())::int % 1000000 / 1e6 BETWEEN 0.55 AND 0.8 THEN 0
                 ELSE (1.6 - extract(microseconds FROM clock_timestamp())::int % 1000000 / 1e6)::float8 END) \g /dev/null
 SELECT clock_timestamp() AS began \gset
 SELECT bench.load('name', 5000, 2) \g /dev/null
-SELECT ok(min(crt_time) >= pg_temp.here(:'began') AND max(crt_time) <= pg_temp.here(clock_timestamp()) + interval '0.5 s', 'name: between begin and end, rounded'),
-       ok(bool_and(crt_time = date_trunc('second', crt_time)), 'to seconds') FROM bench_data.name;
+SELECT
+    ok(min(crt_time) >= pg_temp.here(:'began') AND max(crt_time) <= pg_temp.here(clock_timestamp()) + interval '0.5 s',
+        'name: between begin and end, rounded'),
+    ok(bool_and(crt_time = date_trunc('second', crt_time)), 'to seconds')
+FROM bench_data.name;
 ALTER ROLE CURRENT_USER RESET TimeZone;
 
 --
@@ -177,9 +216,9 @@ DECLARE
     selected regclass := pg_temp.selected(fixture);
 BEGIN
     RETURN NEXT ok(abs(pg_relation_size(main) - pg_relation_size(selected)) <= 0.01 * pg_relation_size(selected),
-                   format('%s: %s bytes of table, of INSERT %s', title, pg_relation_size(main), pg_relation_size(selected)));
+        format('%s: %s bytes of table, of INSERT %s', title, pg_relation_size(main), pg_relation_size(selected)));
     RETURN NEXT ok(abs(pg_indexes_size(main) - pg_indexes_size(selected)) <= 0.01 * pg_indexes_size(selected),
-                   format('%s: %s bytes of indexes, of INSERT %s', title, pg_indexes_size(main), pg_indexes_size(selected)));
+        format('%s: %s bytes of indexes, of INSERT %s', title, pg_indexes_size(main), pg_indexes_size(selected)));
     EXECUTE format('DROP TABLE %s', selected);
 END $$;
 SELECT bench.load('pk', 60000, 3) \g /dev/null
@@ -200,57 +239,95 @@ SELECT pg_temp.same_size('name', 'name');
 --
 CREATE FUNCTION pg_temp.ready(t regclass, n bigint, title text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN NEXT is_empty(format('SELECT blkno FROM pg_visibility(%L) WHERE NOT (all_visible AND all_frozen AND pd_all_visible)', t), title || ': all pages are all-visible and all-frozen');
-    RETURN NEXT is_empty(format('SELECT pg_check_visible(%1$L) UNION ALL SELECT pg_check_frozen(%1$L)', t), title || ': so are the rows on them');
-    RETURN NEXT is((relpages, relallvisible, reltuples)::text, (pg_relation_size(t) / current_setting('block_size')::int, pg_relation_size(t) / current_setting('block_size')::int, n)::text,
-                   title || ': pg_class says so, and how many') FROM pg_class WHERE oid = t;
+    RETURN NEXT is_empty(
+        format('SELECT blkno FROM pg_visibility(%L) WHERE NOT (all_visible AND all_frozen AND pd_all_visible)', t),
+        title || ': all pages are all-visible and all-frozen');
+    RETURN NEXT is_empty(format('SELECT pg_check_visible(%1$L) UNION ALL SELECT pg_check_frozen(%1$L)', t),
+        title || ': so are the rows on them');
+    RETURN NEXT is((relpages, relallvisible, reltuples)::text, (blocks, blocks, n)::text,
+        title || ': pg_class says so, and how many')
+    FROM pg_class, LATERAL (SELECT pg_relation_size(t) / current_setting('block_size')::int) AS size (blocks)
+    WHERE oid = t;
 END $$;
 SELECT pg_temp.ready(format('bench_data.%s', name), 60000, name) FROM unnest('{wide,log,name}'::text[]) AS name;
-SELECT pg_temp.ready(t, CASE t::text WHEN 'bench_data.pgbench_accounts' THEN 100000 WHEN 'bench_data.pgbench_tellers' THEN 10 WHEN 'bench_data.pgbench_branches' THEN 1 ELSE 0 END, t::text)
-FROM bench.fixtures, unnest(relations) AS t WHERE name = 'tpcb';
+SELECT pg_temp.ready(t,
+    CASE t::text
+        WHEN 'bench_data.pgbench_accounts' THEN 100000
+        WHEN 'bench_data.pgbench_tellers' THEN 10
+        WHEN 'bench_data.pgbench_branches' THEN 1
+        ELSE 0
+    END,
+    t::text)
+FROM bench.fixtures, unnest(relations) AS t
+WHERE name = 'tpcb';
 
 -- Ids are 1 … rows, however they are shared out, whichever comes first
 CREATE FUNCTION pg_temp.complete(n bigint, title text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN NEXT is((count(*), min(id), max(id), count(DISTINCT id))::text, (n, CASE WHEN n > 0 THEN 1 END, nullif(n, 0), n)::text, title || ': ids are complete') FROM bench_data.pk;
+    RETURN NEXT is((count(*), min(id), max(id), count(DISTINCT id))::text,
+        (n, CASE WHEN n > 0 THEN 1 END, nullif(n, 0), n)::text, title || ': ids are complete')
+    FROM bench_data.pk;
     RETURN QUERY SELECT pg_temp.ready('bench_data.pk', n, title);
-    RETURN NEXT lives_ok('SELECT bt_index_check(''bench_data.pk_pkey'', true)', title || ': the index is sound and complete');
+    RETURN NEXT lives_ok('SELECT bt_index_check(''bench_data.pk_pkey'', true)',
+        title || ': the index is sound and complete');
     RETURN NEXT is((f.rows, f.index_levels, f.key_correlation)::text,
-                   (n, CASE WHEN m.root = 0 THEN 0 ELSE m.level + 1 END, (SELECT correlation FROM pg_stats WHERE schemaname = 'bench_data' AND tablename = 'pk' AND attname = 'id'))::text,
-                   title || ': bench.fixtures tells the rows, levels and correlation') FROM bench.fixtures f, bt_metap('bench_data.pk_pkey') m WHERE f.name = 'pk';
+        (n, CASE WHEN m.root = 0 THEN 0 ELSE m.level + 1 END, (
+            SELECT correlation
+            FROM pg_stats
+            WHERE schemaname = 'bench_data' AND tablename = 'pk' AND attname = 'id'
+        ))::text,
+        title || ': bench.fixtures tells the rows, levels and correlation')
+    FROM bench.fixtures f, bt_metap('bench_data.pk_pkey') m
+    WHERE f.name = 'pk';
 END $$;
-SELECT format('SELECT is(bench.load(''pk'', %s, %s, ''{"index": "%s"}''), %1$s::bigint, ''%1$s rows, %2$s jobs, index %3$s: returned'')', rows, jobs, index),
-       format('SELECT pg_temp.complete(%s, ''%1$s rows, %s jobs, index %s'')', rows, jobs, index)
-FROM unnest('{0,1,999,1000,1001,50000,50001,123457}'::int[]) WITH ORDINALITY AS r (rows, n), unnest('{1,2,3,7}'::int[]) WITH ORDINALITY AS j (jobs, m),
-     LATERAL (SELECT CASE WHEN (n + m) % 2 = 0 THEN 'after' ELSE 'before' END AS index) AS i \gexec
-SELECT is(index_levels, 3, 'three levels for more pages of keys than one page has room for') FROM bench.fixtures WHERE name = 'pk';
+SELECT
+    format($$
+        SELECT is(bench.load('pk', %s, %s, '{"index": "%s"}'), %1$s::bigint,
+            '%1$s rows, %2$s jobs, index %3$s: returned')
+    $$, rows, jobs, index),
+    format('SELECT pg_temp.complete(%s, ''%1$s rows, %s jobs, index %s'')', rows, jobs, index)
+FROM unnest('{0,1,999,1000,1001,50000,50001,123457}'::int[]) WITH ORDINALITY AS r (rows, n),
+    unnest('{1,2,3,7}'::int[]) WITH ORDINALITY AS j (jobs, m),
+    LATERAL (SELECT CASE WHEN (n + m) % 2 = 0 THEN 'after' ELSE 'before' END AS index) AS i \gexec
+SELECT is(index_levels, 3, 'three levels for more pages of keys than one page has room for')
+FROM bench.fixtures
+WHERE name = 'pk';
 SELECT bench.load('pk', 20000, 1) \g /dev/null
 SELECT is(key_correlation, 1::real, 'one job writes ids in their order') FROM bench.fixtures WHERE name = 'pk';
 
 -- Indexes before and after the rows are the same
 CREATE FUNCTION pg_temp.indexes(s text) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(concat_ws(' ', indexdef, contype, convalidated), E'\n' ORDER BY indexname)
-    FROM pg_indexes LEFT JOIN pg_constraint ON conindid = format('%I.%I', schemaname, indexname)::regclass WHERE schemaname = s
+    FROM pg_indexes LEFT JOIN pg_constraint ON conindid = format('%I.%I', schemaname, indexname)::regclass
+    WHERE schemaname = s
 $$;
 -- What an index scan finds of every hundredth id.
 CREATE FUNCTION pg_temp.found_by_index(t regclass) RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     found bigint;
 BEGIN
-    EXECUTE format('SELECT sum(n) FROM generate_series(1, 20000, 100) AS wanted, LATERAL (SELECT count(*) AS n FROM %s WHERE id = wanted) AS x', t) INTO found;
+    EXECUTE format('SELECT sum(n) FROM generate_series(1, 20000, 100) AS wanted, LATERAL (SELECT count(*) AS n FROM %s '
+        'WHERE id = wanted) AS x',
+        t) INTO found;
     RETURN found;
 END $$;
 \o /dev/null
-SELECT bench.load(name, CASE name WHEN 'tpcb' THEN 100000 ELSE 20000 END, 2, '{"index": "after"}') FROM unnest('{pk,log,wide,name,tpcb}'::text[]) AS name;
-SELECT pg_temp.indexes('bench_data') AS indexes, sum(pg_temp.found_by_index(t)) AS found FROM unnest('{bench_data.pk,bench_data.log,bench_data.wide,bench_data.name}'::regclass[]) AS t \gset after_
-SELECT bench.load(name, CASE name WHEN 'tpcb' THEN 100000 ELSE 20000 END, 2, '{"index": "before"}') FROM unnest('{pk,log,wide,name,tpcb}'::text[]) AS name;
+SELECT bench.load(name, CASE name WHEN 'tpcb' THEN 100000 ELSE 20000 END, 2, '{"index": "after"}')
+FROM unnest('{pk,log,wide,name,tpcb}'::text[]) AS name;
+SELECT pg_temp.indexes('bench_data') AS indexes, sum(pg_temp.found_by_index(t)) AS found
+FROM unnest('{bench_data.pk,bench_data.log,bench_data.wide,bench_data.name}'::regclass[]) AS t \gset after_
+SELECT bench.load(name, CASE name WHEN 'tpcb' THEN 100000 ELSE 20000 END, 2, '{"index": "before"}')
+FROM unnest('{pk,log,wide,name,tpcb}'::text[]) AS name;
 \o
-SELECT is(pg_temp.indexes('bench_data'), :'after_indexes', 'index before: the same definitions'),
-       is(:after_found, 800, 'index after: rows are found by the indexes'),
-       is(sum(pg_temp.found_by_index(t)), 800::numeric, 'index before: too')
+SELECT
+    is(pg_temp.indexes('bench_data'), :'after_indexes', 'index before: the same definitions'),
+    is(:after_found, 800, 'index after: rows are found by the indexes'),
+    is(sum(pg_temp.found_by_index(t)), 800::numeric, 'index before: too')
 FROM unnest('{bench_data.pk,bench_data.log,bench_data.wide,bench_data.name}'::regclass[]) AS t;
-SELECT lives_ok(format('SELECT bt_index_check(%L, true)', indexrelid::regclass), indexrelid::regclass || ': sound and complete')
-FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = 'bench_data'::regnamespace AND relam = 403;
+SELECT lives_ok(format('SELECT bt_index_check(%L, true)', indexrelid::regclass),
+    indexrelid::regclass || ': sound and complete')
+FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+WHERE c.relnamespace = 'bench_data'::regnamespace AND relam = 403;
 
 -- Sequences go on after the last id
 INSERT INTO bench_data.log (info) VALUES ('next') RETURNING is(id, 20001, 'log: the next id');
@@ -267,44 +344,67 @@ SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE load_tables LOCATION '';
 CREATE TABLESPACE load_indexes LOCATION '';
 RESET allow_in_place_tablespaces;
--- Where each of a fixture's relations is.
-CREATE FUNCTION pg_temp.places(s text) RETURNS text LANGUAGE sql AS $$
-    SELECT string_agg(concat_ws(' ', relname, relpersistence::text, coalesce(spcname, 'default'), array_to_string(reloptions, ',')), '; ' ORDER BY relname)
-    FROM pg_class c LEFT JOIN pg_tablespace t ON t.oid = reltablespace WHERE relnamespace = s::regnamespace AND relkind IN ('r', 'i')
-$$;
 \o
-SELECT bench.load('pk', 1000, 2, '{"schema": "Load, \"odd\" ''one''", "tablespace": "load_tables", "index_tablespace": "load_indexes", "unlogged": true}') \g /dev/null
-SELECT is(pg_temp.places('"Load, ""odd"" ''one''"'), 'pk u load_tables autovacuum_freeze_min_age=50000000,autovacuum_freeze_table_age=150000000; pk_pkey u load_indexes', 'a schema of any name; tablespaces; unlogged'),
-       is((SELECT count(*) FROM "Load, ""odd"" 'one'".pk), 1000::bigint, 'with all rows');
+SELECT bench.load('pk', 1000, 2,
+    '{"schema": "Load, \"odd\" ''one''", "tablespace": "load_tables", "index_tablespace": "load_indexes", '
+        '"unlogged": true}') \g /dev/null
+SELECT
+    is(pg_temp.places('"Load, ""odd"" ''one''"'),
+        'pk u load_tables autovacuum_freeze_min_age=50000000,autovacuum_freeze_table_age=150000000; pk_pkey u '
+            'load_indexes',
+        'a schema of any name; tablespaces; unlogged'),
+    is((SELECT count(*) FROM "Load, ""odd"" 'one'".pk), 1000::bigint, 'with all rows');
 SELECT pg_temp.ready('"Load, ""odd"" ''one''".pk', 1000, 'unlogged');
-SELECT is(spcname, 'load_tables', 'the TOAST table goes with its table') FROM pg_class c JOIN pg_class toast ON toast.oid = c.reltoastrelid
-JOIN pg_tablespace t ON t.oid = toast.reltablespace WHERE c.oid = '"Load, ""odd"" ''one''".pk'::regclass;
+SELECT is(spcname, 'load_tables', 'the TOAST table goes with its table')
+FROM pg_class c JOIN pg_class toast ON toast.oid = c.reltoastrelid JOIN pg_tablespace t ON t.oid = toast.reltablespace
+WHERE c.oid = '"Load, ""odd"" ''one''".pk'::regclass;
 ALTER ROLE CURRENT_USER SET default_tablespace = load_indexes;
 SELECT bench.load('pk', 1000, 1, '{"schema": "Load, \"odd\" ''one''", "tablespace": "load_tables"}') \g /dev/null
-SELECT is(pg_temp.places('"Load, ""odd"" ''one''"'), 'pk p load_tables autovacuum_freeze_min_age=50000000,autovacuum_freeze_table_age=150000000; pk_pkey p default', 'without a name it is the database''s, whatever the role''s default');
+SELECT is(pg_temp.places('"Load, ""odd"" ''one''"'),
+    'pk p load_tables autovacuum_freeze_min_age=50000000,autovacuum_freeze_table_age=150000000; pk_pkey p default',
+    'without a name it is the database''s, whatever the role''s default');
 ALTER ROLE CURRENT_USER RESET default_tablespace;
-SELECT bench.load('wide', 1000, 1, '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": true, "fillfactor": 44, "parallel_workers": "3", "autovacuum_vacuum_cost_delay": 1.5}}') \g /dev/null
-SELECT is(c.reloptions, '{autovacuum_enabled=off,autovacuum_vacuum_cost_delay=1.5,fillfactor=44,parallel_workers=3}'::text[], 'reloptions are added to the fixture''s own')
-FROM pg_class c WHERE c.oid = '"Load, ""odd"" ''one''".wide'::regclass;
-SELECT bench.load('name', 1000, 1, '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": false, "toast_tuple_target": "256"}}') \g /dev/null
-SELECT is(concat(c.reloptions, toast.reloptions), '{toast_tuple_target=256}{autovacuum_enabled=false}', 'those of the TOAST table go there')
-FROM pg_class c JOIN pg_class toast ON toast.oid = c.reltoastrelid WHERE c.oid = '"Load, ""odd"" ''one''".name'::regclass;
+SELECT bench.load('wide', 1000, 1,
+    '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": true, "fillfactor": 44, '
+        '"parallel_workers": "3", "autovacuum_vacuum_cost_delay": 1.5}}') \g /dev/null
+SELECT is(c.reloptions,
+    '{autovacuum_enabled=off,autovacuum_vacuum_cost_delay=1.5,fillfactor=44,parallel_workers=3}'::text[],
+    'reloptions are added to the fixture''s own')
+FROM pg_class c
+WHERE c.oid = '"Load, ""odd"" ''one''".wide'::regclass;
+SELECT bench.load('name', 1000, 1,
+    '{"schema": "Load, \"odd\" ''one''", "reloptions": {"toast.autovacuum_enabled": false, '
+        '"toast_tuple_target": "256"}}') \g /dev/null
+SELECT is(concat(c.reloptions, toast.reloptions), '{toast_tuple_target=256}{autovacuum_enabled=false}',
+    'those of the TOAST table go there')
+FROM pg_class c JOIN pg_class toast ON toast.oid = c.reltoastrelid
+WHERE c.oid = '"Load, ""odd"" ''one''".name'::regclass;
 SELECT bench.unload(f.name) FROM bench.fixtures f WHERE schema = 'Load, "odd" ''one''' \g /dev/null
 -- What cannot be leaves what there was, and nothing else.
 CREATE FUNCTION pg_temp.remains() RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', (SELECT rows FROM bench.fixtures WHERE name = 'pk'), (SELECT count(*) FROM bench_data.pk),
-                     (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\_loading%'), (SELECT count(*) FROM bench.load_log),
-                     (SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE '%loading\_%'), (SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND relation = 'bench_data.pk'::regclass AND mode <> 'AccessShareLock'))
+        (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\_loading%'),
+        (SELECT count(*) FROM bench.load_log),
+        (SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE '%loading\_%'),
+        (
+            SELECT count(*)
+            FROM pg_locks
+            WHERE locktype = 'relation' AND relation = 'bench_data.pk'::regclass AND mode <> 'AccessShareLock'
+        ))
 $$;
-CREATE FUNCTION pg_temp.refused(rows bigint, jobs int, options text, state text, title text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.refused(rows bigint, jobs int, options text, state text, title text)
+    RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN NEXT throws_ok(format('SELECT bench.load(''pk'', %L, %L, %L)', rows, jobs, options), state, NULL, title || ' is refused');
+    RETURN NEXT throws_ok(format('SELECT bench.load(''pk'', %L, %L, %L)', rows, jobs, options), state, NULL,
+        title || ' is refused');
     RETURN NEXT is(pg_temp.remains(), '20000 20000 0 0', title || ' leaves nothing');
 END $$;
 -- each a statement of its own: the last one's look at the table is a lock
-SELECT format('SELECT pg_temp.refused(%L, %L, %L, %L, %L)', rows, jobs, options, state, title) FROM (VALUES
+SELECT format('SELECT pg_temp.refused(%L, %L, %L, %L, %L)', rows, jobs, options, state, title)
+FROM (VALUES
     (10, 1, '{"reloptions": {"fillfactor": "it''s"}}', '22023', 'a value with a quote'),
-    (10, 1, '{"reloptions": {"fillfactor = 50) ; DROP TABLE bench_data.pk; --": 1}}', '22023', 'a name with a statement'),
+    (10, 1, '{"reloptions": {"fillfactor = 50) ; DROP TABLE bench_data.pk; --": 1}}', '22023',
+        'a name with a statement'),
     (10, 1, '{"reloptions": {"\"quoted\"": 1}}', '22023', 'a name with a quote'),
     (10, 1, '{"reloptions": {"odd.fillfactor": 50}}', '22023', 'an unknown namespace of parameters'),
     (10, 1, '{"reloptions": {"toast.fillfactor": 50}}', '22023', 'a parameter that TOAST tables lack'),
@@ -330,10 +430,15 @@ SELECT format('SELECT pg_temp.refused(%L, %L, %L, %L, %L)', rows, jobs, options,
 SELECT is(bench.load('log', 10, options => '{"reloptions": {}}'), 10::bigint, 'no reloptions are none');
 
 -- NOTICEs can only be seen from outside
-\set said `psql -XAtq -c "SELECT bench.load('wide', 10, options => '{\"reloptions\": {\"parallel_workers\": 99, \"autovacuum_freeze_max_age\": 1000000000, \"autovacuum_freeze_min_age\": 1000}}')" 2>&1 | grep 'no effect' | sort`
-SELECT matches(:'said'::text, '"autovacuum_freeze_max_age" = 1000000000 has no effect .* autovacuum_freeze_max_age = 200000000 limits it', 'a NOTICE says which reloption has no effect, and why'),
-       matches(:'said'::text, '"parallel_workers" = 99 has no effect', 'for each'),
-       doesnt_match(:'said'::text, 'min_age', 'but for those that have one');
+\set reloptions '{"parallel_workers": 99, "autovacuum_freeze_max_age": 1000000000, "autovacuum_freeze_min_age": 1000}'
+\set call 'SELECT bench.load(''wide'', 10, options => ''{"reloptions": ' :reloptions '}'')'
+\set said `psql -XAtq -c :'call' 2>&1 | grep 'no effect' | sort`
+SELECT
+    matches(:'said'::text,
+        '"autovacuum_freeze_max_age" = 1000000000 has no effect .* autovacuum_freeze_max_age = 200000000 limits it',
+        'a NOTICE says which reloption has no effect, and why'),
+    matches(:'said'::text, '"parallel_workers" = 99 has no effect', 'for each'),
+    doesnt_match(:'said'::text, 'min_age', 'but for those that have one');
 
 --
 -- Transactions of its own
@@ -341,18 +446,26 @@ SELECT matches(:'said'::text, '"autovacuum_freeze_max_age" = 1000000000 has no e
 BEGIN;
 SELECT bench.load('log', 70) \g /dev/null
 ROLLBACK;
-SELECT is(count(*), 70::bigint, 'ROLLBACK leaves a load'), is((SELECT rows FROM bench.fixtures WHERE name = 'log'), 70::bigint, 'and its row in bench.fixtures') FROM bench_data.log;
+SELECT
+    is(count(*), 70::bigint, 'ROLLBACK leaves a load'),
+    is((SELECT rows FROM bench.fixtures WHERE name = 'log'), 70::bigint, 'and its row in bench.fixtures')
+FROM bench_data.log;
 BEGIN;
 CREATE TABLE load_twin.own (n int);
 SAVEPOINT one;
 SELECT bench.load('log', 71) \g /dev/null
 ROLLBACK TO one;
 SELECT is(rows, 71::bigint, 'ROLLBACK TO a savepoint leaves it as well') FROM bench.fixtures WHERE name = 'log';
-SELECT throws_ok('SELECT bench.load(''log'', 5, options => ''{"reloptions": {"odd": 1}}'')', '22023', NULL, 'one that fails in a subtransaction'),
-       lives_ok('SELECT bench.load(''log'', 72)', 'does not keep the next one from working');
+SELECT
+    throws_ok('SELECT bench.load(''log'', 5, options => ''{"reloptions": {"odd": 1}}'')', '22023', NULL,
+        'one that fails in a subtransaction'),
+    lives_ok('SELECT bench.load(''log'', 72)', 'does not keep the next one from working');
 SELECT is(count(*), 72::bigint, 'which the transaction sees') FROM bench_data.log;
 COMMIT;
-SELECT is(count(*), 72::bigint, 'and which stays'), has_table('load_twin', 'own', 'as does the transaction''s own') FROM bench_data.log;
+SELECT
+    is(count(*), 72::bigint, 'and which stays'),
+    has_table('load_twin', 'own', 'as does the transaction''s own')
+FROM bench_data.log;
 BEGIN;
 SELECT count(*) FROM bench_data.log \g /dev/null
 SELECT throws_ok('SELECT bench.load(''log'', 73)', '55006', NULL, 'not over tables that the transaction has locked');
@@ -369,72 +482,6 @@ ALTER ROLE CURRENT_USER SET default_transaction_isolation = serializable;
 SELECT is(bench.load('pk', 3000, 3), 3000::bigint, 'by a role whose transactions are serializable');
 ALTER ROLE CURRENT_USER RESET default_transaction_isolation;
 SELECT pg_temp.complete(3000, 'serializable');
-
---
--- Fixtures of the write-ups, and their workloads
---
-SELECT results_eq($$SELECT name, fixture FROM bench.workloads WHERE builtin AND name NOT LIKE 'tpcb%' ORDER BY name COLLATE "C"$$,
-                  $$VALUES ('count_all', 'events'), ('group_count', 'events'), ('insert_1_row', 'shards'), ('insert_1_shard', 'shards'),
-                           ('insert_2_shards', 'shards'), ('insert_9_shards', 'shards'),
-                           ('insert_batch', 'wide'), ('insert_batch_multi', 'wide_multi'), ('insert_single', 'wide'), ('insert_single_multi', 'wide_multi'),
-                           ('name_select', 'name'), ('name_update', 'name'), ('pk_insert', 'log'), ('pk_select', 'pk'), ('pk_update', 'pk'), ('pk_update_hot', 'pk')$$,
-                  'the workloads of the write-ups have their fixtures');
--- Judged counters that are wrong.
-CREATE FUNCTION pg_temp.wrong(run bigint) RETURNS text LANGUAGE sql AS $$
-    SELECT string_agg(format('%s: harness %s, server %s', counter, harness, server), '; ') FROM bench.audit(run) WHERE ok = false
-$$;
-CREATE FUNCTION pg_temp.judged(run bigint, counter text) RETURNS bigint LANGUAGE sql AS $$
-    SELECT harness FROM bench.audit(run) a WHERE a.counter = $2 AND ok
-$$;
--- Rows of each client's table, of whichever there are.
-CREATE FUNCTION pg_temp.per_client(s text DEFAULT 'bench_data') RETURNS text LANGUAGE sql AS $$
-    SELECT string_agg((xpath('//n/text()', query_to_xml(format('SELECT count(*) AS n FROM %s', t), false, false, '')))[1]::text, ',' ORDER BY n)
-    FROM bench.fixtures, unnest(relations) WITH ORDINALITY AS r (t, n) WHERE name = 'wide_multi' AND schema = s
-$$;
-SELECT bench.unload(f.name) FROM bench.fixtures f WHERE name = 'wide_multi' \g /dev/null
-SELECT bench.run('insert_single_multi', clients => 3, transactions => 10) AS run_id \gset
-SELECT is(pg_temp.per_client(), '10,10,10', 'wide_multi: a run makes a table for each client, and each has written into its own'),
-       is(relations::text, '{bench_data.wide_multi_0,bench_data.wide_multi_1,bench_data.wide_multi_2}', 'called by the clients'' numbers'),
-       is(pg_temp.wrong(:run_id), NULL, 'the audit agrees'), is(pg_temp.judged(:run_id, 'n_tup_ins'), 30::bigint, 'with all rows')
-FROM bench.fixtures WHERE name = 'wide_multi';
-SELECT bench.run('insert_single_multi', clients => 5, transactions => 7) AS run_id \gset
-SELECT is(pg_temp.per_client(), '7,7,7,7,7', 'a run of more clients makes more, and all are empty when it begins');
-SELECT bench.run('insert_batch_multi', clients => 2, transactions => 3) AS run_id \gset
-SELECT is(pg_temp.per_client(), '1200,1200,0,0,0', 'a batch is 400 rows; one of fewer clients empties them as well'),
-       is(pg_temp.wrong(:run_id), NULL, 'the audit agrees'), is(pg_temp.judged(:run_id, 'n_tup_ins'), 2400::bigint, 'with all rows'),
-       is((SELECT min(id) FROM bench_data.wide_multi_0), 1::bigint, 'ids begin anew');
-SELECT is(bench.load('wide_multi', 100, 3, '{"tables": 3, "fillfactor": 60}'), 300::bigint, 'loaded with rows: so many for each table'),
-       is(pg_temp.per_client(), '100,100,100', 'are there');
-SELECT bench.run('insert_single_multi', clients => 2, transactions => 10) AS run_id \gset
-SELECT is(pg_temp.per_client(), '110,110,100', 'and are kept by runs'), is(min(id), 1::bigint, 'with the ids of the load'), is(count(DISTINCT id), 110::bigint, 'and others for the new ones') FROM bench_data.wide_multi_0;
-SELECT bench.run('insert_single_multi', clients => 4, transactions => 10) AS run_id \gset
-SELECT is(pg_temp.per_client(), '110,110,110,110', 'more tables are loaded with as many'),
-       is(array_agg(DISTINCT reloptions)::text, '{{autovacuum_enabled=off,fillfactor=60}}', 'and with the same options')
-FROM pg_class WHERE relname ~ '^wide_multi_\d+$' AND relkind = 'r' AND relnamespace = 'bench_data'::regnamespace;
-SELECT is(bench.load('wide_multi', 0, NULL, '{"tables": 12}'), 0::bigint, 'twelve tables without rows');
-SELECT is(relations[11:12]::text, '{bench_data.wide_multi_10,bench_data.wide_multi_11}', 'in the order of their numbers') FROM bench.fixtures WHERE name = 'wide_multi';
-SELECT bench.run('insert_single_multi', clients => 12, transactions => 1) \g /dev/null
-SELECT is(pg_temp.per_client(), '1,1,1,1,1,1,1,1,1,1,1,1', 'for twelve clients');
-
--- D: reads anywhere, writes to the first tenth
-SELECT bench.load('pk', 2000), bench.load('name', 2000) \g /dev/null
-CREATE TEMP TABLE before AS SELECT id, crt_time FROM bench_data.pk;
-SELECT bench.run('pk_update_hot', 3, transactions => 200) AS run_id \gset
-SELECT is(count(*), 0::bigint, 'pk_update_hot: no row beyond the first tenth has changed') FROM bench_data.pk JOIN before USING (id) WHERE pk.crt_time <> before.crt_time AND id > 200;
-SELECT ok(count(*) > 100 AND max(id) > 180, 'most of the first tenth has') FROM bench_data.pk JOIN before USING (id) WHERE pk.crt_time <> before.crt_time;
-SELECT is(pg_temp.wrong(:run_id), NULL, 'the audit agrees'), is(server, 600::bigint, 'one update for each transaction')
-FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd';
-SELECT bench.load('pk', 3) \g /dev/null
-SELECT bench.run('pk_update_hot', transactions => 20) AS run_id \gset
-SELECT is(status, 'completed', 'fewer than ten rows have a first one') FROM bench.runs WHERE run_id = :run_id;
--- E
-SELECT bench.run('name_select', 2, transactions => 100) AS run_id \gset
-SELECT is(pg_temp.wrong(:run_id), NULL, 'name_select: the audit agrees'), is(pg_temp.judged(:run_id, 'idx_scan'), 200::bigint, 'one index scan each'),
-       is((SELECT count(*) FROM bench_data.name WHERE name <> id || '_name'), 0::bigint, 'nothing has changed');
-SELECT bench.run('name_update', 2, transactions => 100) AS run_id \gset
-SELECT is(pg_temp.wrong(:run_id), NULL, 'name_update: the audit agrees'), is(pg_temp.judged(:run_id, 'n_tup_upd'), 200::bigint, 'one update each'),
-       is(count(DISTINCT name), 1::bigint, 'the new text is a constant'), ok(count(*) BETWEEN 100 AND 200, 'of as many rows as were drawn')
-FROM bench_data.name WHERE name <> id || '_name';
 
 \o /dev/null
 SELECT bench.unload(name) FROM (SELECT name FROM bench.fixtures) AS f;

@@ -37,7 +37,8 @@ is "$(sql "SELECT max(lag_avg_ms) > 500 AND min(lag_avg_ms) < 100 FROM bench.sam
 name='the closed loop'
 stalled_run 'seed => 1'
 is "$(of "$RUN" 'latency_p99_ms < 1000 AND latency_max_ms > 1800')" t "$name: a percentile hides it"
-is "$(of "$RUN" 'lag_avg_ms IS NULL AND lag_max_ms IS NULL AND backlog IS NULL')" t "$name: there is no schedule to lag behind"
+is "$(of "$RUN" 'lag_avg_ms IS NULL AND lag_max_ms IS NULL AND backlog IS NULL')" t \
+    "$name: there is no schedule to lag behind"
 
 name='an open loop with a limit'
 stalled_run 'rate => 200, seed => 1, latency_limit => 500'

@@ -15,7 +15,9 @@ script=$(examples sql)
 is "$(grep -c 'bench\.' <<<"$script" | awk '{ print ($1 > 10) }')" 1 'the README has SQL examples'
 
 # Shorter, for they are run here and not looked at.
-shorter() { sed -E 's/secs => (10|60)/secs => 2/; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/; s/clients => 64/clients => 8/'; }
+shorter() { sed -E \
+    's/secs => (10|60)/secs => 2/; s/warmup => 2/warmup => 0/; s/\('pk', 1000000?/('pk', 20000/;
+    s/clients => 64/clients => 8/'; }
 script=$(shorter <<<"$script")
 if output=$(psql -X -v ON_ERROR_STOP=1 <<<"$script" 2>&1); then
     ok 'every example runs' true
@@ -24,9 +26,12 @@ else
     diag "$output"
 fi
 unlike "$output" 'WARNING' 'no example is warned of'
-is "$(sql "SELECT count(*) FROM bench.summary WHERE status NOT IN ('completed', 'canceled')")" 0 'every run of the examples ended well'
-is "$(sql "SELECT count(*), bool_and(status = 'completed') FROM bench.sweeps")" '3|t' 'and every sweep, the stopped and resumed one too'
-is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 'no audit of the examples found a difference'
+is "$(sql "SELECT count(*) FROM bench.summary WHERE status NOT IN ('completed', 'canceled')")" 0 \
+    'every run of the examples ended well'
+is "$(sql "SELECT count(*), bool_and(status = 'completed') FROM bench.sweeps")" '3|t' \
+    'and every sweep, the stopped and resumed one too'
+is "$(sql "SELECT count(*) FROM bench.runs r, LATERAL bench.audit(r.run_id) a WHERE NOT a.ok")" 0 \
+    'no audit of the examples found a difference'
 
 if [ -n "$has_cron" ]; then
     output=$(examples 'sql pg_cron' | psql -X -v ON_ERROR_STOP=1 2>&1) && status=0 || status=$?
@@ -39,7 +44,8 @@ fi
 
 file=$PGHOST/performance.sql
 # With limits that no machine of any load misses.
-examples 'sql pg_prove' | shorter | sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$file"
+examples 'sql pg_prove' | shorter |
+    sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" >"$file"
 output=$(pg_prove --verbose "$file" 2>&1) && status=0 || status=$?
 is "$status" 0 'pg_prove runs the file for pgTAP'
 [ "$status" -eq 0 ] || diag "$output"

@@ -19,11 +19,13 @@ cluster_start || exit
 work=$(mktemp -d)
 at_exit 'rm -rf "$work"'
 look() { # OPTION… URL
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" "$@" 2>/dev/null
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" "$@" \
+        2>/dev/null
 }
 
 sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 20000)" \
-    "SELECT bench.run('pk_update@3,pk_select', clients => 2, secs => 6, sample_interval => 0.25, tags => '{\"<i>\": \"&amp;\"}')" >/dev/null 2>&1
+    "SELECT bench.run('pk_update@3,pk_select', clients => 2, secs => 6, sample_interval => 0.25,
+        tags => '{\"<i>\": \"&amp;\"}')" >/dev/null 2>&1
 sql "SELECT bench.report(max(run_id), 'html') FROM bench.runs" >"$work/report.html"
 page="file://$work/report.html"
 
@@ -38,9 +40,11 @@ unlike "$dom" '<i>' 'a tag stays text'
 for width in 390 1400; do
     cat >"$work/frame.html" <<HTML
 <!DOCTYPE html><iframe id="frame" src="$page" style="width: ${width}px; height: 900px; border: 0"></iframe>
-<script>frame.onload = () => { document.title = 'width ' + frame.contentDocument.documentElement.scrollWidth; };</script>
+<script>frame.onload = () => { document.title = 'width ' + frame.contentDocument.documentElement.scrollWidth;
+    };</script>
 HTML
-    is "$(look --allow-file-access-from-files --virtual-time-budget=5000 --window-size=1500,1000 --dump-dom "file://$work/frame.html" | grep -o 'width [0-9]*<' | tr -dc 0-9)" \
+    is "$(look --allow-file-access-from-files --virtual-time-budget=5000 --window-size=1500,1000 --dump-dom \
+        "file://$work/frame.html" | grep -o 'width [0-9]*<' | tr -dc 0-9)" \
         "$width" "$width pixels wide it needs no scrolling to the side"
 done
 look --screenshot="$work/light.png" --window-size=1400,1800 --blink-settings=preferredColorScheme=1 "$page"

@@ -27,7 +27,8 @@ sql "UPDATE bench_data.pgbench_accounts SET abalance = 0" "UPDATE bench_data.pgb
 # Failures and other tries: under REPEATABLE READ the single branch makes most transactions fail.
 run=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 50, max_tries => 1000,
                             settings => '{\"default_transaction_isolation\": \"repeatable read\"}')")
-is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary WHERE run_id = $run")" 'completed|200|0|t' \
+is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary WHERE run_id = $run")" \
+    'completed|200|0|t' \
     'serialization failures: all were tried until they went through'
 is "$(sql "SELECT count(*) FROM bench_data.pgbench_history")" 200 'serialization failures: each left one row of history'
 is "$(sql "SELECT sqlstate, retried = count, failed FROM bench.errors WHERE run_id = $run")" '40001|t|0' \
@@ -87,7 +88,8 @@ sql "SELECT bench.unload('tpcb')" >/dev/null
 for partitions in 0 2; do
     pgbench -i -q --partitions=$partitions >/dev/null 2>&1
     run=$(sql "SELECT bench.run('tpcb', clients => 2, transactions => 100)")
-    is "$(sql "SELECT count(*) FROM public.pgbench_history")" 200 "pgbench -i, $partitions partitions: its tables are worked on"
+    is "$(sql "SELECT count(*) FROM public.pgbench_history")" 200 \
+        "pgbench -i, $partitions partitions: its tables are worked on"
     is "$(sql "SELECT count(*) FROM bench.audit($run) WHERE NOT ok")" 0 \
         "pgbench -i, $partitions partitions: the audit finds no difference"
     tpcb_is_consistent "pgbench -i, $partitions partitions" public
@@ -96,7 +98,8 @@ is "$(sql "SELECT count(*) FROM bench.fixtures WHERE name = 'tpcb'")" 0 'pgbench
 
 # A superuser is kept from what others could have put there.
 sql "CREATE ROLE eve LOGIN" "GRANT CREATE ON SCHEMA public TO eve" 'DROP TABLE pgbench_branches' >/dev/null
-sql 'SET ROLE eve' "CREATE FUNCTION trap() RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$trapped\$\$; END'" \
+sql 'SET ROLE eve' "CREATE FUNCTION trap() RETURNS int
+    LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$trapped\$\$; END'" \
     'CREATE VIEW pgbench_branches AS SELECT trap() AS bid, 0 AS bbalance' >/dev/null
 try "SELECT bench.run('tpcb_select', transactions => 1)"
 unlike "$OUT" trapped 'a view in the place of a table is not looked into'
@@ -107,5 +110,6 @@ try "SELECT bench.run('tpcb_select', transactions => 1)"
 like "$OUT" '42501.*belong to another role' "another role's table is refused to a superuser"
 
 still_works 'all that'
-is "$(grep -cE 'PANIC|TRAP|leak|unexpected state|still referenced' "$PGHOST/log")" 0 'nothing bad is in the log but the kill'
+is "$(grep -cE 'PANIC|TRAP|leak|unexpected state|still referenced' "$PGHOST/log")" 0 \
+    'nothing bad is in the log but the kill'
 done_testing

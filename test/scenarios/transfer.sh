@@ -8,9 +8,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 faults_start
 there=$PGHOST
-sql "SELECT bench.run('pk_update', 2, secs => 1, warmup => 0.3, sample_interval => 0.1, tags => '{\"side\": \"there\"}')" \
+sql "SELECT bench.run('pk_update', 2, secs => 1, warmup => 0.3, sample_interval => 0.1,
+    tags => '{\"side\": \"there\"}')" \
     "SELECT bench.run('pk_select,pk_update@2', 3, transactions => 200, sample_interval => 0.1)" >/dev/null 2>&1
-sql "SELECT bench.create_workload('transfer_fails', 'SELECT 1 / 0;')" "SELECT bench.run('transfer_fails', transactions => 1)" >/dev/null 2>&1
+sql "SELECT bench.create_workload('transfer_fails', 'SELECT 1 / 0;')" \
+    "SELECT bench.run('transfer_fails', transactions => 1)" >/dev/null 2>&1
 # One that the server crashed under.
 sql "SELECT bench.create_workload('transfer_slow', 'SELECT pg_sleep(0.01);')" >/dev/null
 crashed=$(sql "SELECT bench.start('transfer_slow', secs => 60, sample_interval => 0.1)")
@@ -41,20 +43,25 @@ samples=$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r)) FROM bench.sample
 
 CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
 sql 'CREATE EXTENSION pgbench_ext' "SELECT nextval('bench.run_id_seq') FROM generate_series(1, 41)" >/dev/null
-import() { psql -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v document="$work/runs.json" 2>&1 <<<"\\set content \`cat $work/runs.json\`
+import() { psql -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v document="$work/runs.json" 2>&1 \
+    <<<"\\set content \`cat $work/runs.json\`
 SELECT bench.import(:'content');"; }
 is "$(import)" '{42,43,44,45}' 'the other server takes them over, in their order'
-is "$(for run in 42 43 44 45; do told $run; done)" "$before" 'reports, summaries, audits, percentiles and findings are the same'
+is "$(for run in 42 43 44 45; do told $run; done)" "$before" \
+    'reports, summaries, audits, percentiles and findings are the same'
 is "$(sql 'SELECT status FROM bench.runs WHERE run_id = 45')" crashed 'the crashed one is crashed'
-is "$(sql "SELECT DISTINCT origin ->> 'system_identifier' FROM bench.runs")" "$server" 'they say of which server they are'
-is "$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r)) FROM (SELECT (jsonb_populate_record(s, jsonb_build_object('run_id', run_id - 41))).* FROM bench.samples s) AS r")" \
+is "$(sql "SELECT DISTINCT origin ->> 'system_identifier' FROM bench.runs")" "$server" \
+    'they say of which server they are'
+is "$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r))
+    FROM (SELECT (jsonb_populate_record(s, jsonb_build_object('run_id', run_id - 41))).* FROM bench.samples s) AS r")" \
     "$samples" 'every sample is the same, to the last digit'
 like "$(import)" '23505: role "postgres" has imported run 1 of the document already' 'nobody imports them twice'
 is "$(sql 'SELECT count(*) FROM bench.runs')" 4 'and nothing is left of the attempt'
 
 # Into what a standby or a read-only transaction allows.
 like "$(PGOPTIONS='-c default_transaction_read_only=on' import)" '25006' 'a read-only transaction imports nothing'
-is "$(PGOPTIONS='-c default_transaction_read_only=on' psql -XAtqc "SELECT jsonb_array_length(bench.export('{42}') -> 'run_log')")" 1 'but exports'
+is "$(PGOPTIONS='-c default_transaction_read_only=on' psql -XAtqc \
+    "SELECT jsonb_array_length(bench.export('{42}') -> 'run_log')")" 1 'but exports'
 is "$(sql "SELECT bench.prune('1 hour')")" 0 'they are not old here'
 is "$(sql "SELECT bench.prune('0')")" 4 'but can be pruned'
 is "$(sql "SELECT count(*) FROM bench.samples")" 0 'with their samples'

@@ -12,7 +12,8 @@ version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 
 in_db() { PGDATABASE=$1 sql "${@:2}"; }
 
-# Everything that belongs to the extension, an object a line: definition, comment, privileges. Places of columns may differ.
+# Everything that belongs to the extension, an object a line: definition, comment, privileges. Places of columns may
+# differ.
 objects="
 WITH members AS (
     SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
@@ -21,36 +22,46 @@ relations AS (SELECT c.* FROM members m JOIN pg_class c ON c.oid = m.objid AND m
 initial AS (SELECT objoid, classoid, objsubid, initprivs FROM pg_init_privs)
 SELECT concat_ws(' | ', 'function', p.oid::regprocedure, pg_get_functiondef(p.oid), obj_description(p.oid, 'pg_proc'),
                  (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(p.proacl) a),
-                 (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM initial i, unnest(i.initprivs) a WHERE i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass))
+                 (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM initial i, unnest(i.initprivs) a
+                 WHERE i.objoid = p.oid AND i.classoid = 'pg_proc'::regclass))
 FROM members m JOIN pg_proc p ON p.oid = m.objid AND m.classid = 'pg_proc'::regclass
 UNION ALL
-SELECT concat_ws(' | ', 'relation', c.relkind, c.oid::regclass, c.relrowsecurity, c.relforcerowsecurity, c.reloptions, obj_description(c.oid, 'pg_class'),
+SELECT concat_ws(' | ', 'relation', c.relkind, c.oid::regclass, c.relrowsecurity, c.relforcerowsecurity, c.reloptions,
+    obj_description(c.oid, 'pg_class'),
                  CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
                  (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(c.relacl) a),
-                 (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM initial i, unnest(i.initprivs) a WHERE i.objoid = c.oid AND i.classoid = 'pg_class'::regclass AND i.objsubid = 0))
+                 (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM initial i, unnest(i.initprivs) a
+                 WHERE i.objoid = c.oid AND i.classoid = 'pg_class'::regclass AND i.objsubid = 0))
 FROM relations c
 UNION ALL
-SELECT concat_ws(' | ', 'column', c.oid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attacl,
+SELECT concat_ws(' | ', 'column', c.oid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
+    a.attnotnull, a.attacl,
                  pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum))
 FROM relations c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 UNION ALL
-SELECT concat_ws(' | ', 'constraint', c.oid::regclass, k.conname, pg_get_constraintdef(k.oid)) FROM relations c JOIN pg_constraint k ON k.conrelid = c.oid
+SELECT concat_ws(' | ', 'constraint', c.oid::regclass, k.conname, pg_get_constraintdef(k.oid)) FROM relations c
+    JOIN pg_constraint k ON k.conrelid = c.oid
 UNION ALL
 SELECT concat_ws(' | ', 'index', pg_get_indexdef(i.indexrelid)) FROM relations c JOIN pg_index i ON i.indrelid = c.oid
 UNION ALL
-SELECT concat_ws(' | ', 'trigger', c.oid::regclass, pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger'), t.tgenabled) FROM relations c JOIN pg_trigger t ON t.tgrelid = c.oid
+SELECT concat_ws(' | ', 'trigger', c.oid::regclass, pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger'),
+    t.tgenabled) FROM relations c JOIN pg_trigger t ON t.tgrelid = c.oid
 UNION ALL
-SELECT concat_ws(' | ', 'policy', c.oid::regclass, p.polname, p.polcmd, p.polpermissive, p.polroles::regrole[], pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid), obj_description(p.oid, 'pg_policy'))
+SELECT concat_ws(' | ', 'policy', c.oid::regclass, p.polname, p.polcmd, p.polpermissive, p.polroles::regrole[],
+    pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid), obj_description(p.oid, 'pg_policy'))
 FROM relations c JOIN pg_policy p ON p.polrelid = c.oid
 UNION ALL
-SELECT concat_ws(' | ', 'type', t.oid::regtype, t.typtype, obj_description(t.oid, 'pg_type')) FROM members m JOIN pg_type t ON t.oid = m.objid AND m.classid = 'pg_type'::regclass
+SELECT concat_ws(' | ', 'type', t.oid::regtype, t.typtype, obj_description(t.oid, 'pg_type')) FROM members m
+    JOIN pg_type t ON t.oid = m.objid AND m.classid = 'pg_type'::regclass
 UNION ALL
-SELECT concat_ws(' | ', 'dumped', u.relation::regclass, u.condition) FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS u (relation, condition) WHERE e.extname = 'pgbench_ext'
+SELECT concat_ws(' | ', 'dumped', u.relation::regclass, u.condition)
+    FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS u (relation, condition) WHERE e.extname = 'pgbench_ext'
 UNION ALL
 SELECT concat_ws(' | ', 'workload', w::text) FROM bench.workloads w WHERE builtin
 UNION ALL
-SELECT concat_ws(' | ', 'schema', n.nspacl, obj_description(n.oid, 'pg_namespace')) FROM pg_namespace n WHERE nspname = 'bench'"
+SELECT concat_ws(' | ', 'schema', n.nspacl, obj_description(n.oid, 'pg_namespace')) FROM pg_namespace n
+    WHERE nspname = 'bench'"
 
 sql 'CREATE DATABASE fresh' 'CREATE DATABASE upgraded' 'CREATE DATABASE granted' 'CREATE DATABASE restored' \
     'CREATE ROLE upgrade_ann' 'CREATE ROLE upgrade_bob'
@@ -63,7 +74,8 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     in_db upgraded "SELECT o FROM ($objects) AS objects (o) ORDER BY o" >"$work/upgraded"
     is "$(($(wc -l <"$work/fresh") > 500))" 1 "$old: the comparison sees the objects"
     is "$(diff "$work/fresh" "$work/upgraded" | head -n 40)" '' "from $old: the same as a fresh installation"
-    is "$(in_db upgraded "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" "from $old: the version is $version"
+    is "$(in_db upgraded "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" \
+        "from $old: the version is $version"
     in_db upgraded "SELECT bench.load('pk', 100)" >/dev/null 2>&1
     run=$(in_db upgraded "SELECT bench.run('pk_select', transactions => 10)" 2>/dev/null)
     is "$(in_db upgraded "SELECT bench.wait($run)")" completed "from $old: a run works"
@@ -73,59 +85,81 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     in_db granted "CREATE EXTENSION pgbench_ext VERSION '$old'"
     # Whatever takes the place of one of these: whoever was granted it has it, and pg_dump knows that the users did it.
     in_db granted "DO \$\$ DECLARE f regprocedure; BEGIN
-        FOR f IN SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'bench' LOOP
+        FOR f IN SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname = 'bench' LOOP
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO upgrade_ann WITH GRANT OPTION', f);
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO upgrade_bob', f);
         END LOOP; END \$\$" \
         "DO \$\$ DECLARE c regclass; BEGIN
-        FOR c IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v') LOOP
+        FOR c IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace
+        AND c.relkind IN ('r', 'v') LOOP
             EXECUTE format('GRANT SELECT ON TABLE %s TO upgrade_ann', c);
         END LOOP; END \$\$"
     # A row of each table that pg_dump carries, a value in each column.
     in_db granted "DO \$\$ DECLARE t regclass; BEGIN
-        FOR t IN SELECT c.oid FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext' LOOP
+        FOR t IN SELECT c.oid FROM pg_extension e, unnest(e.extconfig) AS u (relation)
+        JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext' LOOP
             EXECUTE format('INSERT INTO %1\$s SELECT * FROM jsonb_populate_record(NULL::%1\$s, (
                 SELECT jsonb_object_agg(attname, CASE
                     WHEN attname = ''status'' THEN ''\"completed\"'' WHEN attname = ''system_settings'' THEN ''null''
                     WHEN atttypid = ''boolean''::regtype THEN ''false'' WHEN atttypid = ''jsonb''::regtype THEN ''{}''
                     WHEN atttypid = ''timestamptz''::regtype THEN ''\"2026-01-01 00:00:00+00\"''
-                    WHEN atttypid::regtype::text LIKE ''%%[]'' THEN ''[]'' WHEN atttypid = ''text''::regtype THEN ''\"upgrade_ann\"''
-                    ELSE ''7'' END::jsonb) FROM pg_attribute WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t);
+                    WHEN atttypid::regtype::text LIKE ''%%[]'' THEN ''[]''
+                    WHEN atttypid = ''text''::regtype THEN ''\"upgrade_ann\"''
+                    ELSE ''7'' END::jsonb) FROM pg_attribute
+                    WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t);
         END LOOP; END \$\$"
     # The same columns of both versions, so that those that are new do not count.
-    dumped="SELECT string_agg(format('SELECT %L, %s::text FROM %s', c.oid::regclass, (SELECT 'concat_ws(''|'', ' || string_agg(quote_ident(attname), ', ' ORDER BY attnum) || ')'
-            FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped), c.oid::regclass || CASE c.relname WHEN 'workloads' THEN ' WHERE NOT builtin' ELSE '' END), ' UNION ALL ' ORDER BY c.relname)
-        FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext'"
+    dumped="SELECT string_agg(format('SELECT %L, %s::text FROM %s', c.oid::regclass,
+        (SELECT 'concat_ws(''|'', ' || string_agg(quote_ident(attname), ', ' ORDER BY attnum) || ')'
+            FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+            c.oid::regclass || CASE c.relname WHEN 'workloads' THEN ' WHERE NOT builtin' ELSE '' END), ' UNION ALL '
+            ORDER BY c.relname)
+        FROM pg_extension e, unnest(e.extconfig) AS u (relation) JOIN pg_class c ON c.oid = u.relation
+        AND c.relkind = 'r' WHERE e.extname = 'pgbench_ext'"
     contents=$(in_db granted "$dumped") rows=$(in_db granted "$(in_db granted "$dumped")" | sort)
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq >/dev/null 2>"$work/errors"
-    # Grants on functions with other arguments are the only ones that find nothing any more; an update carries them over.
-    replaced=$(sed -n "s/^SELECT bench.replace_function('\(.*\)', [\$]create[\$]\$/ function \1 does not exist/p" src/schema/upgrade/pgbench_ext--"$old"--*.sql)
-    is "$(grep -vFf <(echo "$replaced") "$work/errors")" '' "from $old: a dump of that version loads"
+    # Grants on functions with other arguments are the only ones that find nothing any more; an update carries them
+    # over.
+    replaced=$(sed -n "s/^SELECT bench.replace_function('\(.*\)', [\$]create[\$]\$/ function \1 does not exist/p" \
+        src/schema/upgrade/pgbench_ext--"$old"--*.sql)
+    is "$(grep -vFf <(echo "$replaced") "$work/errors")" '' \
+        "from $old: a dump of that version loads"
     is "$(($(wc -l <<<"$rows") >= 17))" 1 "from $old: with rows in each table"
     is "$(in_db restored "$contents" | sort)" "$rows" "from $old: and they are the same here"
-    is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" "from $old: in a database of version $version"
+    is "$(in_db restored "SELECT extversion FROM pg_extension WHERE extname = 'pgbench_ext'")" "$version" \
+        "from $old: in a database of version $version"
     in_db restored "SELECT count(*) FROM bench.summary, bench.runs, bench.history" >/dev/null 2>"$work/errors"
     is "$(cat "$work/errors")" '' "from $old: and views read them"
     in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench'
 
     # The same by names, since arguments may change.
-    functions="SELECT string_agg(DISTINCT p.proname || ':' || has_function_privilege('upgrade_ann', p.oid, 'EXECUTE WITH GRANT OPTION') || ':' || has_function_privilege('upgrade_bob', p.oid, 'EXECUTE'), ' ')
-        FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace AND p.proname IN (SELECT unnest(string_to_array('%s', ' ')))"
-    names=$(in_db granted "SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = 'bench'::regnamespace")
-    relations="SELECT string_agg(c.oid::regclass || ':' || has_table_privilege('upgrade_ann', c.oid, 'SELECT'), ' ' ORDER BY c.relname COLLATE \"C\")
-        FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v') AND c.relname IN (SELECT unnest(string_to_array('%s', ' ')))"
-    tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'bench'::regnamespace AND relkind IN ('r', 'v')")
+    functions="SELECT string_agg(DISTINCT p.proname || ':' || has_function_privilege('upgrade_ann', p.oid,
+        'EXECUTE WITH GRANT OPTION') || ':' || has_function_privilege('upgrade_bob', p.oid, 'EXECUTE'), ' ')
+        FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
+        AND p.proname IN (SELECT unnest(string_to_array('%s', ' ')))"
+    names=$(in_db granted "SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc
+        WHERE pronamespace = 'bench'::regnamespace")
+    relations="SELECT string_agg(c.oid::regclass || ':' || has_table_privilege('upgrade_ann', c.oid, 'SELECT'), ' '
+        ORDER BY c.relname COLLATE \"C\")
+        FROM pg_class c WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+        AND c.relname IN (SELECT unnest(string_to_array('%s', ' ')))"
+    tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'bench'::regnamespace
+        AND relkind IN ('r', 'v')")
 
     try_in() { OUT=$(PGDATABASE=$1 psql_verbose "${@:2}") || true; }
-    for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' "bench.export('{1}')" \
+    for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' \
+        "bench.export('{1}')" \
         "count(*) FROM bench.start_sweep('pk_select', '{1}')" "bench.percentile(1, 0.5)"; do
         try_in granted "SELECT $call"
-        like "$OUT" "ERROR:  55000: .*version.*HINT:  .*ALTER EXTENSION pgbench_ext UPDATE" "at $old: $call says what to do"
+        like "$OUT" "ERROR:  55000: .*version.*HINT:  .*ALTER EXTENSION pgbench_ext UPDATE" \
+            "at $old: $call says what to do"
     done
 
     wanted=$(in_db granted "${functions/\%s/$names}") wanted_tables=$(in_db granted "${relations/\%s/$tables}")
     in_db granted 'ALTER EXTENSION pgbench_ext UPDATE'
-    is "$(in_db granted "${functions/\%s/$names}")" "$wanted" "from $old: whoever was granted a function has its successor"
+    is "$(in_db granted "${functions/\%s/$names}")" "$wanted" \
+        "from $old: whoever was granted a function has its successor"
     is "$(in_db granted "${relations/\%s/$tables}")" "$wanted_tables" "from $old: and tables and views"
     is "$(in_db granted "$contents" | sort)" "$rows" "from $old: the rows are still there"
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>"$work/errors"
