@@ -86,7 +86,6 @@ is "$(sql "SELECT rows, (SELECT count(*) FROM bench_data.pk) FROM bench.fixtures
 #
 # Ends of the session in bench.sweep
 #
-backend_signal() { sql "SELECT $1(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null; }
 psql_signal() { kill "$1" "${PIDS[caller]}"; }
 caller_ends() { # NAME SQLSTATE COMMAND…
     local name=$1 state=$2

@@ -88,3 +88,4 @@ message() { sql "SELECT error ->> 'message' FROM bench.sweeps WHERE sweep_id = $
 
 terminate() { sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" \
     >/dev/null; }
+backend_signal() { sql "SELECT $1(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null; }
