@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # variables for the scripts
 # What the tests of hostile scripts have in common: source this file after `cd` to the project's root. It
 # starts a server with a role eve, who may run workloads and little else, and removes what a case has made
 # before the next one.
@@ -193,12 +194,9 @@ RELATIONS=$(psql -XAtq -f "$work/reset.sql" -f "$work/state.sql")
 RELATIONS=${RELATIONS##* / }
 FRESH='0 0 0 0 0 0 0 0 0 0'
 
-# shellcheck disable=SC2034 # for those that source this file
-{
-    ADD='UPDATE acct SET n = n + 1 WHERE id = 1;'
-    ADD_TOO='UPDATE acct SET n = n + 1 WHERE id = 2;'
-    SAY='INSERT INTO trail VALUES (current_user || $$=$$ || session_user);'
-}
+ADD='UPDATE acct SET n = n + 1 WHERE id = 1;'
+ADD_TOO='UPDATE acct SET n = n + 1 WHERE id = 2;'
+SAY='INSERT INTO trail VALUES (current_user || $$=$$ || session_user);'
 
 in_role() { # SCRIPT, as workload w_eve
     psql -XAtq -v ON_ERROR_STOP=1 -v script="$1" >/dev/null 2>&1 \
