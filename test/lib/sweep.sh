@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # variables for the scripts
-# What the tests of sweeps have in common: source this file after common.sh. SWEEP is the sweep of which all of it speaks,
+# What the tests of sweeps have in common: source this file after common.sh. SWEEP is the sweep that all of it is about,
 # DONE what it had completed.
 
 # Six runs: two rungs, three rounds.
