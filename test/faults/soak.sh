@@ -137,7 +137,7 @@ for function in run start; do
         # bench.start may have returned before its coordinator has looked.
         if [ "$function" = run ] || [[ $OUT =~ ERROR ]]; then
             like "$OUT" \
-                "ERROR:  54000: transaction ids are running out.DETAIL:.*runs end at $limit.*HINT:  VACUUM FREEZE.*usable" \
+                "ERROR:  54000: transaction ids are running out.DETAIL:.*runs end at $limit.*HINT:  VACUUM FREEZE"'.*usable' \
                 "$name, bench.$function of $workload: the caller is told"
         fi
         status_is "$(last_run)" failed "$name, bench.$function of $workload"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Parameters of the server that a sweep sets, and ends of the server: its own settings come back, what was measured stays.
+# Parameters of the server that a sweep sets, and ends of the server: its own settings come back, and results stay.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh

@@ -9,7 +9,7 @@
 #   cluster_remove          stop it and remove its files
 #   as_pg COMMAND…          run a command as the operating-system user of the clusters
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
-#   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes first
+#   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last one first
 #   cluster_template        from now on copy one new data directory, in this script and those that it calls, which is
 #                           faster than initdb. Such clusters have one system identifier: a test that needs two says
 #                           `CLUSTER_TEMPLATE='' cluster_start`

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # variables for the scripts
-# What the tests of sweeps have in common: source this file after common.sh. SWEEP is the sweep of which all of it speaks,
-# DONE what it had completed.
+# What the tests of sweeps have in common: source this file after common.sh. SWEEP is the sweep of which all of it
+# speaks, DONE what it had completed.
 
 # Six runs: two rungs, three rounds.
 RUNGS="'pk_update', '{1,2}', 0.3, 3"
