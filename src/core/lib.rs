@@ -1,7 +1,7 @@
 //! The part of pgbench_ext that needs no PostgreSQL server: scripts, run specifications, time lines, statistics, findings
 //! and reports. Plain `cargo test` covers it.
 //!
-//! The rooms, each of which imports only from those above it (`tests/core_rooms.rs` holds this order):
+//! The rooms, each of which imports only from those above it (`tests/rooms.rs` holds this order):
 //!
 //! | room | what is in it |
 //! |---|---|

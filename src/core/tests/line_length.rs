@@ -1,7 +1,9 @@
 //! Tests are read in terminals and side by side: no line of their SQL and shell is longer than 120 columns.
 
+mod sources;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Columns of a line, counted in characters.
 const COLUMNS: usize = 120;
@@ -12,17 +14,11 @@ const FOLDERS: [&str; 2] = ["sql", "test"];
 /// What their names end with. Scripts without an ending count as shell.
 const ENDINGS: [&str; 4] = ["sql", "sh", "bash", ""];
 
-/// Files of a folder and of those below it.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
-}
-
 #[test]
 fn lines_of_tests_fit() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut long = Vec::new();
-    for file in FOLDERS.iter().flat_map(|folder| files(&root.join(folder))) {
+    for file in FOLDERS.iter().flat_map(|folder| sources::files(&root.join(folder))) {
         let ending = file.extension().map_or("", |ending| ending.to_str().expect("a name"));
         if !ENDINGS.contains(&ending) {
             continue;

@@ -3,6 +3,8 @@
 //! function, relation and type that the SQL of the server's side names is looked at, as text; what is let pass is listed with
 //! its reason.
 
+mod sources;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,18 +112,13 @@ fn root() -> PathBuf {
 }
 
 /// Files of the server's side, each by its path from src.
-fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    for path in paths {
-        let name = path.strip_prefix(root()).expect("below src").to_string_lossy().into_owned();
-        if path.is_dir() && name != "core" {
-            sources(&path, found);
-        } else if name.ends_with(".rs") {
-            found.push((name, fs::read_to_string(&path).expect("text")));
-        }
-    }
+fn server_side() -> Vec<(String, String)> {
+    sources::files(&root())
+        .iter()
+        .map(|path| (path.strip_prefix(root()).expect("below src").to_string_lossy().into_owned(), path))
+        .filter(|(name, _)| name.ends_with(".rs") && !name.starts_with("core/"))
+        .map(|(name, path)| (name, fs::read_to_string(path).expect("text")))
+        .collect()
 }
 
 /// The string literals of Rust code, with continued lines joined.
@@ -295,8 +292,7 @@ fn strangers(sql: &str) -> Vec<String> {
 
 #[test]
 fn the_server_side_names_only_its_own() {
-    let mut files = Vec::new();
-    sources(&root(), &mut files);
+    let files = server_side();
     assert!(files.len() > 80, "where is the code? {} files", files.len());
     let mut statements = 0;
     let mut wrong = Vec::new();
