@@ -258,7 +258,7 @@ LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
            bench_internal.as_bigint(sum(x.retried)) AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
+           (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -339,7 +339,7 @@ LEFT JOIN LATERAL (
            sum(bench_internal.figure(x.cpu_iowait) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
            sum(bench_internal.figure(x.cpu_steal) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
            sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
-    FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
+    FROM (SELECT * FROM bench.samples y WHERE y.run_id = r.run_id AND y.node = k.node ORDER BY y.elapsed) x
 ) s ON true
 WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.nodes IS 'Results by node: one row per run and node, including nodes of the Citus cluster without clients';

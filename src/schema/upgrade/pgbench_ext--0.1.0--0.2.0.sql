@@ -347,7 +347,7 @@ LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
            bench_internal.as_bigint(sum(x.retried)) AS retried,
            -- the sum of the nodes'
-           (SELECT sum(n.tps) FROM (SELECT sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
+           (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -390,7 +390,7 @@ LEFT JOIN LATERAL (
            sum(bench_internal.figure(x.cpu_iowait) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
            sum(bench_internal.figure(x.cpu_steal) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
            sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
-    FROM bench.samples x WHERE x.run_id = r.run_id AND x.node = k.node
+    FROM (SELECT * FROM bench.samples y WHERE y.run_id = r.run_id AND y.node = k.node ORDER BY y.elapsed) x
 ) s ON true
 WHERE bench_internal.is_visible(r.role);
 
@@ -454,17 +454,25 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        CASE WHEN r.run_id IS NOT NULL THEN bench_internal.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
-       u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle)) FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+       u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
+        FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
 WHERE bench_internal.is_visible(s.role);
 
+-- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
+-- of the view differ in the last digit.
 CREATE OR REPLACE VIEW bench.sweep_results AS
-SELECT sweep_id, clients, variant, count(*)::int AS rounds, avg(tps) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
-       stddev_samp(tps) AS tps_stddev, avg(bench_internal.figure(latency_avg_ms)) AS latency_avg_ms, avg(bench_internal.figure(latency_p50_ms)) AS latency_p50_ms,
-       avg(bench_internal.figure(latency_p95_ms)) AS latency_p95_ms, avg(bench_internal.figure(latency_p99_ms)) AS latency_p99_ms, bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle) AS cpu_idle,
+SELECT sweep_id, clients, variant, count(*)::int AS rounds,
+       avg(tps ORDER BY round) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
+       stddev_samp(tps ORDER BY round) AS tps_stddev,
+       avg(bench_internal.figure(latency_avg_ms) ORDER BY round) AS latency_avg_ms,
+       avg(bench_internal.figure(latency_p50_ms) ORDER BY round) AS latency_p50_ms,
+       avg(bench_internal.figure(latency_p95_ms) ORDER BY round) AS latency_p95_ms,
+       avg(bench_internal.figure(latency_p99_ms) ORDER BY round) AS latency_p99_ms,
+       bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids
 FROM bench.sweep_runs
 WHERE status = 'completed'
