@@ -19,12 +19,14 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install demo test test-quick storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb dist demo test test-quick storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
 	@echo 'make build     build the library and its install SQL'
 	@echo 'make install   build, and install into the server of PG_CONFIG, by sudo where needed'
+	@echo 'make deb       a Debian package for the server of PG_CONFIG, in build/'
+	@echo 'make dist      the archive for PGXN, in build/'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
 	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
@@ -94,12 +96,30 @@ endif
 # library mapped, and only when something changed.
 put = cmp -s $(2) $(3) || { $(SUDO) install -m $(1) $(2) $(3).new && \
       $(SUDO) mv -f $(3).new $(3) && echo installed $(3); }
-SUDO = $(shell test -w $(PKGLIBDIR) -a -w $(EXTENSIONS) || test "$$(id -u)" = 0 || echo sudo)
+SUDO = $(shell test -n "$(DESTDIR)" || test -w $(PKGLIBDIR) -a -w $(EXTENSIONS) || test "$$(id -u)" = 0 || echo sudo)
 
 install: build
-	@$(call put,755,$(LIBRARY),$(PKGLIBDIR)/pgbench_ext.so)
+	@$(MAKE) --no-print-directory install-built
+
+install-built:
+	@$(if $(DESTDIR),mkdir -p $(DESTDIR)$(PKGLIBDIR) $(DESTDIR)$(EXTENSIONS))
+	@$(call put,755,$(LIBRARY),$(DESTDIR)$(PKGLIBDIR)/pgbench_ext.so)
 	@for f in pgbench_ext.control $(SQL) $(wildcard src/schema/upgrade/*.sql); do \
-	   $(call put,644,"$$f","$(EXTENSIONS)/$${f##*/}") || exit; done
+	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
+
+# For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb
+deb: build
+	@command -v dh >/dev/null || { echo 'make deb needs debhelper: apt install debhelper' >&2; exit 1; }
+	sed 's/PGVERSION/$(PG_MAJOR)/g' debian/control.in >debian/control
+	debian/rules clean
+	debian/rules binary
+	debian/rules clean && rm debian/control
+	@ls build/postgresql-$(PG_MAJOR)-pgbench-ext_*.deb
+
+# What PGXN takes: all that is committed.
+dist:
+	@mkdir -p build
+	git archive --format=zip --prefix=pgbench_ext-$(VERSION)/ -o build/pgbench_ext-$(VERSION).zip HEAD
 
 demo:
 	@scripts/demo
