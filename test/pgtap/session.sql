@@ -519,6 +519,11 @@ CREATE FUNCTION pg_temp.logged(pattern text) RETURNS bigint LANGUAGE sql AS $$
     FROM regexp_matches(pg_read_file(current_setting('ses.log'), current_setting('ses.log_start')::bigint, 100000000),
         pattern, 'g')
 $$;
+-- Index scans of a statement that begins with a text, as auto_explain logs them: from PostgreSQL 16 on with parameters.
+CREATE FUNCTION pg_temp.explained(statement text, condition text) RETURNS bigint LANGUAGE sql AS $$
+    SELECT pg_temp.logged(format('Query Text: %s[^\n]*\n(\s+Query Parameters:[^\n]*\n)?\s+Index Scan[^\n]*\n'
+        '\s+Index Cond: \(id = %s\)', statement, condition))
+$$;
 SELECT pg_temp.workload('ses_explain', E'\\set id random(1, :rows)\nSELECT ''ses_auto'', info FROM pk WHERE id = :id;',
     'pk') \g /dev/null
 SELECT bench.run('ses_explain', transactions => 10,
@@ -526,9 +531,9 @@ SELECT bench.run('ses_explain', transactions => 10,
 SELECT
     is(pg_temp.logged('Query Text: SELECT ''ses_auto'''), 10::bigint,
         'session_preload_libraries are loaded, and see each statement'),
-    is(pg_temp.logged('Query Text: SELECT ''ses_auto''[^\n]*\n\s+Index Scan[^\n]*\n\s+Index Cond: \(id = \d+\)'),
+    is(pg_temp.explained('SELECT ''ses_auto''', '\d+'),
         5::bigint, 'five custom plans'),
-    is(pg_temp.logged('Query Text: SELECT ''ses_auto''[^\n]*\n\s+Index Scan[^\n]*\n\s+Index Cond: \(id = \$1\)'),
+    is(pg_temp.explained('SELECT ''ses_auto''', '\$1'),
         5::bigint, 'then the generic one');
 ALTER DATABASE postgres SET session_preload_libraries = 'auto_explain';
 ALTER DATABASE postgres SET auto_explain.log_min_duration = 0;
@@ -536,12 +541,12 @@ SELECT pg_temp.workload('ses_explain', $$\set id random(1, :rows)
 SELECT 'ses_generic', info FROM pk WHERE id = :id;$$, 'pk') \g /dev/null
 SELECT bench.run('ses_explain', transactions => 10,
     settings => '{"plan_cache_mode": "force_generic_plan"}') \g /dev/null
-SELECT is(pg_temp.logged('Query Text: SELECT ''ses_generic''[^\n]*\n\s+Index Scan[^\n]*\n\s+Index Cond: \(id = \$1\)'),
+SELECT is(pg_temp.explained('SELECT ''ses_generic''', '\$1'),
     10::bigint, 'plan_cache_mode: all generic, and the database''s libraries');
 SELECT pg_temp.workload('ses_explain', $$\set id random(1, :rows)
 SELECT 'ses_custom', info FROM pk WHERE id = :id;$$, 'pk') \g /dev/null
 SELECT bench.run('ses_explain', transactions => 10, settings => '{"plan_cache_mode": "force_custom_plan"}') \g /dev/null
-SELECT is(pg_temp.logged('Query Text: SELECT ''ses_custom''[^\n]*\n\s+Index Scan[^\n]*\n\s+Index Cond: \(id = \d+\)'),
+SELECT is(pg_temp.explained('SELECT ''ses_custom''', '\d+'),
     10::bigint, 'all custom');
 SELECT pg_temp.workload('ses_explain', E'SELECT ''ses_parallel'', count(info) FROM pk;', 'pk') \g /dev/null
 SELECT bench.run('ses_explain', transactions => 2,
