@@ -33,8 +33,10 @@ table() {
         }' "$COUNTS"
     echo
     echo 'The files that took longest, in seconds:'
-    sort -k 6,6 -rn "$COUNTS" | head -n 15 |
-        awk '{ version = $1; if (!sub("/.*", " ", version)) version = ""; printf "%8.1f  %s%s\n", $6 / 1000, version, $2 }'
+    sort -k 6,6 -rn "$COUNTS" | head -n 15 | awk '{
+        version = index($1, "/") ? substr($1, 1, index($1, "/") - 1) " " : ""
+        printf "%8.1f  %s%s\n", $6 / 1000, version, $2
+    }'
 }
 
 closing() {
