@@ -19,7 +19,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb dist demo test test-quick storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb dist demo test test-quick test-versions storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -30,6 +30,7 @@ help:
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
 	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
+	@echo 'make test-versions  pg_regress, pgTAP, differential and chosen fault tests on servers of VERSIONS (16 17 18), which it downloads'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
@@ -129,6 +130,12 @@ test:
 
 test-quick:
 	@SUITE="check core regress pgtap" QUICK=yes test/run
+
+# PG_CONFIG does not matter: each version has its own.
+VERSIONS ?= 16 17 18
+
+test-versions:
+	@SUITE="$(SUITE)" FILE="$(FILE)" test/versions $(VERSIONS)
 
 storm:
 	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run

@@ -138,7 +138,7 @@ SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"nosuchsetti
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"shared_buffers": "1GB"}}}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"block_size": 1}}}');
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"full_page_writes": "perhaps"}}}');
-SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"checkpoint_timeout": "1s"}}}');
+SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"checkpoint_completion_target": 2}}}');
 SELECT * FROM bench.ab('nothing', '{"system": {"shared_buffers": "1GB"}}', '{}');
 SET ROLE regress_sweeper;
 SELECT bench.sweep('nothing', '{1}', variants => '{"a": {"system": {"full_page_writes": "off"}}}');

@@ -46,7 +46,7 @@ ORDER BY c.relname COLLATE "C", a.attnum;
 
 SELECT conrelid::regclass AS "table", conname AS "constraint", pg_get_constraintdef(oid) AS definition
 FROM pg_constraint
-WHERE connamespace = 'bench'::regnamespace
+WHERE connamespace = 'bench'::regnamespace AND contype <> 'n'
 ORDER BY conrelid::regclass::text COLLATE "C", contype DESC, conname COLLATE "C";
 
 -- Columns that the contract promises and that are not there (those of later issues named)

@@ -27,6 +27,11 @@ AT_EXIT=()
 export PG_CONFIG=${PG_CONFIG:-pg_config}
 PATH=$("$PG_CONFIG" --bindir):$PATH
 export PATH
+# A server outside of the system brings a libpq for dblink and postgres_fdw, which the loader knows nothing of.
+CLUSTER_LIBDIR=$("$PG_CONFIG" --libdir)
+if [[ $CLUSTER_LIBDIR != /usr/lib* ]]; then
+    export LD_LIBRARY_PATH=$CLUSTER_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
 # Backtraces in error details are for developers.
 unset RUST_BACKTRACE PGHOSTADDR PGSERVICE PGSERVICEFILE PGPASSFILE PGOPTIONS PGSSLMODE PGCLIENTENCODING
 

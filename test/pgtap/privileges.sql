@@ -150,11 +150,16 @@ SET SESSION AUTHORIZATION prv_signal;
 SELECT is(pg_temp.seen(:alices), '0 0 0 0 0', 'pg_signal_backend does not');
 RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.seen(:alices), '1 1 1 1 1', 'a superuser does');
+-- From PostgreSQL 16 on the role's attribute tells of later grants only.
 ALTER ROLE prv_boss NOINHERIT;
+REVOKE prv_alice FROM prv_boss;
+GRANT prv_alice TO prv_boss;
 SET SESSION AUTHORIZATION prv_boss;
 SELECT is(pg_temp.seen(:alices), '0 0 0 0 0', 'its privileges are what counts, as in pg_stat_activity');
 RESET SESSION AUTHORIZATION;
 ALTER ROLE prv_boss INHERIT;
+REVOKE prv_alice FROM prv_boss;
+GRANT prv_alice TO prv_boss;
 -- no leak through functions that cost nothing
 SET SESSION AUTHORIZATION prv_bob;
 CREATE TEMP TABLE leaked (what text);

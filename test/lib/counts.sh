@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# What test/run and test/versions count, a line for each file: suite, file, passed, failed, skipped, milliseconds.
+# Source this file; COUNTS names the file of the lines.
+#
+#   now, since THEN     microseconds of the clock; milliseconds since then
+#   counted FIELD…      adds a line; to the file that TEST_COUNTS names as well, its suite behind TEST_PREFIX
+#   table MILLISECONDS  the suites, and the files that took longest
+#   closing             "N passed, N failed"; false if any failed
+
+now() { echo "${EPOCHREALTIME/[.,]/}"; }
+since() { echo $((($(now) - $1) / 1000)); }
+
+counted() { # SUITE FILE PASSED FAILED SKIPPED MILLISECONDS
+    echo "$*" >>"$COUNTS"
+    [ -z "${TEST_COUNTS:-}" ] || echo "${TEST_PREFIX:-}$*" >>"$TEST_COUNTS"
+}
+
+# The suites in the order in which they came, with the seconds of all their files; and the files that took longest.
+table() {
+    awk -v all="$1" '
+        function line(name, files, passed, failed, skipped, seconds) {
+            printf "%-16s%7s%9s%9s%9s%9s\n", name, files, passed, failed, skipped, seconds
+        }
+        BEGIN { line("suite", "files", "passed", "failed", "skipped", "seconds") }
+        !($1 in files) { order[++suites] = $1 }
+        { files[$1]++; passed[$1] += $3; failed[$1] += $4; skipped[$1] += $5; ms[$1] += $6 }
+        END {
+            for (i = 1; i <= suites; i++) {
+                s = order[i]
+                line(s, files[s], passed[s], failed[s], skipped[s], sprintf("%.1f", ms[s] / 1000))
+            }
+            line("by the clock", "", "", "", "", sprintf("%.1f", all / 1000))
+        }' "$COUNTS"
+    echo
+    echo 'The files that took longest, in seconds:'
+    sort -k 6,6 -rn "$COUNTS" | head -n 15 | awk '{
+        version = index($1, "/") ? substr($1, 1, index($1, "/") - 1) " " : ""
+        printf "%8.1f  %s%s\n", $6 / 1000, version, $2
+    }'
+}
+
+closing() {
+    awk '{ passed += $3; failed += $4; skipped += $5 }
+        END {
+            printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
+            exit failed > 0
+        }' "$COUNTS"
+}
