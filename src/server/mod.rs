@@ -12,6 +12,7 @@ pub mod guc;
 pub mod horizon;
 pub mod jsonb;
 pub mod locks;
+pub mod new_pages;
 pub mod parser;
 pub mod prewarm;
 pub mod process;

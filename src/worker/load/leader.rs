@@ -19,6 +19,7 @@ use crate::fixture::LoadSpec;
 use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
 use crate::server::locks::is_blocked_by_me;
+use crate::server::new_pages::set_up_new_pages;
 use crate::server::process::{
     forget_cancel, is_backend, memory_bytes, my_pid, nap_until_canceled, now_ns, wake,
 };
@@ -183,8 +184,13 @@ fn vacuum(
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
     run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
-    // Beside pages whose rows somebody may not see yet there may be some that are new and empty.
+    // Beside pages whose rows somebody may not see yet there may be some that the server has made and nobody has filled.
     while transaction(|| catalog::has_invisible_pages(&relations::with_partitions(&oids)?))? {
+        let tables = transaction(|| relations::with_partitions(&oids))?;
+        if transaction(|| Ok(tables.iter().map(|&table| set_up_new_pages(table)).sum::<u32>()))? > 0 {
+            run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+            continue;
+        }
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
         let is_over = holder.is_none();
         if !is_over && began.elapsed() >= PATIENCE {
