@@ -90,8 +90,7 @@ static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 fn load(context: &WorkerContext) -> Result<(), UserError> {
     let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
-    session.set(c"application_name", c"pgbench_ext load").map_err(UserError::from)?;
-    session.lift_timeouts().map_err(UserError::from)?;
+    session.set_own(c"pgbench_ext load").map_err(UserError::from)?;
     // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
     at_exit::register(&TELL_UNFINISHED);
@@ -289,6 +288,9 @@ fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<()
                 ClientState::Aborted => return Err(loader_error(segment, index as u32)),
                 _ if stopped => {
                     segment.check_refusal()?;
+                    if slot.told_fatal.load(Acquire) != 0 {
+                        return Err(loader_error(segment, index as u32));
+                    }
                     return Err(UserError::new(
                         sqlstate::ADMIN_SHUTDOWN,
                         format!("loader {index} ended unexpectedly"),
