@@ -13,6 +13,7 @@
 //! | `tally` | counts of one client in one interval |
 //! | `intervals` | tallies of all clients, in shared memory |
 //! | `document` | everything known of a run or a sweep: the JSON report |
+//! | `wait_events` | names of wait events in each version of the server |
 //! | `findings` | sentences about a run, drawn from its document |
 //! | `comparison` | differences between groups of runs |
 //! | `report` | documents as text, Markdown, JSON and HTML |
@@ -42,3 +43,4 @@ pub mod stats;
 pub mod sweep;
 pub mod tally;
 pub mod timeline;
+pub mod wait_events;

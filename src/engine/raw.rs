@@ -7,15 +7,18 @@
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
-use pgrx::pg_sys::{
-    AttrMap, BulkInsertState, CachedPlan, CachedPlanSource, CmdType, CommandDest, CommandTag, Datum,
-    DestReceiver, EState, ErrorData, ExplainState, FunctionCallInfo, HeapTuple, List, MemoryContext,
-    ModifyTableState, Node, Oid, ParamListInfo, PartitionTupleRouting, PlanState, PlannedStmt, Portal,
-    QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo,
-    ScanDirection, Snapshot, TupleDesc, TupleTableSlot, TupleTableSlotOps,
-};
+#[cfg(not(feature = "pg15"))]
+use pgrx::pg_sys::BufferManagerRelation;
 #[cfg(feature = "pg15")]
-use pgrx::pg_sys::{Buffer, BufferAccessStrategy, SMgrRelation};
+use pgrx::pg_sys::SMgrRelation;
+use pgrx::pg_sys::{
+    AttrMap, Buffer, BufferAccessStrategy, BulkInsertState, CachedPlan, CachedPlanSource, CmdType,
+    CommandDest, CommandTag, Datum, DestReceiver, EState, ErrorData, ExplainState, FunctionCallInfo,
+    HeapTuple, List, MemoryContext, ModifyTableState, Node, Oid, ParamListInfo, PartitionTupleRouting,
+    PlanState, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt,
+    Relation, ResourceOwner, ResultRelInfo, ScanDirection, Snapshot, TupleDesc, TupleTableSlot,
+    TupleTableSlotOps,
+};
 
 /// tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
 pub type NodeWalker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
@@ -207,7 +210,6 @@ unsafe extern "C-unwind" {
     ) -> HeapTuple;
     pub fn GetBulkInsertState() -> BulkInsertState;
     pub fn ReleaseBulkInsertStatePin(state: BulkInsertState);
-    #[cfg(feature = "pg15")]
     pub fn GetAccessStrategy(of_type: u32) -> BufferAccessStrategy;
     #[cfg(feature = "pg15")]
     pub fn LockRelationForExtension(relation: Relation, lock_mode: c_int);
@@ -223,8 +225,17 @@ unsafe extern "C-unwind" {
     ) -> Buffer;
     #[cfg(feature = "pg15")]
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
-    #[cfg(feature = "pg15")]
     pub fn ReleaseBuffer(buffer: Buffer);
+    #[cfg(not(feature = "pg15"))]
+    pub fn ExtendBufferedRelBy(
+        table: BufferManagerRelation,
+        fork: i32,
+        strategy: BufferAccessStrategy,
+        flags: u32,
+        extend_by: u32,
+        buffers: *mut Buffer,
+        extended_by: *mut u32,
+    ) -> u32;
     #[cfg(feature = "pg15")]
     pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: i32) -> u32;
     #[cfg(feature = "pg15")]
@@ -243,9 +254,7 @@ unsafe extern "C-unwind" {
     pub fn OpenTransientFile(path: *const c_char, flags: c_int) -> c_int;
     #[cfg(feature = "pg15")]
     pub fn CloseTransientFile(fd: c_int) -> c_int;
-    #[cfg(feature = "pg15")]
     pub fn RecordPageWithFreeSpace(relation: Relation, block: u32, free_bytes: usize);
-    #[cfg(feature = "pg15")]
     pub fn FreeSpaceMapVacuumRange(relation: Relation, start: u32, end: u32);
     pub fn GetCurrentCommandId(used: bool) -> u32;
     pub fn GetCurrentTransactionStartTimestamp() -> i64;

@@ -16,7 +16,7 @@ use super::results::{self, CapturedQuery, ReceiverFactory};
 use super::statement::{Statement, Unprepared};
 use super::trap::trap;
 use crate::error::SqlError;
-use crate::server::timeouts::{TIMEOUTS, is_known};
+use crate::server::own_settings::own_settings;
 use crate::shm::CommandCounters;
 
 /// The session of a background worker that is connected to its database.
@@ -42,9 +42,10 @@ impl Session {
         Self { receivers: ReceiverFactory::new(results), message_context }
     }
 
-    /// Sets no limit to how long this session's work takes, whatever others have set for all.
-    pub fn lift_timeouts(&self) -> Result<(), SqlError> {
-        TIMEOUTS.into_iter().filter(|name| is_known(name)).try_for_each(|name| self.set(name, c"0"))
+    /// Gives the session of a leader or a loader settings of its own ([`own_settings`]).
+    pub fn set_own(&self, application_name: &CStr) -> Result<(), SqlError> {
+        own_settings().try_for_each(|(name, value)| self.set(name, value))?;
+        self.set(c"application_name", application_name)
     }
 
     /// Sets a configuration parameter as a client's connection options do: RESET comes back to it.

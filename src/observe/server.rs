@@ -6,32 +6,55 @@ use crate::server::database;
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
 
-/// The columns and views that differ between versions: checkpoints timed and requested, buffers written by the
-/// checkpointer, by the background writer and by backends themselves.
+/// Checkpoints timed and requested, buffers written by the checkpointer and by the background writer, where the server's
+/// version has them.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
-macro_rules! writers {
+macro_rules! checkpoints {
     () => {
-        "b.checkpoints_timed, b.checkpoints_req, b.buffers_checkpoint, b.buffers_clean, b.buffers_backend \
-         ]::pg_catalog.int8[] FROM pg_catalog.pg_stat_wal w, pg_catalog.pg_stat_bgwriter b"
+        "b.checkpoints_timed, b.checkpoints_req, b.buffers_checkpoint, b.buffers_clean"
     };
 }
-#[cfg(feature = "pg17")]
-macro_rules! writers {
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+macro_rules! checkpoints {
     () => {
-        "c.num_timed, c.num_requested, c.buffers_written, b.buffers_clean, \
-         (SELECT pg_catalog.sum(i.writes) FROM pg_catalog.pg_stat_io i \
-          WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer')) \
-         ]::pg_catalog.int8[] FROM pg_catalog.pg_stat_wal w, pg_catalog.pg_stat_bgwriter b, pg_catalog.pg_stat_checkpointer c"
+        "c.num_timed, c.num_requested, c.buffers_written, b.buffers_clean"
+    };
+}
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+macro_rules! views {
+    () => {
+        "pg_catalog.pg_stat_wal w, pg_catalog.pg_stat_bgwriter b"
+    };
+}
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+macro_rules! views {
+    () => {
+        "pg_catalog.pg_stat_wal w, pg_catalog.pg_stat_bgwriter b, pg_catalog.pg_stat_checkpointer c"
+    };
+}
+
+/// Pages that sessions wrote or extended tables and indexes by. PostgreSQL 15 has one counter of both. That of 16 takes an
+/// extension by several pages for one, 17 has none, but from 16 on there is pg_stat_io, which counts bytes since 18.
+#[cfg(feature = "pg15")]
+macro_rules! by_sessions {
+    () => {
+        "b.buffers_backend"
+    };
+}
+#[cfg(any(feature = "pg16", feature = "pg17"))]
+macro_rules! by_sessions {
+    () => {
+        "(SELECT pg_catalog.sum(i.writes) + pg_catalog.sum(i.extends) FROM pg_catalog.pg_stat_io i \
+          WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))"
     };
 }
 #[cfg(feature = "pg18")]
-macro_rules! writers {
+macro_rules! by_sessions {
     () => {
-        "c.num_timed, c.num_requested, c.buffers_written, b.buffers_clean, \
-         (SELECT pg_catalog.div(pg_catalog.sum(i.write_bytes), pg_catalog.current_setting('block_size')::pg_catalog.numeric) \
+        "(SELECT pg_catalog.div(pg_catalog.sum(i.write_bytes) + pg_catalog.sum(i.extend_bytes), \
+                                pg_catalog.current_setting('block_size')::pg_catalog.numeric) \
           FROM pg_catalog.pg_stat_io i \
-          WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer')) \
-         ]::pg_catalog.int8[] FROM pg_catalog.pg_stat_wal w, pg_catalog.pg_stat_bgwriter b, pg_catalog.pg_stat_checkpointer c"
+          WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))"
     };
 }
 
@@ -41,7 +64,11 @@ const COUNTERS: &str = concat!(
          pg_catalog.pg_stat_get_db_blocks_hit($1), \
          pg_catalog.pg_stat_get_db_blocks_fetched($1) - pg_catalog.pg_stat_get_db_blocks_hit($1), \
          pg_catalog.pg_stat_get_db_temp_files($1), pg_catalog.pg_stat_get_db_temp_bytes($1), ",
-    writers!()
+    checkpoints!(),
+    ", ",
+    by_sessions!(),
+    "]::pg_catalog.int8[] FROM ",
+    views!()
 );
 
 /// One reading, or what lies between two.

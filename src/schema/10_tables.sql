@@ -471,7 +471,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.checkpoints IS %L', relation, 'Checkpoints that started in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_checkpoint IS %L', relation, 'Buffers written by the checkpointer');
         EXECUTE format('COMMENT ON COLUMN %s.buffers_clean IS %L', relation, 'Buffers written by the background writer');
-        EXECUTE format('COMMENT ON COLUMN %s.buffers_backend IS %L', relation, 'Buffers written by sessions themselves');
+        EXECUTE format('COMMENT ON COLUMN %s.buffers_backend IS %L', relation, 'Pages that sessions wrote or extended relations by, instead of leaving that to the checkpointer or the background writer. PostgreSQL 15 reports them at the checkpointers next look, later versions with the sessions statistics');
         EXECUTE format('COMMENT ON COLUMN %s.blks_hit IS %L', relation, 'Blocks of this database found in shared buffers');
         EXECUTE format('COMMENT ON COLUMN %s.blks_read IS %L', relation, 'Blocks of this database read from outside shared buffers');
         EXECUTE format('COMMENT ON COLUMN %s.temp_files IS %L', relation, 'Temporary files created in this database');

@@ -151,7 +151,7 @@ COMMENT ON VIEW bench.waits IS 'Wait events of a run''s clients during the measu
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
 COMMENT ON COLUMN bench.waits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity. CPU: running on a processor. Runnable: waiting for a processor. Client: sleeping in the script or waiting for the scheduled start, when a pgbench session would wait for its client. Unobserved: clients that ended before they were sampled';
-COMMENT ON COLUMN bench.waits.wait_event IS 'As in pg_stat_activity';
+COMMENT ON COLUMN bench.waits.wait_event IS 'As in pg_stat_activity of the server that the run was on. PostgreSQL 17 changed some names: WALSync is WalSync since, BufFileRead is BuffileRead';
 COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares of a run and node add up to 1';
 
 CREATE VIEW bench.events WITH (security_barrier) AS

@@ -17,7 +17,7 @@ pub enum ClientState {
     Done = 3,
     /// Ended at an error, its statistics flushed.
     Aborted = 4,
-    /// Ended without a word, as the coordinator has found: by a termination.
+    /// Ended by a termination or a FATAL error, as the coordinator has found.
     Lost = 5,
 }
 
@@ -48,8 +48,8 @@ pub enum Consequence {
     Retried,
     /// It was given up.
     Failed,
-    /// The client did not come to run any.
-    NotStarted,
+    /// None counts it: the client did not come to run one, or was ended in the middle of one.
+    Uncounted,
 }
 
 /// Errors of one client with one SQLSTATE.
@@ -82,6 +82,8 @@ pub struct ClientSlot {
     pub backlog: Counter,
     /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.
     pub cpu_ns: AtomicI64,
+    /// 1 when the FATAL error that ended the process is among its errors.
+    pub told_fatal: AtomicU32,
     pub totals: [Totals; 4],
     pub errors: [ErrorEntry; 8],
 }
@@ -137,7 +139,7 @@ impl ClientSlot {
         match consequence {
             Consequence::Retried => entry.retried.add(1),
             Consequence::Failed => entry.failed.add(1),
-            Consequence::NotStarted => {}
+            Consequence::Uncounted => {}
         }
     }
 }

@@ -2,7 +2,6 @@
 //! is to begin with.
 
 use std::cell::Cell as StdCell;
-use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
@@ -127,10 +126,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let spec: SweepSpec =
         serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let session = Session::new(Results::Discard);
-    for (name, value) in OWN_SETTINGS {
-        session.set(name, value).map_err(UserError::from)?;
-    }
-    session.lift_timeouts().map_err(UserError::from)?;
+    session.set_own(c"pgbench_ext sweep").map_err(UserError::from)?;
     if spec.options.changes_system() {
         transaction(parameters::exclude_other_sweeps)?;
     }
@@ -183,14 +179,6 @@ fn write_end(
     }
     written
 }
-
-/// What this session must not have from elsewhere, the variants' system parameters among it.
-const OWN_SETTINGS: [(&CStr, &CStr); 4] = [
-    (c"application_name", c"pgbench_ext sweep"),
-    (c"default_transaction_read_only", c"off"),
-    (c"default_transaction_isolation", c"read committed"),
-    (c"lock_timeout", c"0"),
-];
 
 /// The error of a stop.
 fn stop_error(header: &Header) -> Option<UserError> {

@@ -17,12 +17,13 @@ use serde_json::{Map, Value};
 use super::state::execute;
 use crate::catalog::{self, Forgotten};
 use crate::engine::Session;
+use crate::server::guc;
 use crate::server::locks::OwnLock;
+use crate::server::own_settings::is_own;
 use crate::server::process::{forget_cancel, nap_until_canceled};
 use crate::server::roles::superuser;
 use crate::server::spi::{self, fetch, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::server::{guc, timeouts};
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;
@@ -144,11 +145,8 @@ fn write_and_read(session: &mut Session, wanted: &BTreeMap<String, String>) -> R
         let message = "the server has not reloaded its configuration files";
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message));
     }
-    let is_lifted = |name: &&String| {
-        // This session has its own of these: what its runs' clients have is in the files.
-        timeouts::TIMEOUTS.iter().chain(&[c"lock_timeout"]).any(|own| own.to_bytes() == name.as_bytes())
-    };
-    for name in wanted.keys().filter(|name| !is_lifted(name)) {
+    // This session has its own of these: what its runs' clients have is in the files.
+    for name in wanted.keys().filter(|name| !is_own(name)) {
         let sql = "SELECT source OPERATOR(pg_catalog.=) 'configuration file' AND NOT pending_restart \
                    FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) $1";
         if transaction(|| spi::fetch::<bool>(sql, &[name.as_str().into()]))? != Some(true) {

@@ -19,11 +19,12 @@ use pgrx::pg_sys;
 
 use crate::error::OrRaise;
 use crate::server::background_worker::{begin, connect};
-use crate::server::process::{NS_PER_SEC, my_pid};
+use crate::server::own_settings::own_settings;
+use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
-use crate::server::{guc, timeouts};
-use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
+use crate::server::{guc, last_words};
+use crate::shm::{Consequence, DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
 pub struct WorkerContext {
@@ -60,6 +61,22 @@ static FORGET_ME: DetachCallback = DetachCallback(|segment| {
     }
 });
 
+/// Has a client or a loader leave the FATAL error that ends it in its slot, which has its pid.
+fn leave_last_words(context: &WorkerContext) {
+    last_words::listen();
+    context.segment.on_detach(&LEAVE_LAST_WORDS);
+}
+
+static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
+    let mine = my_pid();
+    if let Some(slot) = segment.slots().find(|slot| slot.pid.load(Relaxed) == mine)
+        && let Some(error) = last_words::fatal_error()
+    {
+        slot.count_error(&error, current_timestamp(), Consequence::Uncounted);
+        slot.told_fatal.store(1, Release);
+    }
+});
+
 /// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC.
 fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
     let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
@@ -84,11 +101,8 @@ fn stop_reason(header: &Header) -> Option<StopReason> {
 /// Gives a coordinator's session, or a link's, settings of its own in place of the database's and the role's.
 pub fn isolate_session(application_name: &CStr) -> Result<(), UserError> {
     transaction(|| {
-        let timeouts = timeouts::TIMEOUTS.into_iter().filter(|name| timeouts::is_known(name));
         let own = [
             (c"search_path", c"pg_catalog, pg_temp"),
-            (c"default_transaction_read_only", c"off"),
-            (c"default_transaction_isolation", c"read committed"),
             // A lock on the results' tables must not hold up a stop or a shutdown.
             (c"lock_timeout", c"1s"),
             // What was committed survives a crash of the server; no standby is waited for.
@@ -96,7 +110,8 @@ pub fn isolate_session(application_name: &CStr) -> Result<(), UserError> {
             (c"row_security", c"off"),
             (c"application_name", application_name),
         ];
-        for (name, value) in own.into_iter().chain(timeouts.map(|name| (name, c"0"))) {
+        own_settings().for_each(|(name, value)| guc::set_for_session(name, value));
+        for (name, value) in own {
             guc::set_for_session(name, value);
         }
         Ok(())

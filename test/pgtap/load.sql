@@ -261,6 +261,13 @@ SELECT pg_temp.ready(t,
 FROM bench.fixtures, unnest(relations) AS t
 WHERE name = 'tpcb';
 
+-- Rows for which nobody knows beforehand how many pages they take: what is left over is all-visible as well
+SELECT bench.create_fixture('long_rows', 'CREATE TABLE long_rows (id bigint, long text);
+    ALTER TABLE long_rows ALTER long SET STORAGE PLAIN', 'SELECT id, repeat(md5(id::text), 80 + (id % 40)::int)
+    FROM generate_series($1, $2) AS id') \g /dev/null
+SELECT bench.load('long_rows', 8000, 7) \g /dev/null
+SELECT pg_temp.ready('bench_data.long_rows', 8000, 'long rows');
+
 -- Ids are 1 … rows, however they are shared out, whichever comes first
 CREATE FUNCTION pg_temp.complete(n bigint, title text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN

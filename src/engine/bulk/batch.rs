@@ -3,8 +3,8 @@
 use pgrx::pg_sys;
 
 use super::super::raw;
-#[cfg(feature = "pg15")]
-use super::extension::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, extend, keep_pages_due, pages_due};
+use super::extension::extend;
+use super::room::{TOAST_THRESHOLD, bytes_of_page, bytes_on_page, keep_pages_due, pages_due};
 use super::sink::{BATCH_ROWS, forget_expressions};
 
 /// Rows that a table has not taken yet.
@@ -23,7 +23,6 @@ pub struct Batch {
     pub has_constraints: bool,
     is_heap: bool,
     /// Pages that the rows take, less those that have been made for them.
-    #[cfg(feature = "pg15")]
     pages_due: f64,
     pub next: *mut Batch,
     /// Where it and its slots live.
@@ -53,7 +52,6 @@ impl Batch {
                 has_constraints: !constraints.is_null()
                     && ((*constraints).has_not_null || (*constraints).num_check > 0),
                 is_heap: (*(*relation).rd_rel).relam == pg_sys::HEAP_TABLE_AM_OID,
-                #[cfg(feature = "pg15")]
                 pages_due: pages_due((*relation).rd_id),
                 next,
                 context: pg_sys::CurrentMemoryContext,
@@ -142,7 +140,6 @@ impl Batch {
     ) {
         // SAFETY: by the caller.
         unsafe {
-            #[cfg(feature = "pg15")]
             if self.is_heap {
                 self.make_room(count);
             }
@@ -163,7 +160,6 @@ impl Batch {
     ///
     /// # Safety
     /// As `insert`, of a heap.
-    #[cfg(feature = "pg15")]
     unsafe fn make_room(&mut self, count: usize) {
         // SAFETY: by the caller.
         unsafe {
@@ -235,7 +231,6 @@ impl Batch {
     pub unsafe fn finish(&self) {
         // SAFETY: by the caller.
         unsafe {
-            #[cfg(feature = "pg15")]
             keep_pages_due((*self.relation).rd_id, self.pages_due);
             if let Some(finish) = (*(*self.relation).rd_tableam).finish_bulk_insert {
                 finish(self.relation, pg_sys::TABLE_INSERT_FROZEN as i32);

@@ -2,8 +2,9 @@
 //! one through an INSERT's own plan node.
 
 mod batch;
-#[cfg(feature = "pg15")]
+#[cfg_attr(feature = "pg15", path = "extension_of_15.rs")]
 mod extension;
+mod room;
 mod routing;
 mod sink;
 

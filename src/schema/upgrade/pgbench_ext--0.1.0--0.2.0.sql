@@ -644,7 +644,7 @@ COMMENT ON COLUMN bench.samples.wal_records IS 'WAL records of the whole server'
 COMMENT ON COLUMN bench.samples.wal_fpi IS 'Full-page images in the WAL of the whole server';
 COMMENT ON COLUMN bench.samples.wal_buffers_full IS 'Times WAL was written to disk because the WAL buffers were full';
 COMMENT ON COLUMN bench.samples.checkpoints IS 'Checkpoints that started in the interval';
-COMMENT ON COLUMN bench.samples.buffers_backend IS 'Buffers written by sessions themselves';
+COMMENT ON COLUMN bench.samples.buffers_backend IS 'Pages that sessions wrote or extended relations by, instead of leaving that to the checkpointer or the background writer. PostgreSQL 15 reports them at the checkpointers next look, later versions with the sessions statistics';
 COMMENT ON COLUMN bench.samples.blks_hit IS 'Blocks of this database found in shared buffers';
 COMMENT ON COLUMN bench.samples.blks_read IS 'Blocks of this database read from outside shared buffers';
 COMMENT ON COLUMN bench.samples.temp_files IS 'Temporary files created in this database';
@@ -752,6 +752,7 @@ COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers planned,
 COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers launched, in all phases';
 COMMENT ON COLUMN bench.waits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.waits.wait_event_type IS 'As in pg_stat_activity. CPU: running on a processor. Runnable: waiting for a processor. Client: sleeping in the script or waiting for the scheduled start, when a pgbench session would wait for its client. Unobserved: clients that ended before they were sampled';
+COMMENT ON COLUMN bench.waits.wait_event IS 'As in pg_stat_activity of the server that the run was on. PostgreSQL 17 changed some names: WALSync is WalSync since, BufFileRead is BuffileRead';
 COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares of a run and node add up to 1';
 COMMENT ON COLUMN bench.events.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.events.event IS 'Number of the event, starting at 1';

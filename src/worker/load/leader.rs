@@ -19,6 +19,7 @@ use crate::fixture::LoadSpec;
 use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
 use crate::server::locks::is_blocked_by_me;
+use crate::server::new_pages::set_up_new_pages;
 use crate::server::process::{
     forget_cancel, is_backend, memory_bytes, my_pid, nap_until_canceled, now_ns, wake,
 };
@@ -89,8 +90,7 @@ static TELL_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
 fn load(context: &WorkerContext) -> Result<(), UserError> {
     let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
-    session.set(c"application_name", c"pgbench_ext load").map_err(UserError::from)?;
-    session.lift_timeouts().map_err(UserError::from)?;
+    session.set_own(c"pgbench_ext load").map_err(UserError::from)?;
     // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
     at_exit::register(&TELL_UNFINISHED);
@@ -183,8 +183,13 @@ fn vacuum(
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
     run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
-    // Beside pages whose rows somebody may not see yet there may be some that are new and empty.
+    // Beside pages whose rows somebody may not see yet there may be some that the server has made and nobody has filled.
     while transaction(|| catalog::has_invisible_pages(&relations::with_partitions(&oids)?))? {
+        let tables = transaction(|| relations::with_partitions(&oids))?;
+        if transaction(|| Ok(tables.iter().map(|&table| set_up_new_pages(table)).sum::<u32>()))? > 0 {
+            run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+            continue;
+        }
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
         let is_over = holder.is_none();
         if !is_over && began.elapsed() >= PATIENCE {
@@ -283,6 +288,9 @@ fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<()
                 ClientState::Aborted => return Err(loader_error(segment, index as u32)),
                 _ if stopped => {
                     segment.check_refusal()?;
+                    if slot.told_fatal.load(Acquire) != 0 {
+                        return Err(loader_error(segment, index as u32));
+                    }
                     return Err(UserError::new(
                         sqlstate::ADMIN_SHUTDOWN,
                         format!("loader {index} ended unexpectedly"),

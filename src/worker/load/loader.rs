@@ -19,7 +19,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
 use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
-use crate::worker::{WorkerContext, attach};
+use crate::worker::{WorkerContext, attach, leave_last_words};
 
 /// The kind of worker that a loader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -36,6 +36,7 @@ pub extern "C-unwind" fn pgbench_ext_loader_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
+    leave_last_words(&context);
     match work(&context) {
         Ok(()) => slot.set_state(ClientState::Done),
         Err(error) => {
@@ -50,9 +51,8 @@ fn work(context: &WorkerContext) -> Result<(), SqlError> {
     let header = context.segment.header();
     let spec: LoadSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
-    session.set(c"application_name", c"pgbench_ext loader")?;
+    session.set_own(c"pgbench_ext loader")?;
     session.set(c"search_path", &search_path(&spec, context.segment.load_id()))?;
-    session.lift_timeouts()?;
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
     let load_id = context.segment.load_id();

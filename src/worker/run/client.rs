@@ -23,7 +23,7 @@ use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
 use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear, untracked};
-use crate::worker::{WorkerContext, attach};
+use crate::worker::{WorkerContext, attach, leave_last_words};
 
 /// Everything that one client runs with.
 struct Client<'a> {
@@ -53,12 +53,13 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
     let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
     let slot = context.segment.slot(context.index);
     slot.pid.store(my_pid(), Release);
+    leave_last_words(&context);
     let end = match work(&context) {
         Ok(()) => ClientState::Done,
         Err(Ending { error, counted }) => {
             let was_stopped = error.is_cancel() && context.segment.header().stop() != StopReason::None;
             if !was_stopped && !counted {
-                count_error(&context, &error, Consequence::NotStarted);
+                count_error(&context, &error, Consequence::Uncounted);
             }
             ClientState::Aborted
         }

@@ -72,9 +72,12 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
     }
 }
 
-/// Errors of all clients by SQLSTATE. `lost` clients ended without a word: by a termination.
+/// Errors of all clients by SQLSTATE. `lost` clients have not ended by themselves: those that left no FATAL error were
+/// terminated.
 pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
     let mut lines: Vec<ErrorLine> = Vec::new();
+    let told = segment.slots().filter(|slot| slot.told_fatal.load(Acquire) != 0).count() as u32;
+    let lost = lost.saturating_sub(told);
     for slot in segment.slots() {
         for entry in &slot.errors {
             let state = entry.sqlstate.load(Acquire);

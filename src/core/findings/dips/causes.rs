@@ -3,6 +3,7 @@
 use crate::document::{Document, Event};
 use crate::findings::text::{figure, first_few, percent};
 use crate::stats::rotation::Coincidence;
+use crate::wait_events::{Waits, waits_for};
 
 use super::detect::Dip;
 
@@ -132,9 +133,11 @@ fn wait_advice(event: &str) -> &'static str {
     if event.starts_with("Lock:") {
         "Find the session that held the lock: log_lock_waits logs it after deadlock_timeout. DDL, an explicit LOCK \
          and long transactions on the same rows take such locks: keep them short and out of the run."
-    } else if event.starts_with("IO:WAL") || event.starts_with("LWLock:WAL") {
+    } else if waits_for(event) == Some(Waits::Wal) {
         "Clients waited for WAL writes. Put pg_wal on a disk of its own or a faster one, check for other users of \
          the disk, and try commit_delay or larger wal_buffers."
+    } else if waits_for(event) == Some(Waits::TemporaryFiles) {
+        Kind::TempFiles.advice()
     } else if event.starts_with("IO:") {
         "Clients waited for file reads or writes. Check for other users of the disk, and whether larger \
          shared_buffers would keep the pages in memory."

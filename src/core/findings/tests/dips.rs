@@ -89,6 +89,23 @@ fn every_cause_is_named() {
     }
 }
 
+/// PostgreSQL 17 changed names of wait events; what there is to do about them stays.
+#[test]
+fn advice_knows_the_names_of_each_version() {
+    let advice = |event: &str| {
+        let mut document = dipped(2);
+        wait_for(&mut document, DIP, event, 0.9);
+        let (dip, cause) = the_dip(&document);
+        assert_eq!(cause.as_deref(), Some(event));
+        dip.advice
+    };
+    assert!(advice("IO:WALSync").contains("pg_wal"));
+    assert_eq!(advice("IO:WalSync"), advice("IO:WALSync"));
+    assert!(advice("IO:BufFileWrite").contains("work_mem"));
+    assert_eq!(advice("IO:BuffileWrite"), advice("IO:BufFileWrite"));
+    assert!(advice("IO:DataFileRead").contains("shared_buffers"));
+}
+
 #[test]
 fn a_cause_that_was_elsewhere_is_not_named() {
     for (name, plant) in CAUSES {
