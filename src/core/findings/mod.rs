@@ -14,6 +14,7 @@ mod server;
 mod shape;
 mod tables;
 mod text;
+mod unjudged;
 mod writes;
 
 use serde_json::{Map, Value};
@@ -38,6 +39,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(nodes::findings(document));
     findings.extend(tables::findings(document));
     findings.extend(server::findings(document));
+    findings.extend(unjudged::findings(document, &intervals, &detected));
     // Stable, so that within a severity they keep the order above.
     findings.sort_by_key(|finding| finding.severity);
     findings

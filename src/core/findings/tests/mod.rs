@@ -6,6 +6,7 @@ mod nodes;
 mod others;
 mod quiet;
 mod several_nodes;
+mod simulations;
 
 use super::*;
 use crate::document::*;
