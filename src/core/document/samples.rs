@@ -126,7 +126,8 @@ impl Samples {
             (0..self.len()).map(|row| self.secs.get(row).copied().flatten().unwrap_or(BIN_SECS)).collect();
         let bins = bins(&secs);
         let sum_of = |series: &Series, bin: &Range<usize>| {
-            let known = || bin.clone().filter_map(|row| Some((series.get(row).copied().flatten()?, secs[row])));
+            let known =
+                || bin.clone().filter_map(|row| Some((series.get(row).copied().flatten()?, secs[row])));
             let (sum, covered) = known().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
             (covered > 0.0).then(|| sum * secs[bin.clone()].iter().sum::<f64>() / covered)
         };

@@ -167,8 +167,7 @@ impl RunOptions {
             )));
         }
         let extent = extent(a.secs, a.transactions)?;
-        let sample_interval_secs =
-            a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
+        let sample_interval_secs = a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
         if !(0.1..=3600.0).contains(&sample_interval_secs) {
             return Err(invalid(format!(
                 "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"

@@ -151,7 +151,8 @@ fn shortfalls(tps: &[f64], expected: &[f64]) -> Vec<f64> {
 /// level, the last sees the dips' edges only.
 fn spread(tps: &[f64], shortfalls: &[f64], median: f64) -> f64 {
     let around = robust::sigma(shortfalls).unwrap_or(f64::INFINITY);
-    let running = robust::sigma(&self::shortfalls(tps, &running_median(tps, median))).map(|sigma| sigma * RUNNING);
+    let running =
+        robust::sigma(&self::shortfalls(tps, &running_median(tps, median))).map(|sigma| sigma * RUNNING);
     let differences: Vec<f64> = shortfalls.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let between = robust::sigma(&differences).map(|sigma| sigma / std::f64::consts::SQRT_2 * NEIGHBOURS);
     around.min(running.unwrap_or(f64::INFINITY)).min(between.unwrap_or(f64::INFINITY))

@@ -66,6 +66,11 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
         detected.dips.extend(dips);
         findings.push(finding);
     }
+    // What cost the most comes first.
+    let lost = |finding: &Finding| {
+        finding.figures.get("lost_secs").and_then(|lost| lost.as_f64()).unwrap_or(f64::MAX)
+    };
+    findings.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
     findings
 }
 
@@ -152,7 +157,8 @@ fn of_group(
     let main = told.first().map(|found| &found.cause.kind);
     let known = main.is_some_and(|kind| kind.is_root() || matches!(kind, Kind::Vacuum | Kind::TempFiles));
     let (secs, share) = if known { LEAST_LOST } else { LEAST_LOST_UNKNOWN };
-    let costs = lost >= secs.max(share * intervals.measured_secs()) && (known || depth >= LEAST_DEPTH_UNKNOWN);
+    let costs =
+        lost >= secs.max(share * intervals.measured_secs()) && (known || depth >= LEAST_DEPTH_UNKNOWN);
     let deep = depth >= DEEP && lost >= LEAST_LOST_DEEP_SECS;
     if dips.is_empty() || !(costs || deep) {
         return None;

@@ -97,7 +97,8 @@ fn dips_are_found_where_the_level_wanders() {
         let phase = random.uniform();
         let mut tps: Vec<f64> = (0..96)
             .map(|index| {
-                let level = 77_000.0 + 13_000.0 * (std::f64::consts::TAU * (index as f64 / 48.0 + phase)).sin();
+                let level =
+                    77_000.0 + 13_000.0 * (std::f64::consts::TAU * (index as f64 / 48.0 + phase)).sin();
                 level * (1.0 + 0.1 * random.normal())
             })
             .collect();
@@ -130,10 +131,15 @@ fn a_deep_interval_is_told_in_a_run_of_any_length() {
 fn rates_over_the_grid() {
     const SEEDS: u64 = 10_000;
     for count in [8, 10, 15, 20, 29, 30, 40, 60, 120, 600] {
-        for (cv, rho) in [(0.02, 0.0), (0.05, 0.0), (0.1, 0.0), (0.15, 0.0), (0.2, 0.0), (0.05, 0.5), (0.1, 0.5)] {
+        for (cv, rho) in
+            [(0.02, 0.0), (0.05, 0.0), (0.1, 0.0), (0.15, 0.0), (0.2, 0.0), (0.05, 0.5), (0.1, 0.5)]
+        {
             let noise = Noise { cv, rho, wild: 0.0 };
             let seeds = if count > 100 { SEEDS / 10 } else { SEEDS };
-            print!("{count} intervals, cv {cv}, rho {rho}: false alarms {:.5};", false_alarms(seeds, count, noise));
+            print!(
+                "{count} intervals, cv {cv}, rho {rho}: false alarms {:.5};",
+                false_alarms(seeds, count, noise)
+            );
             for (depth, length) in [(0.3, 1), (0.3, 3), (0.4, 1), (0.6, 1), (0.6, 3), (0.8, 1), (0.8, 3)] {
                 let length = if count < 10 { length.min(2) } else { length };
                 print!(" {length} of {depth}: {:.3}", found(seeds / 10, count, noise, depth, length));
