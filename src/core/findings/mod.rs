@@ -65,6 +65,8 @@ fn explains(cause: &Finding, finding: &Finding) -> bool {
         // What was higher before the change is no warm-up.
         ("plan", "warmup") => cause.severity == Severity::Warning && rises,
         ("plan", "drift") => cause.severity == Severity::Warning && !rises,
+        // Its advice names the variable, and its sentence the statements.
+        ("writes", "scale") => finding.severity == Severity::Warning,
         ("plan", "scan") => cause.severity == Severity::Warning && of_same_statement(cause, finding),
         _ => false,
     }

@@ -344,6 +344,18 @@ fn advice_is_not_what_the_run_did() {
     assert!(!of_topic(&document, "processors")[0].advice.contains("query_mode"));
 }
 
+/// Writes that found no row are told with their statements, and the variable in the advice.
+#[test]
+fn a_scale_that_writes_show_is_told_once() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.run.fixture = Some("tpcb".into());
+    document.run.fixture_rows = Some(vec![100_000]);
+    document.run.variables.insert("scale".into(), 50.into());
+    assert_eq!(topics(&document), ["scale"]);
+    document.statements.push(writes("UPDATE t SET n = 1", 1000, 980));
+    assert_eq!(topics(&document), ["writes"]);
+}
+
 #[test]
 fn causes_come_before_symptoms_and_the_strongest_first() {
     let mut document = quiet(7, 300, 1.0, WHITE);
