@@ -1,4 +1,4 @@
-//! Gives the library an identity: a hash of what it is built from. Stops builds by cargo-pgrx.
+//! Gives the library an identity: hashes of its sources, and of what else it is built from. Stops builds by cargo-pgrx.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -30,17 +30,19 @@ fn main() {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     settings.sort();
+    // Whoever asks which sources these are wants the same answer from every compiler setting.
+    println!("cargo:rustc-env=PGBENCH_EXT_SOURCES={:016x}", hash.0);
     settings.iter().for_each(|setting| hash.add(setting.as_bytes()));
     println!("cargo:rustc-env=PGBENCH_EXT_BUILD={:016x}", hash.0);
 }
 
-/// All Rust sources below a folder.
+/// All sources below a folder: of the library, and of the install SQL.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "sql") {
             files.push(path);
         }
     }

@@ -164,3 +164,8 @@ FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 -- The workloads that come with it
 \pset format unaligned
 SELECT name, fixture, builtin, script, description FROM bench.workloads ORDER BY name COLLATE "C";
+
+-- The library that is loaded
+SELECT bench.version() ~ format('^pgbench_ext %s, built for PostgreSQL %s[^,]*, from sources [0-9a-f]{16}$',
+    replace(extversion, '.', '\.'), current_setting('server_version_num')::int / 10000) AS version
+FROM pg_extension WHERE extname = 'pgbench_ext';

@@ -1,11 +1,22 @@
-//! What the extension's own SQL asks of others' tables and extensions.
+//! What the extension says of itself, and what its own SQL asks of others' tables and extensions.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::required;
 use crate::error::OrRaise;
+use crate::server::extension::LIBRARY_VERSION;
 use crate::server::{prewarm, trust};
+
+/// Which library this is. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn version() -> String {
+    format!(
+        "pgbench_ext {LIBRARY_VERSION}, built for PostgreSQL {}, from sources {}",
+        pg_sys::PG_VERSION.to_string_lossy(),
+        env!("PGBENCH_EXT_SOURCES")
+    )
+}
 
 /// Reads a table into shared buffers. See the COMMENT ON.
 #[pg_extern(sql = false)]

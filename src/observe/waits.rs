@@ -126,9 +126,12 @@ impl<'a> WaitSampler<'a> {
             .map(|slot| {
                 let pid = slot.pid.load(Relaxed);
                 let is_over = slot.is_over();
-                // SAFETY: searches the shared process array.
-                let process =
-                    if is_over { std::ptr::null_mut() } else { unsafe { pg_sys::BackendPidGetProc(pid) } };
+                let process = if is_over {
+                    std::ptr::null_mut()
+                } else {
+                    // SAFETY: searches the shared process array.
+                    unsafe { pg_sys::BackendPidGetProc(pid) }
+                };
                 Watched { process, pid, event: None, cpu_ns: cpu_ns(pid) }
             })
             .collect();

@@ -124,6 +124,11 @@ CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
 COMMENT ON FUNCTION bench.report IS
 'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 
+CREATE FUNCTION bench.version()
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'version_wrapper';
+COMMENT ON FUNCTION bench.version IS
+'Returns the version of the library that this session has loaded, the PostgreSQL version that it was built for, and a hash of its sources: equal hashes are equal sources';
+
 REVOKE ALL ON FUNCTION
     bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start
     FROM PUBLIC;

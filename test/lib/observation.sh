@@ -6,6 +6,7 @@
 #   sound RUN DESC, all_waits RUN DESC, no_leftovers DESC    what holds of every run that was observed
 #   begin ARGUMENTS [SAMPLES]    starts a run and waits for samples; RUN is its id
 #   finish                       waits for its end
+#   checkpoints                  a run with three checkpoints
 
 # Findings of a run: all that a topic says, or what it is said to coincide with.
 finding() { sql "SELECT finding FROM bench.findings($1) WHERE topic = '$2'"; }
@@ -51,3 +52,14 @@ no_leftovers() { is "$(find "$PGHOST/data/pg_wal" -name 'xlogtemp.*')" '' "$1: n
 begin() { RUN=$(sql "SELECT bench.start($1)") &&
     eventually 20 "SELECT count(*) >= ${2:-4} FROM bench.samples WHERE run_id = $RUN"; }
 finish() { sql "SELECT bench.wait($RUN, 120)" >/dev/null; }
+
+# Full-page images follow each checkpoint; the pages have to be there already.
+checkpoints() {
+    sql CHECKPOINT
+    begin "'pk_update', clients => 4, secs => 24, warmup => 6, sample_interval => 0.25" 20
+    for _ in 1 2 3; do
+        sql CHECKPOINT
+        sleep 5.5
+    done
+    finish
+}

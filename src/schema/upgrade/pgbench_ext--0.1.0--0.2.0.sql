@@ -995,4 +995,11 @@ BEGIN
     EXECUTE comments;
 END $$;
 
+-- What is new.
+
+CREATE FUNCTION bench.version()
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'version_wrapper';
+COMMENT ON FUNCTION bench.version IS
+'Returns the version of the library that this session has loaded, the PostgreSQL version that it was built for, and a hash of its sources: equal hashes are equal sources';
+
 DROP FUNCTION bench_internal.replace_function;

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Checkpoints, locks and vacuums are planted in a run, and the run has to say when they were. None of it depends on
+# what else the machine does.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+# shellcheck source=test/lib/observation.sh
+. test/lib/observation.sh
+
+faults_start 'checkpoint_timeout = 1h' 'wal_buffers = 16MB' 'wal_compression = on' 'full_page_writes = off'
+sql "SELECT bench.load('pk', 1000000)" 'CREATE TABLE other AS SELECT i FROM generate_series(1, 1000) AS i' >/dev/null
+
+checkpoints
+unlike "$(causes "$RUN")" 'full-page' 'CHECKPOINT without full_page_writes: images are not named'
+unlike "$(sql "SELECT bench.report($RUN)" | tr '\n' ' ')" 'full-page images +rose' \
+    'CHECKPOINT without full_page_writes: nor in the report'
+is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND kind = 'checkpoint'")" 3 \
+    'CHECKPOINT without full_page_writes: they are events all the same'
+told "$RUN" safety 'full_page_writes = off' 'full_page_writes = off is told'
+sound "$RUN" 'CHECKPOINT without full_page_writes'
+
+# A lock of two seconds.
+name='a lock held for 2 s'
+begin "'pk_select', clients => 3, secs => 10, sample_interval => 0.25" 16
+locked=$(sql 'BEGIN' 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT clock_timestamp()' \
+    'SELECT pg_sleep(2)' 'SELECT clock_timestamp()' 'COMMIT' | grep .)
+finish
+from=$(head -1 <<<"$locked") until=$(tail -1 <<<"$locked")
+is "$(sql "SELECT count(*) >= 5 AND min((waits ->> 'Lock:relation')::float8) > 0.9 FROM bench.samples
+    WHERE run_id = $RUN AND at - make_interval(secs => secs) > '$from'::timestamptz + interval '50 ms'
+    AND at < '$until'")" t "$name: its intervals show Lock:relation"
+is "$(sql "SELECT count(*) >= 10 AND coalesce(max((waits ->> 'Lock:relation')::float8), 0) < 0.1 FROM bench.samples
+    WHERE run_id = $RUN AND (at < '$from'
+    OR at - make_interval(secs => secs) > '$until'::timestamptz + interval '50 ms')")" t "$name: others do not"
+said "$RUN" \
+    "topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation' AND (figures ->> 'depth')::float8 > 0.95
+        AND (figures ->> 'secs')::float8 BETWEEN 1.7 AND 3.5" "$name: is the dip's cause"
+is "$(sql "SELECT abs((figures #>> '{at,0}')::float8 - extract(epoch
+    FROM '$from'::timestamptz - (SELECT min(at - make_interval(secs => secs)) FROM bench.samples
+    WHERE run_id = $RUN))) < 0.6
+           FROM bench.findings($RUN) WHERE topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation'")" t \
+    "$name: when it was"
+said "$RUN" \
+    "topic = 'stall' AND finding ~ 'percentiles hide it' AND (figures ->> 'stalled_secs')::float8 BETWEEN 1 AND 3.5
+        AND advice ~ 'rate =>'" "$name: is the stall, with the closed loop's caveat"
+sound "$RUN" "$name"
+RUN=$(sql "SELECT bench.start('pk_select', clients => 3, secs => 8, rate => 200, sample_interval => 0.25)")
+eventually 10 "SELECT count(*) >= 10 FROM bench.samples WHERE run_id = $RUN"
+sql 'BEGIN' 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(1)' 'COMMIT' >/dev/null
+finish
+is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'stall'")" 0 \
+    "$name: under a rate there is no such caveat"
+
+# Vacuums: by hand, one that is canceled, by autovacuum.
+name='VACUUM'
+begin "'pk_update', clients => 2, secs => 9, sample_interval => 0.5"
+sql 'VACUUM other' 'SET vacuum_cost_delay = 20' 'SET vacuum_cost_limit = 10' 'SET statement_timeout = 2000' \
+    'VACUUM (DISABLE_PAGE_SKIPPING) bench_data.pk' >"$work/vacuum" 2>&1
+sleep 1.2 # of two within an interval only one would be seen
+sql 'VACUUM (INDEX_CLEANUP off) bench_data.pk'
+finish
+is "$(sql "SELECT count(*), min(kind), max(kind), min(relation), max(relation) FROM bench.events
+    WHERE run_id = $RUN AND kind <> 'checkpoint'")" '2|vacuum|vacuum|bench_data.pk|bench_data.pk' \
+    "$name: of the fixture and of no other table, a canceled one too"
+like "$(cat "$work/vacuum")" 'statement timeout' "$name: one was canceled"
+is "$(sql "SELECT ended - started BETWEEN 1.4 AND 3.5 FROM bench.events WHERE run_id = $RUN AND kind = 'vacuum'
+    ORDER BY started LIMIT 1")" t "$name: the canceled one lasted until then"
+told "$RUN" vacuum 'vacuum of bench_data.pk at ' "$name: is told"
+is "$(sql "SELECT vacuums FROM bench.relations WHERE run_id = $RUN AND relation = 'bench_data.pk'")" 1 \
+    "$name: bench.relations counts the one that ended"
+sound "$RUN" "$name"
+name='autovacuum'
+sql 'ALTER TABLE bench_data.pk SET (autovacuum_enabled = on, autovacuum_vacuum_threshold = 100,
+    autovacuum_vacuum_scale_factor = 0)' \
+    'ALTER SYSTEM SET autovacuum = on' 'ALTER SYSTEM SET autovacuum_naptime = 1'
+begin "'pk_update', clients => 2, secs => 10, sample_interval => 0.5" 2
+sql 'SELECT pg_reload_conf()' >/dev/null
+finish
+sql 'ALTER SYSTEM RESET autovacuum' 'ALTER SYSTEM RESET autovacuum_naptime' 'SELECT pg_reload_conf()' >/dev/null
+is "$(sql "SELECT count(*) > 0 AND bool_and(relation = 'bench_data.pk') FROM bench.events
+    WHERE run_id = $RUN AND kind = 'autovacuum'")" t "$name: is an event"
+is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND kind = 'vacuum'")" 0 \
+    "$name: and not a vacuum by hand"
+told "$RUN" vacuum 'autovacuum of bench_data.pk' "$name: is told"
+sound "$RUN" "$name"
+eventually 30 "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%')"
+
+nothing_left 'planted events'
+log_is_clean
+no_restart 'the server has not restarted'
+done_testing
