@@ -14,7 +14,6 @@ SELECT bench.run('nothing', warmup => NULL);
 SELECT bench.run('nothing', max_tries => NULL);
 SELECT bench.run('nothing', variables => NULL);
 SELECT bench.run('nothing', settings => NULL);
-SELECT bench.run('nothing', sample_interval => NULL);
 SELECT bench.run('nothing', driver => NULL);
 SELECT bench.run('nothing', query_mode => NULL);
 SELECT bench.run('nothing', results => NULL);

@@ -14,6 +14,18 @@ pub fn none() -> Value {
     Value::Array(Vec::new())
 }
 
+/// The names of those of the tables that are unlogged.
+pub fn unlogged(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
+    let found = transaction(|| {
+        fetch::<Vec<String>>(
+            "SELECT pg_catalog.array_agg(c.oid::pg_catalog.regclass::pg_catalog.text ORDER BY c.oid) \
+             FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) AND c.relpersistence = 'u'",
+            &[tables.to_vec().into()],
+        )
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
 /// One reading, an array of objects; the recorder stores the difference of two.
 pub fn read(tables: &[pg_sys::Oid]) -> Result<Value, UserError> {
     if tables.is_empty() {

@@ -40,6 +40,22 @@ is "$(sql "SELECT bool_and(images > 1000) FROM (SELECT (SELECT sum(wal_fpi) FROM
     'CHECKPOINT with full_page_writes: images follow each of them'
 sound "$RUN" 'CHECKPOINT with full_page_writes'
 
+# An index that is dropped midway is the one cause of all that follows.
+name='a dropped index'
+sql "CREATE TABLE indexed AS SELECT i AS id, md5(i::text) AS info FROM generate_series(1, 20000) AS i" \
+    'CREATE INDEX indexed_id ON indexed (id)' 'ANALYZE indexed' \
+    "SELECT bench.create_workload('indexed', E'\\\\set id random(1, 20000)\nSELECT info FROM public.indexed WHERE id = :id;')" \
+    >/dev/null
+begin "'indexed', clients => 3, secs => 10" 20
+sql 'DROP INDEX indexed_id'
+finish
+said "$RUN" "topic = 'plan' AND severity = 'warning' AND finding ~ 'to Seq Scan on indexed' AND
+    (figures ->> 'depth')::float8 > 0.8 AND (figures ->> 'at')::float8 BETWEEN 4 AND 9" "$name: is told with its fall"
+is "$(sql "SELECT count(*) FROM bench.findings($RUN)
+    WHERE topic IN ('scan', 'stall', 'warmup', 'drift') OR topic = 'dip' AND figures -> 'coincide' = '[]'
+        AND (figures ->> 'depth')::float8 > 0.9")" 0 "$name: and nothing that follows from it"
+sound "$RUN" "$name"
+
 # Processors that others take.
 name='a processor hog'
 processors=$(nproc)

@@ -146,7 +146,7 @@ SELECT is_empty(format($$
     SELECT key
     FROM unnest('{version,server_settings,data_checksums,processors,memory_bytes,swap_bytes,kernel,'
         'transparent_huge_pages,kernel_parameters,limits,filesystem,mount_options,clock_read_ns,fsync_us,'
-        'unserved_defaults,coordinator_cpu_secs,xids_used,xid_age}'::text[]) AS key
+        'unserved_defaults,unlogged_tables,coordinator_cpu_secs,xids_used,xid_age}'::text[]) AS key
     WHERE (SELECT environment -> key FROM bench.runs WHERE run_id = %s) IS NULL
 $$, :run_id), 'every key of the environment is there');
 SELECT
@@ -292,6 +292,52 @@ SELECT ok(abs(sum(share) - 1) < 1e-9, 'so do the run''s') FROM bench.waits WHERE
 SELECT throws_ok('SET pgbench_ext.observation = sometimes', '22023', NULL, 'a wrong value is refused');
 RESET pgbench_ext.observation;
 SELECT is(current_setting('pgbench_ext.observation'), 'on', 'on is what it is otherwise');
+
+--
+-- What the findings say of an ordinary run, with samples as long as it asks for
+--
+\o /dev/null
+CREATE FUNCTION pg_temp.finding(run bigint, of_topic text) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(severity || ': ' || finding, ' ') FROM bench.findings(run) WHERE topic = of_topic
+$$;
+CREATE TABLE obs_sorted AS SELECT md5(i::text) AS info FROM generate_series(1, 20000) AS i;
+SELECT bench.create_workload('obs_spill', 'SELECT count(*) FROM (SELECT info FROM public.obs_sorted ORDER BY info '
+    'OFFSET 0) AS s;');
+SELECT bench.create_workload('obs_contended', $$BEGIN;
+UPDATE public.obs_other SET info = 'x' WHERE id = 1;
+SELECT pg_sleep(0.02);
+END;$$);
+\o
+SELECT bench.run('pk_select', 1, secs => 1) AS short, bench.run('pk_select', 1, secs => 2) AS enough \gset
+SELECT is(format('%s %s', r.sample_interval, count(*)), '0.25 4', 'a run of 1 s has four samples')
+FROM bench.runs r JOIN bench.samples USING (run_id)
+WHERE run_id = :short
+GROUP BY r.sample_interval;
+SELECT
+    is(pg_temp.finding(:short, 'samples'), 'notice: Dips were not looked for: the run has 4 samples, and 8 are needed.',
+        'too few to look for dips'),
+    ok(coalesce(pg_temp.finding(:enough, 'samples') NOT LIKE '%are needed%', true), 'of 2 s enough');
+SELECT bench.run('obs_spill', 2, secs => 4, settings => '{"work_mem": "64kB"}') AS run_id \gset
+SELECT matches(pg_temp.finding(:run_id, 'temp'), 'warning: .* MB of temporary files .*work_mem \(64kB\)',
+    'sorts that spill are told, with their work_mem');
+SELECT bench.run('obs_contended', 6, secs => 4) AS run_id \gset
+SELECT
+    matches(finding, 'Clients spent \d+ % of their time in Lock:.*: rows that other clients had locked are the limit\. .*at most',
+        'clients that wait for one row are told what they wait for'),
+    ok((figures ->> 'share')::float8 > 0.5 AND figures ->> 'limit' = 'row locks', 'most of their time')
+FROM bench.findings(:run_id)
+WHERE topic = 'waits';
+SELECT bench.load('pk', 1000, options => '{"unlogged": true}') \g /dev/null
+SELECT bench.run('pk_update', 1, transactions => 20) AS unlogged,
+    bench.run('pk_select', 1, transactions => 20, variables => '{"rows": 5000}') AS beyond \gset
+SELECT
+    is(environment -> 'unlogged_tables', '["bench_data.pk"]', 'unlogged tables are in the environment'),
+    matches(pg_temp.finding(:unlogged, 'unlogged'), '^notice: bench_data.pk is unlogged', 'and told'),
+    is(pg_temp.finding(:unlogged, 'scale'), NULL, 'rows are as loaded'),
+    matches(pg_temp.finding(:beyond, 'scale'), '^warning: .*rows to 5,000, but the fixture was loaded with rows 1,000',
+        'rows beyond the tables are told')
+FROM bench.runs
+WHERE run_id = :unlogged;
 
 -- nothing of all this made the audit wrong
 SELECT is_empty(

@@ -43,6 +43,8 @@ pub struct Environment {
     pub xids_used: Option<i64>,
     /// age(datfrozenxid) of the oldest database at the run's end.
     pub xid_age: Option<i64>,
+    /// Tables of the run's fixtures that are unlogged.
+    pub unlogged_tables: Vec<String>,
     /// Whoever, other than the caller, held back the xmin horizon from before the run's begin to its end.
     pub horizon_holder: Option<String>,
 }

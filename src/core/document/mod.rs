@@ -16,7 +16,7 @@ pub use environment::{Environment, ServerSetting};
 pub use finding::{Finding, Severity};
 pub use merged::weighted_mean;
 pub use node::Node;
-pub use samples::{Samples, Series};
+pub use samples::{Samples, Series, bins};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.

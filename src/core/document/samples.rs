@@ -1,6 +1,7 @@
 //! The series of a run: one column for each figure, one value for each interval.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +93,53 @@ samples! {
     throttled_secs,
 }
 
+/// Seconds that a bin of counters lasts at least: backends report theirs at most once a second (PGSTAT_MIN_INTERVAL), so
+/// that shorter intervals have either nothing or the counts of several.
+const BIN_SECS: f64 = 1.0;
+
+/// Consecutive intervals of the lengths `secs` put together until they last a second; what is left at the end belongs to
+/// the last bin.
+pub fn bins(secs: &[f64]) -> Vec<Range<usize>> {
+    let mut bins: Vec<Range<usize>> = Vec::new();
+    let (mut first, mut sum) = (0, 0.0);
+    for (index, secs) in secs.iter().enumerate() {
+        sum += secs;
+        // A hundredth is the clock's.
+        if sum >= BIN_SECS * 0.99 {
+            bins.push(first..index + 1);
+            (first, sum) = (index + 1, 0.0);
+        }
+    }
+    match bins.last_mut() {
+        Some(last) => last.end = secs.len(),
+        None if secs.is_empty() => {}
+        None => bins.push(0..secs.len()),
+    }
+    bins
+}
+
 impl Samples {
+    /// The times and the WAL counters in bins of a second and longer. Where a counter is known of some intervals of a bin
+    /// only, the others are taken to have had as much per second.
+    pub fn wal_in_bins(&self) -> Samples {
+        let secs: Vec<f64> =
+            (0..self.len()).map(|row| self.secs.get(row).copied().flatten().unwrap_or(BIN_SECS)).collect();
+        let bins = bins(&secs);
+        let sum_of = |series: &Series, bin: &Range<usize>| {
+            let known =
+                || bin.clone().filter_map(|row| Some((series.get(row).copied().flatten()?, secs[row])));
+            let (sum, covered) = known().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+            (covered > 0.0).then(|| sum * secs[bin.clone()].iter().sum::<f64>() / covered)
+        };
+        Samples {
+            elapsed: bins.iter().map(|bin| self.elapsed[bin.end - 1]).collect(),
+            secs: bins.iter().map(|bin| Some(secs[bin.clone()].iter().sum())).collect(),
+            wal_bytes: bins.iter().map(|bin| sum_of(&self.wal_bytes, bin)).collect(),
+            wal_fpi: bins.iter().map(|bin| sum_of(&self.wal_fpi, bin)).collect(),
+            ..Samples::default()
+        }
+    }
+
     /// How many intervals there are.
     pub fn len(&self) -> usize {
         self.elapsed.len()
@@ -101,5 +148,34 @@ impl Samples {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.elapsed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_last_a_second_and_leave_nothing_out() {
+        assert_eq!(bins(&[]), []);
+        assert_eq!(bins(&[0.25; 3]), [0..3]);
+        assert_eq!(bins(&[0.25; 10]), [0..4, 4..10]);
+        assert_eq!(bins(&[0.4; 7]), [0..3, 3..7]);
+        assert_eq!(bins(&[1.0, 0.999, 2.0]), [0..1, 1..2, 2..3]);
+    }
+
+    #[test]
+    fn counters_that_come_once_a_second_are_no_comb() {
+        let samples = Samples {
+            elapsed: (1..=8).map(|end| Some(f64::from(end) * 0.25)).collect(),
+            secs: vec![Some(0.25); 8],
+            wal_bytes: [0.0, 400.0, 0.0, 0.0, 0.0, 0.0, 800.0, 0.0].map(Some).to_vec(),
+            wal_fpi: vec![None, Some(3.0), None, Some(5.0), None, None, None, None],
+            ..Samples::default()
+        };
+        let bins = samples.wal_in_bins();
+        assert_eq!(bins.elapsed, [Some(1.0), Some(2.0)]);
+        assert_eq!(bins.wal_bytes, [Some(400.0), Some(800.0)]);
+        assert_eq!(bins.wal_fpi, [Some(16.0), None]);
     }
 }

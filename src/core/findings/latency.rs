@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::dips::{Detected, STALL_DEPTH};
+use super::dips::{Detected, Dip, STALL_DEPTH};
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{counted, grouped, milliseconds, seconds};
@@ -38,21 +38,23 @@ fn closed_loop(document: &Document, intervals: &Intervals, detected: &Detected) 
     if run.rate.is_some() {
         return None;
     }
-    let stalled_secs: f64 = detected
-        .dips
-        .iter()
-        .flat_map(|dip| dip.intervals.clone())
-        .filter(|&index| intervals.tps[index] < detected.median * (1.0 - STALL_DEPTH))
-        .map(|index| intervals.secs[index])
-        .sum();
+    let stall_secs = |dip: &Dip| -> f64 {
+        let stalled = dip
+            .intervals
+            .clone()
+            .filter(|&index| intervals.tps[index] < detected.median * (1.0 - STALL_DEPTH));
+        stalled.map(|index| intervals.secs[index]).sum()
+    };
+    let stalls: Vec<f64> = detected.dips.iter().map(stall_secs).collect();
+    let stalled_secs: f64 = stalls.iter().sum();
+    let longest_stall_ms = stalls.iter().copied().fold(0.0, f64::max) * 1000.0;
     let p99 = summary.latency_p99_ms?;
     let longest = summary.latency_max_ms?;
     let outlier = longest > STALL_MS && longest >= p99 * STALL_TO_P99;
-    // Somebody has to have waited for about as long as an interval, else it was slow but did not stand still.
-    let an_interval_ms = intervals.typical_secs() * 1000.0;
+    // Somebody has to have waited for most of the time, else it was slow but did not stand still.
     let stalled = stalled_secs >= 0.5
         && longest >= p99 * STALL_TO_P99
-        && longest >= (an_interval_ms / 2.0).max(LEAST_STALL_MS);
+        && longest >= (longest_stall_ms / 2.0).max(LEAST_STALL_MS);
     if !outlier && !stalled {
         return None;
     }

@@ -4,16 +4,21 @@
 //! a limit that noise does not reach, and one that is due to its size rather than to chance a limit below which it
 //! does not matter.
 
+mod cache;
 mod dips;
+mod fixture;
 mod intervals;
 mod latency;
 mod nodes;
 mod outcome;
+mod plans;
 mod processors;
 mod server;
 mod shape;
 mod tables;
 mod text;
+mod unjudged;
+mod waits;
 mod writes;
 
 use serde_json::{Map, Value};
@@ -31,16 +36,63 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(outcome::findings(document, &intervals));
     findings.extend(writes::findings(document));
+    findings.extend(plans::findings(document, &intervals, &mut detected));
+    findings.extend(cache::findings(document, &intervals));
     findings.extend(dips::findings(document, &intervals, &mut detected));
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));
     findings.extend(processors::findings(document, &intervals));
+    findings.extend(waits::findings(document, &intervals, &detected));
     findings.extend(nodes::findings(document));
     findings.extend(tables::findings(document));
+    findings.extend(fixture::findings(document));
     findings.extend(server::findings(document));
-    // Stable, so that within a severity they keep the order above.
-    findings.sort_by_key(|finding| finding.severity);
+    findings.extend(unjudged::findings(document, &intervals, &detected));
+    let causes = findings.clone();
+    findings.retain(|finding| !causes.iter().any(|cause| explains(cause, finding)));
+    // Stable, so that within a severity causes, and symptoms, keep the order above.
+    findings.sort_by_key(|finding| (finding.severity, is_symptom(finding)));
     findings
+}
+
+/// Whether one finding says all that the other does, and why: one cause is one finding.
+fn explains(cause: &Finding, finding: &Finding) -> bool {
+    let rises = finding.figures.get("change").and_then(Value::as_f64).is_some_and(|change| change > 0.0);
+    match (cause.topic.as_str(), finding.topic.as_str()) {
+        ("cache", "warmup") => !rises,
+        ("cache", "drift") => rises,
+        ("cache", "waits") => finding.figures.get("limit").is_some_and(|limit| limit == waits::READS),
+        // What was higher before the change is no warm-up.
+        ("plan", "warmup") => cause.severity == Severity::Warning && rises,
+        ("plan", "drift") => cause.severity == Severity::Warning && !rises,
+        // Its advice names the variable, and its sentence the statements.
+        ("writes", "scale") => finding.severity == Severity::Warning,
+        ("plan", "scan") => cause.severity == Severity::Warning && of_same_statement(cause, finding),
+        _ => false,
+    }
+}
+
+/// Whether all scans are by the statement whose plan changed.
+fn of_same_statement(plan: &Finding, scan: &Finding) -> bool {
+    let Some(statement) = plan.figures.get("statements").map(|statements| &statements[0]) else {
+        return false;
+    };
+    let of_it = |relation: &Value| {
+        relation["script"] == statement["script"] && relation["command"] == statement["command"]
+    };
+    scan.figures
+        .get("relations")
+        .and_then(Value::as_array)
+        .is_some_and(|relations| relations.iter().all(of_it))
+}
+
+/// Whether a finding tells what was noticed rather than why: it comes after the causes.
+fn is_symptom(finding: &Finding) -> bool {
+    match finding.topic.as_str() {
+        "stall" | "warmup" | "drift" | "tail" | "transactions" | "samples" => true,
+        "dip" => finding.figures.get("coincide").and_then(Value::as_array).is_none_or(Vec::is_empty),
+        _ => false,
+    }
 }
 
 /// A finding; `figures` is a JSON object.

@@ -157,11 +157,19 @@ fn failed(document: &Document) -> Option<Finding> {
             grouped(tried)
         ),
         json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
-        if retriable {
-            "Run with max_tries above 1, so that these transactions are retried as an application would retry \
-             them, or spread the clients over more rows."
-        } else {
-            "See bench.errors for the messages, fix their cause and run again."
+        match (retriable, document.run.max_tries) {
+            (false, _) => "See bench.errors for the messages, fix their cause and run again.".to_owned(),
+            (true, 1) => {
+                "Run with max_tries above 1, so that these transactions are retried as an application would retry \
+                 them, or spread the clients over more rows."
+                    .to_owned()
+            }
+            // Without a limit, it was a latency limit that ended the tries.
+            (true, 0) => "Spread the clients over more rows, or run fewer clients.".to_owned(),
+            (true, tries) => format!(
+                "{tries} tries were not enough for these transactions. Spread the clients over more rows, run fewer \
+                 clients, or raise max_tries further."
+            ),
         },
     ))
 }

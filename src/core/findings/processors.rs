@@ -14,6 +14,10 @@ const SATURATED_IDLE: f64 = 0.05;
 const MOSTLY_STOLEN: f64 = 0.25;
 /// The share of clients' time spent waiting for a processor from which on that is what they mostly do.
 const STARVED: f64 = 0.5;
+/// Where processors are saturated, the share of clients' time spent waiting for one, and the processors that clients
+/// would use if they never had to, as a share of all: otherwise it is not the clients that are short of them.
+const SATURATED_RUNNABLE: f64 = 0.1;
+const SATURATED_DEMAND: f64 = 0.5;
 /// The stolen share of all processors' time worth a word, and that which is grave.
 const STEAL_NOTICE: f64 = 0.01;
 const STEAL_WARNING: f64 = 0.05;
@@ -61,7 +65,11 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let iowait = intervals.mean(|samples| &samples.cpu_iowait).unwrap_or(0.0);
     let steal = intervals.mean(|samples| &samples.cpu_steal).unwrap_or(0.0);
     let runnable = wait(document, "Runnable");
-    let saturated = idle.filter(|idle| idle + iowait < SATURATED_IDLE && steal < MOSTLY_STOLEN);
+    let demand =
+        (wait(document, "CPU").unwrap_or(0.0) + runnable.unwrap_or(0.0)) * document.all_clients() as f64;
+    let demanded = runnable.is_none_or(|runnable| runnable >= SATURATED_RUNNABLE)
+        && document.all_processors().is_none_or(|processors| demand >= SATURATED_DEMAND * processors as f64);
+    let saturated = idle.filter(|idle| idle + iowait < SATURATED_IDLE && steal < MOSTLY_STOLEN && demanded);
     let starved = runnable.filter(|runnable| *runnable > STARVED);
     let processors = document.all_processors();
     let clients = document.all_clients();
@@ -88,8 +96,15 @@ fn saturated(document: &Document, intervals: &Intervals) -> Option<Finding> {
         "processors",
         format!("{what}{on_how_many}."),
         json!({ "idle": idle, "runnable": runnable, "processors": processors, "clients": clients }),
-        "More clients only raise latency. To measure latency, use fewer clients or a rate. For more throughput, \
-         save processor time per transaction (query_mode => 'prepared') or use more processors.",
+        format!(
+            "More clients only raise latency. To measure latency, use fewer clients or a rate. For more throughput, \
+             {}use more processors.",
+            if document.run.query_mode == "prepared" {
+                ""
+            } else {
+                "save processor time per transaction (query_mode => 'prepared') or "
+            }
+        ),
     ))
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::dips::Detected;
+use super::dips::{Detected, MANY_INTERVALS};
 use super::finding;
 use super::intervals::Intervals;
 use super::text::{grouped, percent, seconds};
@@ -14,8 +14,6 @@ use crate::stats::{steady, trend};
 
 /// The least change worth a word, as a share of the steady throughput.
 const LEAST_CHANGE: f64 = 0.05;
-/// Intervals below which a shape is a guess.
-const LEAST_INTERVALS: usize = 30;
 /// What a warm-up has to do to the whole run's mean to matter.
 const LEAST_BIAS: f64 = 0.01;
 /// The share of the run within which a warm-up has to end: what changes in the middle was something else.
@@ -30,10 +28,29 @@ const DRIFT_CONFIDENCE: f64 = 0.99;
 
 /// The findings on the run's shape.
 pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
-    if intervals.len() < LEAST_INTERVALS || detected.median <= 0.0 {
+    if detected.median <= 0.0 {
         return None;
     }
+    if intervals.len() < MANY_INTERVALS {
+        return short_warmup(document, intervals, detected);
+    }
     warmup(document, intervals, detected).or_else(|| drift(intervals, detected))
+}
+
+/// The warm-up of a run with so few intervals that levels are a guess: a beginning that would be a dip elsewhere.
+fn short_warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
+    let cut = detected.beginning.end;
+    if cut == 0 || cut as f64 > intervals.len() as f64 * LATEST_END {
+        return None;
+    }
+    let is_in_dip = |index: &usize| detected.dips.iter().any(|dip| dip.intervals.contains(index));
+    let rest: Vec<f64> =
+        (cut..intervals.len()).filter(|index| !is_in_dip(index)).map(|index| intervals.tps[index]).collect();
+    let (before, after) = (mean(&intervals.tps[..cut]), mean(&rest));
+    let bias = (before - after) / after * cut as f64 / intervals.len() as f64;
+    // Written so that what is no number is no finding.
+    let tells = bias.abs() >= LEAST_BIAS;
+    tells.then(|| warmup_finding(document, intervals.ends[cut - 1], before, after, bias))
 }
 
 fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
@@ -62,8 +79,15 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
     if change > 0.0 && something_began(document, intervals, detected, cut) {
         return None;
     }
+    Some(warmup_finding(document, steady_after, before, after, bias))
+}
+
+/// The first `steady_after` seconds had another throughput than the rest, in tps; `bias` is what that does to the whole
+/// run's mean, as a share.
+fn warmup_finding(document: &Document, steady_after: f64, before: f64, after: f64, bias: f64) -> Finding {
+    let change = before / after - 1.0;
     let warmup = (document.run.warmup + steady_after).ceil();
-    Some(finding(
+    finding(
         Severity::Warning,
         "warmup",
         format!(
@@ -83,7 +107,7 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
             "bias_of_mean": bias,
         }),
         format!("Run again with warmup => {warmup:.0} to measure the steady state only."),
-    ))
+    )
 }
 
 /// Where the level of what follows `cut` begins. The truncation point cuts off some more where what is left happens

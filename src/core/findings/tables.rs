@@ -4,20 +4,23 @@ use serde_json::json;
 
 use super::dips::is_vacuum;
 use super::finding;
+use super::plans::place;
 use super::text::{counted, first_few, grouped, seconds, shortened};
 use crate::document::{Document, Event, Finding, Relation, Severity, Statement};
 
 /// Rows per sequential scan from which on an index is worth a thought.
 const LARGE_SCAN: f64 = 1000.0;
 
-/// The findings on tables and plans.
+/// Seconds below which a vacuum's duration is not known: it ended when it was first seen.
+const SHORTEST_VACUUM: f64 = 1e-3;
+
+/// The findings on tables.
 pub fn findings(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(horizon(document));
     findings.extend(workers(document));
     findings.extend(vacuumed(document));
     findings.extend(scans(document));
-    findings.extend(plans(document));
     findings
 }
 
@@ -74,6 +77,8 @@ fn vacuumed(document: &Document) -> Option<Finding> {
                 format!("at {}", seconds(event.started))
             };
             let ended = match event.ended {
+                // It began and ended between two looks.
+                Some(ended) if ended - event.started < SHORTEST_VACUUM => "for an unknown time".to_owned(),
                 Some(ended) if ended <= end => format!("for {}", seconds(ended - event.started)),
                 _ => "until after the end".to_owned(),
             };
@@ -109,9 +114,9 @@ fn bare(relation: &str) -> &str {
     relation.rsplit('.').next().unwrap_or(relation).trim_matches('"')
 }
 
-/// Whether a plan has a line that scans the relation sequentially.
-fn scans_it(plan: &str, relation: &str) -> bool {
-    plan.lines().filter_map(|line| line.split_once("Seq Scan on ")).any(|(_, scanned)| {
+/// Whether a plan has a line that scans the relation in a way, as `Seq Scan on `.
+fn scans_it(plan: &str, scan: &str, relation: &str) -> bool {
+    plan.lines().filter_map(|line| line.split_once(scan)).any(|(_, scanned)| {
         let scanned = scanned.split([' ', '(']).next().unwrap_or_default();
         bare(scanned) == bare(relation)
     })
@@ -122,10 +127,21 @@ fn scans(document: &Document) -> Option<Finding> {
     let mut figures = Vec::new();
     for relation in document.relations.iter().filter(|relation| relation.kind != "index") {
         let (Some(scans), Some(rows)) = (relation.seq_scan, relation.seq_tup_read) else { continue };
+        let scan = |statement: &&Statement| {
+            statement.plan.as_deref().is_some_and(|plan| scans_it(plan, "Seq Scan on ", &relation.relation))
+        };
+        let by = document.statements.iter().find(scan);
+        // Each parallel worker counts the scan that it takes part in as its own.
+        let in_parallel = |statement: &&Statement| {
+            let plan = statement.plan.as_deref();
+            statement.node == relation.node
+                && plan.is_some_and(|plan| scans_it(plan, "Parallel Seq Scan on ", &relation.relation))
+        };
+        let workers =
+            document.statements.iter().filter(in_parallel).map(|statement| statement.workers_launched);
+        let workers = workers.fold(0u64, u64::saturating_add).min(i64::MAX as u64).cast_signed();
+        let scans = scans.saturating_sub(workers).max(scans.min(1));
         let per_scan = rows as f64 / scans.max(1) as f64;
-        let by = document.statements.iter().find(|statement| {
-            statement.plan.as_deref().is_some_and(|plan| scans_it(plan, &relation.relation))
-        });
         let (true, Some(statement)) = (scans > 0 && per_scan >= LARGE_SCAN, by) else { continue };
         described.push(format!(
             "{}{} {}, {} rows each, by {}",
@@ -154,44 +170,6 @@ fn scans(document: &Document) -> Option<Finding> {
         json!({ "relations": figures }),
         "If the statement needs few of the rows, create an index on the columns of its WHERE clause. If there is \
          one, check that the table is analyzed and that the types match.",
-    ))
-}
-
-fn place(statement: &Statement) -> String {
-    format!(
-        "command {} of script {} ({})",
-        statement.command,
-        statement.script,
-        shortened(&statement.statement)
-    )
-}
-
-fn plans(document: &Document) -> Option<Finding> {
-    let statements = document.merged_statements();
-    let changed: Vec<&Statement> = statements.iter().filter(|statement| statement.plan_changes > 0).collect();
-    if changed.is_empty() {
-        return None;
-    }
-    let described: Vec<String> = changed
-        .iter()
-        .map(|statement| format!("{} {}", place(statement), counted(statement.plan_changes, "time")))
-        .collect();
-    Some(finding(
-        Severity::Notice,
-        "plan",
-        format!("Plans changed during the run: {}.", first_few(&described)),
-        json!({
-            "statements": changed
-                .iter()
-                .map(|statement| json!({
-                    "script": statement.script,
-                    "command": statement.command,
-                    "plan_changes": statement.plan_changes,
-                }))
-                .collect::<Vec<_>>(),
-        }),
-        "Compare the plans in bench.statements. Run ANALYZE before the run, so that statistics do not change \
-         during it. If plans alternate with the parameters' values, set plan_cache_mode.",
     ))
 }
 

@@ -44,6 +44,19 @@ pub enum Extent {
     Transactions(u64),
 }
 
+impl Extent {
+    /// The length of a sample where none is given, in seconds: some 60 samples or more of any run, so that dips can be
+    /// told, and whole seconds of a minute and longer. All are even parts of a second, which is how often backends
+    /// report their counters.
+    pub fn sample_interval_secs(self) -> f64 {
+        match self {
+            Self::Secs(secs) if secs < 30.0 => 0.25,
+            Self::Secs(secs) if secs < 60.0 => 0.5,
+            _ => 1.0,
+        }
+    }
+}
+
 /// What becomes of the rows that a statement returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -124,6 +137,7 @@ pub struct RunOptions {
     pub variables: Map<String, Value>,
     /// Configuration parameters of every client's session: name and value as text.
     pub settings: Vec<(String, String)>,
+    /// Length of a sample.
     pub sample_interval_secs: f64,
     pub results: Results,
     #[serde(default)]
@@ -152,13 +166,13 @@ impl RunOptions {
                 "warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}"
             )));
         }
-        let sample_interval_secs = required("sample_interval", a.sample_interval)?;
+        let extent = extent(a.secs, a.transactions)?;
+        let sample_interval_secs = a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
         if !(0.1..=3600.0).contains(&sample_interval_secs) {
             return Err(invalid(format!(
                 "sample_interval must be between 0.1 and 3600 seconds, not {sample_interval_secs}"
             )));
         }
-        let extent = extent(a.secs, a.transactions)?;
         let max_tries = required("max_tries", a.max_tries)?;
         if max_tries < 0 {
             return Err(

@@ -30,6 +30,19 @@ fn defaults_are_ten_seconds() {
 }
 
 #[test]
+fn samples_are_as_long_as_a_run_asks_for() {
+    let of = |secs, transactions| {
+        let arguments = RunArguments { secs, transactions, sample_interval: None, ..defaults() };
+        RunOptions::new(arguments).expect("valid").sample_interval_secs
+    };
+    for (secs, interval) in [(0.1, 0.25), (10.0, 0.25), (29.9, 0.25), (30.0, 0.5), (60.0, 1.0), (1e5, 1.0)] {
+        assert_eq!(of(Some(secs), None), interval, "{secs} s");
+    }
+    assert_eq!(of(None, None), 0.25, "ten seconds");
+    assert_eq!(of(None, Some(100)), 1.0);
+}
+
+#[test]
 fn numbers_out_of_range() {
     for clients in [0, -1, i32::MIN] {
         assert_eq!(state(RunArguments { clients: Some(clients), ..defaults() }), "22023");

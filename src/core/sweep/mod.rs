@@ -13,7 +13,7 @@ pub use plan::Cell;
 pub use variant::Variant;
 
 use crate::error::{UserError, sqlstate};
-use crate::spec::{Observation, RunArguments, RunOptions, invalid, limits, object, required};
+use crate::spec::{Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
@@ -226,7 +226,7 @@ impl SweepOptions {
 
     /// As of a run by default, but so that a short one has a few samples as well.
     fn sample_interval_secs(&self) -> f64 {
-        if self.secs < 5.0 { (self.secs / 5.0).max(0.1) } else { 1.0 }
+        Extent::Secs(self.secs).sample_interval_secs().min((self.secs / 5.0).max(0.1))
     }
 
     /// The sweep's runs, in their order.

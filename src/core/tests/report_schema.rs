@@ -29,6 +29,7 @@ fn filled() -> Document {
         environment: Environment {
             server_settings: vec![ServerSetting::default()],
             unserved_defaults: vec![String::new()],
+            unlogged_tables: vec![String::new()],
             ..Environment::default()
         },
         findings: vec![Finding {

@@ -500,6 +500,90 @@ CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
     FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of all runs';
 
+-- A sample's length follows from the run's by default.
+
+CREATE OR REPLACE FUNCTION bench.run(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT NULL,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_wrapper';
+
+CREATE OR REPLACE FUNCTION bench.start(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT NULL,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_wrapper';
+
+CREATE OR REPLACE FUNCTION bench.schedule(
+    name            text,
+    schedule        text,
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT NULL,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_wrapper';
+
+CREATE OR REPLACE FUNCTION bench.start_scheduled(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT NULL,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_wrapper';
+
 -- Comments.
 
 COMMENT ON FUNCTION bench.load IS
@@ -517,7 +601,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS

@@ -202,7 +202,8 @@ impl<'a> Run<'a> {
         self.sampler.observer.prepare(now_ns());
         let header = self.segment.header();
         let unserved = unserved::names(header.unserved.load(Relaxed));
-        let environment = environment::read(header.settings.get(), &unserved);
+        let mut environment = environment::read(header.settings.get(), &unserved);
+        environment.unlogged_tables = relations::unlogged(&self.tables()).unwrap_or_default();
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;
         recorder::running(self.run_id, &environment, self.before.at)

@@ -20,7 +20,7 @@ use crate::stats::rotation::{Candidate, Coincidence, coincidences};
 
 use causes::Kind;
 pub use causes::is_vacuum;
-pub use detect::{Detected, Dip, STALL_DEPTH, detect};
+pub use detect::{Detected, Dip, LEAST_INTERVALS, MANY_INTERVALS, STALL_DEPTH, Unjudged, detect};
 pub use series::is_off;
 use series::{Cause, causes, has_witness, rise};
 
@@ -29,8 +29,8 @@ const MOST_P: f64 = 0.05;
 /// The p up to which full-page images are more than chance, which need a checkpoint's begin beside it. Neighbouring shifts are as good as the right
 /// one where counters are smeared over a second, so that a short run cannot reach less.
 const MOST_P_WITH_WITNESS: f64 = 0.15;
-/// In fewer intervals no shift can be beyond chance. There a wait tells for itself if clients spent at least this
-/// much more of their time in it.
+/// In fewer intervals hardly any shift can be beyond chance. There a wait tells for itself if clients spent at least
+/// this much more of their time in it, and anything else as full-page images do.
 const FEW_INTERVALS: usize = 20;
 const LEAST_RISE_OF_FEW: f64 = 0.5;
 /// What dips of one cause have to cost together, in seconds' worth of transactions and as a share of the run: where a
@@ -39,6 +39,10 @@ const LEAST_LOST: (f64, f64) = (0.3, 0.005);
 const LEAST_LOST_UNKNOWN: (f64, f64) = (0.5, 0.01);
 /// The least depth of the latter.
 const LEAST_DEPTH_UNKNOWN: f64 = 0.4;
+/// From this depth on a dip is told in a run of any length, whatever its cause, if it cost so many seconds' worth of
+/// transactions.
+const DEEP: f64 = 0.5;
+const LEAST_LOST_DEEP_SECS: f64 = 0.25;
 /// Coincidences told in one sentence.
 const MOST_TOLD: usize = 3;
 
@@ -62,6 +66,11 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
         detected.dips.extend(dips);
         findings.push(finding);
     }
+    // What cost the most comes first.
+    let lost = |finding: &Finding| {
+        finding.figures.get("lost_secs").and_then(|lost| lost.as_f64()).unwrap_or(f64::MAX)
+    };
+    findings.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
     findings
 }
 
@@ -124,6 +133,7 @@ fn is_beyond_chance(found: &Found, intervals: &Intervals) -> bool {
         Kind::Wait(_) if intervals.len() < FEW_INTERVALS => {
             found.seen.inside - found.seen.outside >= LEAST_RISE_OF_FEW
         }
+        _ if intervals.len() < FEW_INTERVALS => found.seen.p <= MOST_P_WITH_WITNESS,
         _ => found.seen.p <= MOST_P,
     }
 }
@@ -147,8 +157,10 @@ fn of_group(
     let main = told.first().map(|found| &found.cause.kind);
     let known = main.is_some_and(|kind| kind.is_root() || matches!(kind, Kind::Vacuum | Kind::TempFiles));
     let (secs, share) = if known { LEAST_LOST } else { LEAST_LOST_UNKNOWN };
-    let deep = known || depth >= LEAST_DEPTH_UNKNOWN;
-    if dips.is_empty() || !deep || lost < secs.max(share * intervals.measured_secs()) {
+    let costs =
+        lost >= secs.max(share * intervals.measured_secs()) && (known || depth >= LEAST_DEPTH_UNKNOWN);
+    let deep = depth >= DEEP && lost >= LEAST_LOST_DEEP_SECS;
+    if dips.is_empty() || !(costs || deep) {
         return None;
     }
     let why = match told {

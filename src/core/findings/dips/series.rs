@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::document::{Document, Event};
+use crate::document::{Document, Event, bins};
 use crate::findings::intervals::Intervals;
 use crate::stats::rotation::Candidate;
 
@@ -53,7 +53,8 @@ pub fn causes(document: &Document, intervals: &Intervals) -> Vec<Cause> {
         .map(|values| values.into_iter().map(|value| value / nodes).collect());
     add(Kind::Throttled, throttled, 0.1, 1.5);
     add(Kind::OtherProcesses, other_processes(document, intervals), 0.3, 1.5);
-    add(Kind::TempFiles, per_second(intervals, intervals.column(|samples| &samples.temp_bytes)), 1e6, 2.0);
+    let temp_bytes = intervals.column(|samples| &samples.temp_bytes);
+    add(Kind::TempFiles, temp_bytes.map(|values| reported_per_second(intervals, &values)), 1e6, 2.0);
     for (event, shares) in intervals.waits() {
         add(Kind::Wait(event.to_owned()), Some(shares), 0.15, 1.2);
     }
@@ -149,6 +150,15 @@ fn disks_waited_for(document: &Document, intervals: &Intervals) -> Option<Vec<f6
 
 fn per_second(intervals: &Intervals, values: Option<Vec<f64>>) -> Option<Vec<f64>> {
     Some(values?.iter().zip(&intervals.secs).map(|(value, secs)| value / secs).collect())
+}
+
+/// A counter of the backends' as a rate: that of the bin of a second and longer which an interval lies in.
+fn reported_per_second(intervals: &Intervals, values: &[f64]) -> Vec<f64> {
+    let rate = |bin: Range<usize>| {
+        let rate = values[bin.clone()].iter().sum::<f64>() / intervals.secs[bin.clone()].iter().sum::<f64>();
+        vec![rate; bin.len()]
+    };
+    bins(&intervals.secs).into_iter().flat_map(rate).collect()
 }
 
 /// Processors that were busy with something else than the clients: the busy share of all less the clients' own time

@@ -6,6 +6,7 @@ mod nodes;
 mod others;
 mod quiet;
 mod several_nodes;
+mod simulations;
 
 use super::*;
 use crate::document::*;
@@ -80,9 +81,9 @@ pub fn quiet(seed: u64, count: usize, secs: f64, noise: Noise) -> Document {
         for (event, share) in [
             ("CPU", 0.25),
             ("Runnable", 0.05),
-            ("IO:WALSync", 0.4),
-            ("LWLock:WALWrite", 0.2),
-            ("Lock:transactionid", 0.05),
+            ("IO:WALSync", 0.15),
+            ("LWLock:WALWrite", 0.05),
+            ("Lock:transactionid", 0.1),
             ("Client:ClientRead", 0.05),
         ] {
             let share = around(share, 0.3).unwrap_or(0.0);
@@ -121,7 +122,7 @@ pub fn quiet(seed: u64, count: usize, secs: f64, noise: Noise) -> Document {
         ..Wait::default()
     };
     document.waits =
-        vec![wait("IO", "WALSync", 0.4), wait("CPU", "CPU", 0.25), wait("Runnable", "Runnable", 0.05)];
+        vec![wait("IO", "WALSync", 0.15), wait("CPU", "CPU", 0.25), wait("Runnable", "Runnable", 0.05)];
     document.environment = Environment {
         processors: Some(2),
         xid_age: Some(50_000_000),

@@ -55,6 +55,7 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("processors", Severity::Notice, "idle for 1 %", |document| {
         document.samples.cpu_idle.fill(Some(0.01));
         document.samples.cpu_iowait.fill(Some(0.01));
+        document.waits[2].share = 0.3;
     }),
     ("processors", Severity::Notice, "waited for a processor for 70 %", |document| {
         document.waits[2].share = 0.7;
@@ -95,6 +96,12 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.relations.push(Relation { seq_scan: Some(10), seq_tup_read: Some(50_000), ..table() });
         document.statements.push(planned("  ->  Parallel Seq Scan on accounts a"));
     }),
+    // Parallel workers count the scans that they take part in.
+    ("scan", Severity::Notice, "public.accounts 100 times, 1,500 rows each", |document| {
+        document.relations.push(Relation { seq_scan: Some(300), seq_tup_read: Some(150_000), ..table() });
+        let statement = planned("Gather\n  ->  Parallel Seq Scan on accounts");
+        document.statements.push(Statement { workers_planned: 200, workers_launched: 200, ..statement });
+    }),
     ("plan", Severity::Notice, "command 1 of script 0 (SELECT 1) 3 times", |document| {
         document.statements.push(Statement { plan_changes: 3, ..planned("Index Scan") });
     }),
@@ -108,11 +115,93 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.summary.secs = Some(3600.0);
         document.environment.xids_used = Some(1_200_000_000);
     }),
+    (
+        "waits",
+        Severity::Notice,
+        "40 % of their time in IO:WALSync and 10 % in LWLock:WALWrite: flushes",
+        |document| {
+            wait_throughout(document, "IO:WALSync", 0.4);
+            document.waits.push(wait("LWLock", "WALWrite", 0.1));
+        },
+    ),
+    ("waits", Severity::Notice, "at most 2.0 times as high", |document| {
+        wait_throughout(document, "IO:DataFileRead", 0.8);
+    }),
+    ("cache", Severity::Warning, "rose from 204 tps in the first 15 s to 2,018", |document| {
+        for (first, share) in [(0, 0.9), (10, 0.9), (20, 0.6)] {
+            lower(document, first..first + 10, share);
+            wait_for(document, first..first + 10, "IO:DataFileRead", share);
+        }
+        document.waits[0] = wait("IO", "DataFileRead", 0.41);
+    }),
+    (
+        "temp",
+        Severity::Warning,
+        "wrote 120 MB of temporary files in 600 files, 2.0 MB per second",
+        |document| {
+            document.samples.temp_bytes.fill(Some(2.0 * 1_048_576.0));
+            document.samples.temp_files = vec![Some(10.0); 60];
+        },
+    ),
+    ("unlogged", Severity::Notice, "bench_data.pk is unlogged", |document| {
+        document.environment.unlogged_tables = vec!["bench_data.pk".into()];
+    }),
+    (
+        "scale",
+        Severity::Warning,
+        "variable scale to 50, but the fixture was loaded with scale 1",
+        |document| {
+            document.run.fixture = Some("tpcb".into());
+            document.run.fixture_rows = Some(vec![100_000]);
+            document.run.variables.insert("scale".into(), 50.into());
+        },
+    ),
+    (
+        "scale",
+        Severity::Notice,
+        "variable rows to 10, but the fixture was loaded with rows 5,000",
+        |document| {
+            document.run.fixture = Some("pk".into());
+            document.run.fixture_rows = Some(vec![5000]);
+            document.run.variables.insert("rows".into(), "10".into());
+        },
+    ),
+    ("plan", Severity::Warning, "From 40 s on throughput was 9", |document| {
+        drop_an_index(document, 40);
+    }),
+    // Too late in the run for a median to be the level before.
+    ("plan", Severity::Warning, "from Index Scan using i on accounts to Seq Scan on accounts", |document| {
+        drop_an_index(document, 20);
+    }),
     ("safety", Severity::Notice, "fsync = off", |document| {
         let off = ServerSetting { name: "fsync".into(), setting: "off".into(), source: String::new() };
         document.environment.server_settings.push(off);
     }),
 ];
+
+/// Clients spend a share of the run in an event, beside what is planted already.
+fn wait_throughout(document: &mut Document, event: &str, share: f64) {
+    let (kind, name) = event.split_once(':').expect("a type and a name");
+    let count = document.samples.len();
+    wait_for(document, 0..count, event, share);
+    document.waits[0] = wait(kind, name, share);
+}
+
+fn wait(kind: &str, event: &str, share: f64) -> Wait {
+    Wait { wait_event_type: kind.into(), wait_event: event.into(), share, ..Wait::default() }
+}
+
+/// From some interval on, the only statement scans the whole table.
+fn drop_an_index(document: &mut Document, from: usize) {
+    let count = document.samples.len();
+    lower(document, from..count, 0.97);
+    let plan = format!(
+        "generic plan:\nat first:\nIndex Scan using i on accounts\nfrom {from}.100 s on:\nSeq Scan on accounts"
+    );
+    document.statements.push(Statement { plan_changes: 4, ..planned(&plan) });
+    document.relations.push(Relation { seq_scan: Some(100), seq_tup_read: Some(500_000), ..table() });
+    document.summary.latency_max_ms = Some(693.0);
+}
 
 fn table() -> Relation {
     Relation { relation: "public.accounts".into(), kind: "table".into(), ..Relation::default() }
@@ -189,6 +278,18 @@ const HARMLESS: &[(&str, Plant)] = &[
         document.statements.push(Statement { writes: Some(5), ..writes("DELETE FROM t", 5, 5) });
         document.statements.iter_mut().for_each(|statement| statement.empty_writes = None);
     }),
+    ("few temporary files", |document| document.samples.temp_bytes.fill(Some(1e5))),
+    ("a scale as loaded", |document| {
+        document.run.fixture = Some("tpcb".into());
+        document.run.fixture_rows = Some(vec![1_000_000]);
+        document.run.variables.insert("scale".into(), 10.into());
+    }),
+    ("waits for a client", |document| wait_throughout(document, "Client:ClientRead", 0.9)),
+    ("waits below a quarter", |document| wait_throughout(document, "IO:WALSync", 0.24)),
+    ("processors that others have while clients wait for WAL", |document| {
+        document.samples.cpu_idle.fill(Some(0.01));
+        document.samples.cpu_iowait.fill(Some(0.01));
+    }),
     ("a checkpoint", |document| document.events.push(event("checkpoint", 30.0, 50.0))),
     ("parallel workers", |document| {
         document.samples.cpu_user.fill(Some(0.7));
@@ -221,6 +322,68 @@ fn a_given_scale_is_the_first_suspect() {
     assert!(!advice(&document).contains("scale"), "{}", advice(&document));
     document.run.variables.insert("scale".into(), 50.into());
     assert!(advice(&document).contains("variable scale"), "{}", advice(&document));
+}
+
+/// Nobody is told to try what the run has tried.
+#[test]
+fn advice_is_not_what_the_run_did() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.summary.failed = 100_000;
+    document.errors.push(ErrorLine { sqlstate: "40001".into(), failed: 389, ..ErrorLine::default() });
+    let failed = |document: &Document| of_topic(document, "failed").remove(0);
+    assert!(failed(&document).advice.contains("max_tries above 1"));
+    assert!(failed(&document).finding.contains("SQLSTATE 40001 (389)"), "{}", failed(&document).finding);
+    document.run.max_tries = 2;
+    assert!(failed(&document).advice.starts_with("2 tries were not enough"), "{}", failed(&document).advice);
+    document.run.max_tries = 0;
+    assert!(!failed(&document).advice.contains("max_tries"));
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.waits[2].share = 0.7;
+    assert!(of_topic(&document, "processors")[0].advice.contains("query_mode"));
+    document.run.query_mode = "prepared".into();
+    assert!(!of_topic(&document, "processors")[0].advice.contains("query_mode"));
+}
+
+/// Writes that found no row are told with their statements, and the variable in the advice.
+#[test]
+fn a_scale_that_writes_show_is_told_once() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.run.fixture = Some("tpcb".into());
+    document.run.fixture_rows = Some(vec![100_000]);
+    document.run.variables.insert("scale".into(), 50.into());
+    assert_eq!(topics(&document), ["scale"]);
+    document.statements.push(writes("UPDATE t SET n = 1", 1000, 980));
+    assert_eq!(topics(&document), ["writes"]);
+}
+
+#[test]
+fn causes_come_before_symptoms_and_the_strongest_first() {
+    let mut document = quiet(7, 300, 1.0, WHITE);
+    document.summary.latency_max_ms = Some(5500.0);
+    for (dip, event) in [(60..63, "Lock:relation"), (200..205, "LWLock:ProcArray")] {
+        lower(&mut document, dip.clone(), 0.97);
+        wait_for(&mut document, dip, event, 0.97);
+    }
+    lower(&mut document, 120..122, 0.9);
+    let found = findings(&document);
+    let told: Vec<_> = found
+        .iter()
+        .map(|finding| {
+            (finding.topic.as_str(), finding.figures.get("coincide").and_then(|all| all[0]["cause"].as_str()))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [("dip", Some("LWLock:ProcArray")), ("dip", Some("Lock:relation")), ("dip", None), ("stall", None)]
+    );
+}
+
+#[test]
+fn a_vacuum_that_was_not_seen_to_begin_has_no_duration() {
+    let mut document = quiet(3, 60, 1.0, WHITE);
+    document.events.push(Event { relation: Some("accounts".into()), ..event("autovacuum", 3.0, 3.0) });
+    let found = of_topic(&document, "vacuum").remove(0).finding;
+    assert!(found.contains("autovacuum of accounts at 3.0 s for an unknown time"), "{found}");
 }
 
 /// A statement's executions on several nodes are told once, together.

@@ -110,6 +110,7 @@ fn processors_of_one_side_are_told_as_such() {
     let mut document = on_one();
     document.samples.cpu_idle.fill(Some(0.01));
     document.samples.cpu_iowait.fill(Some(0.0));
+    document.waits.iter_mut().filter(|wait| wait.wait_event == "Runnable").for_each(|wait| wait.share = 0.4);
     assert_eq!(topics(&document), ["processors"]);
     idle(&mut document, [0.01, 0.6, 0.6]);
     assert_eq!(topics(&document), ["coordinator"]);

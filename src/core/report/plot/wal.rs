@@ -14,7 +14,7 @@ use crate::report::thin::Envelope;
 
 /// The plot; `None` when nothing is known of the WAL.
 pub fn figure(document: &Document) -> Option<Figure> {
-    let samples = &document.samples;
+    let samples = &document.samples.wal_in_bins();
     let times = Times::of(samples)?;
     let marks = Marks::of(&document.events, &times.axis);
     let megabytes = times.thinned(&per_second(samples, &samples.wal_bytes, 1024.0 * 1024.0));
