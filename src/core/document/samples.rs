@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn bins_last_a_second_and_leave_nothing_out() {
         assert_eq!(bins(&[]), []);
-        assert_eq!(bins(&[0.25; 3]), [0..3]);
+        assert_eq!(bins(&[0.25; 3]), vec![0..3; 1]);
         assert_eq!(bins(&[0.25; 10]), [0..4, 4..10]);
         assert_eq!(bins(&[0.4; 7]), [0..3, 3..7]);
         assert_eq!(bins(&[1.0, 0.999, 2.0]), [0..1, 1..2, 2..3]);

@@ -15,6 +15,10 @@ const LEAST_INTERVALS: usize = 2;
 /// The least fall of the median throughput, as a share and in standard deviations of the intervals before.
 const LEAST_FALL: f64 = 0.2;
 const LEAST_SIGMAS: f64 = 3.0;
+/// From this share on a fall needs no more than so many intervals on each side: machines that others use vary by half of
+/// their throughput, and medians do not fall to a quarter just when a plan changes.
+const DEEP_FALL: f64 = 0.75;
+const DEEP_INTERVALS: usize = 4;
 /// Seconds, or intervals if they are longer, by which a dip may begin apart from the change that explains it.
 const NEAR_SECS: f64 = 1.0;
 
@@ -92,7 +96,8 @@ impl<'a> Fall<'a> {
         let fall = Self { statement, at, scans, tps_before, tps_after };
         let noise = sigma(before)? / tps_before;
         // Written so that what is no number is no finding.
-        let tells = fall.share() >= LEAST_FALL && fall.share() >= LEAST_SIGMAS * noise;
+        let deep = fall.share() >= DEEP_FALL && before.len().min(after.len()) >= DEEP_INTERVALS;
+        let tells = deep || fall.share() >= LEAST_FALL.max(LEAST_SIGMAS * noise);
         tells.then_some(fall)
     }
 

@@ -132,7 +132,7 @@ impl Limit {
             Some(start) => event.starts_with(start),
             None => event == *pattern,
         };
-        LIMITS.iter().find(|limit| limit.events.iter().any(|pattern| matches(&pattern)))
+        LIMITS.iter().find(|limit| limit.events.iter().any(matches))
     }
 }
 
@@ -141,22 +141,36 @@ pub fn is_read(event: &str) -> bool {
     Limit::of(event).is_some_and(|limit| limit.name == READS)
 }
 
+/// What clients spent their time in that shows one limit.
+struct Spent {
+    limit: &'static Limit,
+    /// The share of their time, of all events together.
+    share: f64,
+    /// The events with their shares.
+    events: Vec<(String, f64)>,
+}
+
+/// The limit that clients spent the most time at.
+fn most_spent(waits: &[Wait]) -> Option<Spent> {
+    let mut all: Vec<Spent> = Vec::new();
+    for wait in waits {
+        let name = format!("{}:{}", wait.wait_event_type, wait.wait_event);
+        let (Some(limit), true) = (Limit::of(&name), wait.share.is_finite()) else { continue };
+        match all.iter_mut().find(|spent| spent.limit.name == limit.name) {
+            Some(spent) => {
+                spent.share += wait.share;
+                spent.events.push((name, wait.share));
+            }
+            None => all.push(Spent { limit, share: wait.share, events: vec![(name, wait.share)] }),
+        }
+    }
+    all.into_iter().max_by(|one, other| one.share.total_cmp(&other.share))
+}
+
 /// The finding on the wait that dominates.
 pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
     let waits = document.merged_waits();
-    let mut limits: Vec<(&Limit, f64, Vec<(String, f64)>)> = Vec::new();
-    for wait in &waits {
-        let name = format!("{}:{}", wait.wait_event_type, wait.wait_event);
-        let (Some(limit), true) = (Limit::of(&name), wait.share.is_finite()) else { continue };
-        match limits.iter_mut().find(|(other, ..)| other.name == limit.name) {
-            Some((_, share, events)) => {
-                *share += wait.share;
-                events.push((name, wait.share));
-            }
-            None => limits.push((limit, wait.share, vec![(name, wait.share)])),
-        }
-    }
-    let (limit, share, mut events) = limits.into_iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let Spent { limit, share, mut events } = most_spent(&waits)?;
     let of = |kind: &str| {
         waits.iter().filter(|wait| wait.wait_event_type == kind).map(|wait| wait.share).sum::<f64>()
     };

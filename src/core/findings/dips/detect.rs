@@ -217,6 +217,6 @@ mod tests {
     fn a_dip_has_shoulders_and_bridges_one_interval() {
         let shortfalls = [0.0, 0.15, 0.3, 0.0, 0.12, 0.0, 0.0, 0.25, 0.0, 0.0, 0.15];
         assert_eq!(stretches(&shortfalls, 0.2, 0.75), [1..5, 7..8]);
-        assert_eq!(stretches(&[0.0, 0.8, 0.8, 0.0, 0.0, 0.8], 0.9, 0.75), [1..3]);
+        assert_eq!(stretches(&[0.0, 0.8, 0.8, 0.0, 0.0, 0.8, 0.8], 0.9, 0.75), [1..3, 5..7]);
     }
 }

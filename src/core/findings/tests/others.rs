@@ -344,6 +344,16 @@ fn advice_is_not_what_the_run_did() {
     assert!(!of_topic(&document, "processors")[0].advice.contains("query_mode"));
 }
 
+/// A machine that others use varies too much for standard deviations to tell.
+#[test]
+fn a_dropped_index_is_told_under_much_noise() {
+    let mut document = quiet(5, 60, 1.0, Noise { cv: 0.5, ..WHITE });
+    drop_an_index(&mut document, 30);
+    let told = of_topic(&document, "plan");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].severity, Severity::Warning, "{told:#?}");
+}
+
 /// Writes that found no row are told with their statements, and the variable in the advice.
 #[test]
 fn a_scale_that_writes_show_is_told_once() {
