@@ -44,7 +44,8 @@ sound "$RUN" 'CHECKPOINT with full_page_writes'
 name='a dropped index'
 sql "CREATE TABLE indexed AS SELECT i AS id, md5(i::text) AS info FROM generate_series(1, 20000) AS i" \
     'CREATE INDEX indexed_id ON indexed (id)' 'ANALYZE indexed' \
-    "SELECT bench.create_workload('indexed', E'\\\\set id random(1, 20000)\nSELECT info FROM public.indexed WHERE id = :id;')" \
+    "SELECT bench.create_workload('indexed', E'\\\\set id random(1, 20000)\n'
+        'SELECT info FROM public.indexed WHERE id = :id;')" \
     >/dev/null
 begin "'indexed', clients => 3, secs => 10" 20
 sql 'DROP INDEX indexed_id'

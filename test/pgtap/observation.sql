@@ -322,7 +322,8 @@ SELECT matches(pg_temp.finding(:run_id, 'temp'), 'warning: .* MB of temporary fi
     'sorts that spill are told, with their work_mem');
 SELECT bench.run('obs_contended', 6, secs => 4) AS run_id \gset
 SELECT
-    matches(finding, 'Clients spent \d+ % of their time in Lock:.*: rows that other clients had locked are the limit\. .*at most',
+    matches(finding, 'Clients spent \d+ % of their time in Lock:.*: rows that other clients '
+        'had locked are the limit\. .*at most',
         'clients that wait for one row are told what they wait for'),
     ok((figures ->> 'share')::float8 > 0.5 AND figures ->> 'limit' = 'row locks', 'most of their time')
 FROM bench.findings(:run_id)

@@ -70,7 +70,7 @@ else
     is "$(git status --porcelain --ignored debian 2>/dev/null)" '' "$name: nothing is left in debian/"
     is "$(dpkg-deb -f "$file" Package Depends | sed 's/([^)]*)//g' | tr -d ' ' | paste -sd' ')" \
         "Package:$package Depends:postgresql-$major,libc6,libgcc-s1" "$name: its dependencies"
-    is "$(dpkg-deb -c "$file" | awk '{ print $6 }' | grep -c "^./usr/share/doc/$package/\(copyright\|changelog.gz\)$")" 2 \
+    is "$(dpkg-deb -c "$file" | awk '{ print $6 }' | grep -cE "/doc/$package/(copyright|changelog.gz)$")" 2 \
         "$name: licence and changelog are there"
     DIR=
     cluster_directory
@@ -87,13 +87,14 @@ else
     is "$(sql "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")" "$root/usr/lib/postgresql/$major/lib" \
         "$name: the server is the copy"
     works "$name"
-    like "$(sql 'SELECT bench.version()')" "^pgbench_ext $version, built for PostgreSQL $major[^,]*, from sources" \
+    like "$(sql 'SELECT bench.version()')" "^pgbench_ext $version, built for PostgreSQL ${major}[^,]*, from sources" \
         "$name: its version"
     python3 test/lib/documents.py script uninstall "$work" docs/runs.md >"$work/uninstall.sql"
     is "$(psql -XAtq -v ON_ERROR_STOP=1 -f "$work/uninstall.sql" 2>&1)" '' "$name: can be uninstalled"
     is "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench%'" \
         "SELECT count(*) FROM pg_proc WHERE probin LIKE '%pgbench_ext%'" \
         "SELECT count(*) FROM pg_class WHERE relnamespace >= 16384 AND relnamespace <> 'public'::regnamespace
-            AND relnamespace::regnamespace::text !~ '^pg_'" | paste -sd' ')" '0 0 0' "$name: uninstalled, nothing is left"
+            AND relnamespace::regnamespace::text !~ '^pg_'" | paste -sd' ')" '0 0 0' \
+        "$name: uninstalled, nothing is left"
 fi
 done_testing

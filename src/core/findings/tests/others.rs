@@ -407,3 +407,17 @@ fn writes_of_several_nodes_are_one() {
     assert_eq!(found.len(), 1);
     assert!(found[0].finding.contains("60 % of 2,000 executions"), "{}", found[0].finding);
 }
+
+#[test]
+fn what_could_not_be_judged_is_said_once() {
+    let document = quiet(22, 6, 1.0, WHITE);
+    let found = findings(&document);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].severity, found[0].topic.as_str()), (Severity::Notice, "samples"));
+    assert_eq!(found[0].finding, "Dips were not looked for: the run has 6 samples, and 8 are needed.");
+    assert!(found[0].advice.contains("sample_interval => 0.75"), "{}", found[0].advice);
+    let noisy = quiet(22, 40, 1.0, Noise { cv: 0.4, ..WHITE });
+    let found = findings(&noisy);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].finding.starts_with("Dips were not looked for: throughput varies by"), "{found:#?}");
+}
