@@ -58,6 +58,38 @@ is "$(sql "WITH told AS (SELECT * FROM bench.findings($RUN))
     "$name: and neither its scans nor a dip beside it"
 sound "$RUN" "$name"
 
+# A lock of two seconds.
+name='a lock held for 2 s'
+begin "'pk_select', clients => 3, secs => 10, sample_interval => 0.25" 16
+locked=$(sql 'BEGIN' 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT clock_timestamp()' \
+    'SELECT pg_sleep(2)' 'SELECT clock_timestamp()' 'COMMIT' | grep .)
+finish
+from=$(head -1 <<<"$locked") until=$(tail -1 <<<"$locked")
+is "$(sql "SELECT count(*) >= 5 AND min((waits ->> 'Lock:relation')::float8) > 0.9 FROM bench.samples
+    WHERE run_id = $RUN AND at - make_interval(secs => secs) > '$from'::timestamptz + interval '50 ms'
+    AND at < '$until'")" t "$name: its intervals show Lock:relation"
+is "$(sql "SELECT count(*) >= 10 AND coalesce(max((waits ->> 'Lock:relation')::float8), 0) < 0.1 FROM bench.samples
+    WHERE run_id = $RUN AND (at < '$from'
+    OR at - make_interval(secs => secs) > '$until'::timestamptz + interval '50 ms')")" t "$name: others do not"
+said "$RUN" \
+    "topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation' AND (figures ->> 'depth')::float8 > 0.95
+        AND (figures ->> 'secs')::float8 BETWEEN 1.7 AND 3.5" "$name: is the dip's cause"
+is "$(sql "SELECT abs((figures #>> '{at,0}')::float8 - extract(epoch
+    FROM '$from'::timestamptz - (SELECT min(at - make_interval(secs => secs)) FROM bench.samples
+    WHERE run_id = $RUN))) < 0.6
+           FROM bench.findings($RUN) WHERE topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation'")" t \
+    "$name: when it was"
+said "$RUN" \
+    "topic = 'stall' AND finding ~ 'percentiles hide it' AND (figures ->> 'stalled_secs')::float8 BETWEEN 1 AND 3.5
+        AND advice ~ 'rate =>'" "$name: is the stall, with the closed loop's caveat"
+sound "$RUN" "$name"
+RUN=$(sql "SELECT bench.start('pk_select', clients => 3, secs => 8, rate => 200, sample_interval => 0.25)")
+eventually 10 "SELECT count(*) >= 10 FROM bench.samples WHERE run_id = $RUN"
+sql 'BEGIN' 'LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(1)' 'COMMIT' >/dev/null
+finish
+is "$(sql "SELECT count(*) FROM bench.findings($RUN) WHERE topic = 'stall'")" 0 \
+    "$name: under a rate there is no such caveat"
+
 # Processors that others take.
 name='a processor hog'
 processors=$(nproc)
