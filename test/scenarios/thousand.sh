@@ -41,7 +41,7 @@ kept "$RUN" "$name"
 
 # As many clients as a small machine has no processors for.
 name='a thousand clients'
-RUN=$(sql "SELECT bench.start('pk_select', clients => 1000, secs => 20)")
+RUN=$(sql "SELECT bench.start('pk_select', clients => 1000, secs => 20, sample_interval => 1)")
 is "$(sql "SELECT bench.wait($RUN, 120)")" completed "$name: the run completes"
 samples_are_right "$name"
 is "$(sql "SELECT count(*), min(clients), min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" '20|1000|t' \
