@@ -24,36 +24,6 @@ works() { # DESC
         'SELECT sum(transactions) FROM bench.summary' 2>/dev/null | tail -n 1)" 200 "$1: a run"
 }
 
-# The archive
-name='the archive'
-if git rev-parse --git-dir >/dev/null 2>&1; then
-    make dist >"$work/dist" 2>&1
-    is $? 0 "$name: is made"
-    python3 -m zipfile -e "build/pgbench_ext-$version.zip" "$work"
-    archive=$work/pgbench_ext-$version
-    is "$(find "$archive" -maxdepth 1 -name .git -o -maxdepth 1 -name META.json | sed 's/.*\///')" META.json \
-        "$name: has META.json, and no .git"
-    # Uncommitted changes are not in it: then the two builds differ rightly.
-    if [ -z "${ARCHIVE_BUILD:-}" ]; then
-        skip 'takes two minutes; ARCHIVE_BUILD=yes does it' "$name: builds"
-    elif [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock build.rs)" ]; then
-        skip 'the sources have changes that are not committed' "$name: builds"
-    else
-        # In the same folder of targets, where what it depends on is built already.
-        target=${CARGO_TARGET_DIR:-$PWD/target}
-        chmod -R u+x "$archive/scripts" "$archive/test"
-        cp -p "$target/release/libpgbench_ext.so" "$work/first.so"
-        CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
-        is $? 0 "$name: builds"
-        is "$(cmp "$target/release/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
-        is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
-            "$name: the install SQL is the same"
-        cp -p "$work/first.so" "$target/release/libpgbench_ext.so"
-    fi
-else
-    skip 'this is not a git repository' "$name: is made"
-fi
-
 # The Debian package, unpacked beside a copy of the server: PostgreSQL finds its files from where its program is.
 name='the Debian package'
 major=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
@@ -81,8 +51,7 @@ else
     done
     dpkg-deb -x "$file" "$root"
     chmod -R go+rX "$root"
-    PG_CONFIG=$root/usr/lib/postgresql/$major/bin/pg_config
-    PATH=${PG_CONFIG%/*}:$PATH
+    PATH=$root/usr/lib/postgresql/$major/bin:$PATH
     CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
     is "$(sql "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")" "$root/usr/lib/postgresql/$major/lib" \
         "$name: the server is the copy"
@@ -96,5 +65,34 @@ else
         "SELECT count(*) FROM pg_class WHERE relnamespace >= 16384 AND relnamespace <> 'public'::regnamespace
             AND relnamespace::regnamespace::text !~ '^pg_'" | paste -sd' ')" '0 0 0' \
         "$name: uninstalled, nothing is left"
+fi
+
+# The archive, last: cargo takes what is built from another folder for another version of what is here.
+name='the archive'
+if git rev-parse --git-dir >/dev/null 2>&1; then
+    make dist >"$work/dist" 2>&1
+    is $? 0 "$name: is made"
+    python3 -m zipfile -e "build/pgbench_ext-$version.zip" "$work"
+    archive=$work/pgbench_ext-$version
+    is "$(find "$archive" -maxdepth 1 -name .git -o -maxdepth 1 -name META.json | sed 's/.*\///')" META.json \
+        "$name: has META.json, and no .git"
+    # Uncommitted changes are not in it: then the two builds differ rightly.
+    if [ -z "${ARCHIVE_BUILD:-}" ]; then
+        skip 'takes two minutes; ARCHIVE_BUILD=yes does it' "$name: builds"
+    elif [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock build.rs)" ]; then
+        skip 'the sources have changes that are not committed' "$name: builds"
+    else
+        # In the same folder of targets, where what it depends on is built already.
+        target=${CARGO_TARGET_DIR:-$PWD/target}
+        chmod -R u+x "$archive/scripts" "$archive/test"
+        cp -p "$target/release/libpgbench_ext.so" "$work/first.so"
+        CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
+        is $? 0 "$name: builds"
+        is "$(cmp "$target/release/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
+        is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
+            "$name: the install SQL is the same"
+    fi
+else
+    skip 'this is not a git repository' "$name: is made"
 fi
 done_testing
