@@ -14,6 +14,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start 'checkpoint_timeout = 1h' 'max_prepared_transactions = 5' 'wal_buffers = 16MB' 'wal_compression = on'
 sql "SELECT bench.load('pk', 1000000)" 'CREATE TABLE other AS SELECT i FROM generate_series(1, 1000) AS i' >/dev/null
 
+# A test of depths; its description comes last. Where the hypervisor takes processors away, they are not the plant's.
+measured() { # TEST ARGUMENT…
+    if [ "$(sql "SELECT max(cpu_steal) > 0.15 FROM bench.samples WHERE run_id = $RUN")" = t ]; then
+        skip 'the hypervisor took processors away' "${!#}"
+    else
+        "$@"
+    fi
+}
+
 # How deep the dips are is the machine's matter: where something else slows it meanwhile, they are planted anew.
 dips_of_images() { sql "SELECT sum((figures ->> 'count')::int) FROM bench.findings($RUN)
     WHERE topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'full-page images'"; }
@@ -23,12 +32,12 @@ for _ in 1 2 3; do
     diag "checkpoint dips told: $(dips_of_images)"
     diag "$(sql "SELECT string_agg(round(tps)::text, ' ' ORDER BY elapsed) FROM bench.samples WHERE run_id = $RUN")"
 done
-said "$RUN" \
+measured said "$RUN" \
     "topic = 'dip' AND finding LIKE '%a checkpoint had begun, and full-page images rose%'
         AND figures #>> '{coincide,0,cause}' = 'full-page images'" \
     'CHECKPOINT with full_page_writes: named as the cause of its dips'
 diag "$(finding "$RUN" dip)"
-is "$(dips_of_images)" 3 \
+measured is "$(dips_of_images)" 3 \
     'CHECKPOINT with full_page_writes: of all three dips'
 is "$(sql "SELECT sum(checkpoints) FROM bench.samples WHERE run_id = $RUN")" 3 \
     'CHECKPOINT with full_page_writes: the samples have all three'
@@ -71,15 +80,15 @@ is "$(sql "SELECT count(*) >= 5 AND min((waits ->> 'Lock:relation')::float8) > 0
 is "$(sql "SELECT count(*) >= 10 AND coalesce(max((waits ->> 'Lock:relation')::float8), 0) < 0.1 FROM bench.samples
     WHERE run_id = $RUN AND (at < '$from'
     OR at - make_interval(secs => secs) > '$until'::timestamptz + interval '50 ms')")" t "$name: others do not"
-said "$RUN" \
+measured said "$RUN" \
     "topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation' AND (figures ->> 'depth')::float8 > 0.95
         AND (figures ->> 'secs')::float8 BETWEEN 1.7 AND 3.5" "$name: is the dip's cause"
-is "$(sql "SELECT abs((figures #>> '{at,0}')::float8 - extract(epoch
+measured is "$(sql "SELECT abs((figures #>> '{at,0}')::float8 - extract(epoch
     FROM '$from'::timestamptz - (SELECT min(at - make_interval(secs => secs)) FROM bench.samples
     WHERE run_id = $RUN))) < 0.6
            FROM bench.findings($RUN) WHERE topic = 'dip' AND figures #>> '{coincide,0,cause}' = 'Lock:relation'")" t \
     "$name: when it was"
-said "$RUN" \
+measured said "$RUN" \
     "topic = 'stall' AND finding ~ 'percentiles hide it' AND (figures ->> 'stalled_secs')::float8 BETWEEN 1 AND 3.5
         AND advice ~ 'rate =>'" "$name: is the stall, with the closed loop's caveat"
 sound "$RUN" "$name"
@@ -128,7 +137,7 @@ hog $((6 * processors)) setsid
 sleep 2.5
 no_more_hogs
 finish
-like "$(causes "$RUN")" 'other processes|Runnable' "$name: is the dip's cause"
+measured like "$(causes "$RUN")" 'other processes|Runnable' "$name: is the dip's cause"
 diag "$(finding "$RUN" dip)"
 
 nothing_left 'planted causes'
@@ -156,5 +165,5 @@ for workload in pk_select pk_select pk_update pk_select; do
     status_is "$RUN" completed "a clean $workload"
 done
 is "${alarms// /}" '' 'clean runs under a rate: no false alarm'
-ok "clean runs under a rate: most have no finding but on who else used the machine ($quiet of 4)" test "$quiet" -ge 3
+measured ok "clean runs under a rate: most have no finding but on who else used the machine ($quiet of 4)" test "$quiet" -ge 3
 done_testing
