@@ -1,5 +1,13 @@
--- What the pgTAP files of observation have in common: \ir ../lib/observation.sql, after pgtap.sql
+-- What the pgTAP files of observation begin with: \ir ../lib/observation.sql
 
+\pset fieldsep '\n'
+SET client_min_messages = error;
+\ir pgtap.sql
+SELECT no_plan();
+SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
+
+\o /dev/null
+SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
 CREATE FUNCTION pg_temp.share(run bigint, name text) RETURNS double precision LANGUAGE sql AS $$
     SELECT coalesce(sum(share), 0)
     FROM bench.waits
@@ -13,3 +21,4 @@ $$;
 CREATE FUNCTION pg_temp.began(run bigint) RETURNS timestamptz LANGUAGE sql AS $$
     SELECT at - make_interval(secs => elapsed) FROM bench.samples WHERE run_id = run ORDER BY elapsed LIMIT 1
 $$;
+\o

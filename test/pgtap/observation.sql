@@ -1,13 +1,7 @@
 -- What a run observes beside its own counts: checkpoints, vacuums, WAL, processors, environment; and who sees it.
-\pset fieldsep '\n'
-SET client_min_messages = error;
-\ir ../lib/pgtap.sql
 \ir ../lib/observation.sql
-SELECT no_plan();
-SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
 
 \o /dev/null
-SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
 CREATE TABLE obs_other AS SELECT i AS id, md5(i::text) AS info FROM generate_series(1, 1000) AS i;
 SELECT bench.create_workload('obs_mixed', $$SELECT pg_sleep(0.02);
 \sleep 20 ms
@@ -340,11 +334,4 @@ SELECT
 FROM bench.runs
 WHERE run_id = :unlogged;
 
--- nothing of all this made the audit wrong
-SELECT is_empty(
-    'SELECT run_id, counter, harness, server, reason FROM bench.audits WHERE ok = false AND run_id > ' || :first,
-    'the audits find nothing');
-\o /dev/null
-SELECT bench.unload(name) FROM bench.fixtures;
-\o
-SELECT * FROM finish();
+\ir ../lib/observation_end.sql

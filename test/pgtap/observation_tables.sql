@@ -1,14 +1,5 @@
 -- What a run did to its tables and indexes, and its statements' plans.
-\pset fieldsep '\n'
-SET client_min_messages = error;
-\ir ../lib/pgtap.sql
 \ir ../lib/observation.sql
-SELECT no_plan();
-SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
-
-\o /dev/null
-SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
-\o
 
 --
 -- Tables and indexes before and after
@@ -211,11 +202,4 @@ SELECT ok(workers_planned >= 5 AND workers_launched BETWEEN 1 AND workers_planne
 FROM bench.statements
 WHERE run_id = :some;
 
--- nothing of all this made the audit wrong
-SELECT is_empty(
-    'SELECT run_id, counter, harness, server, reason FROM bench.audits WHERE ok = false AND run_id > ' || :first,
-    'the audits find nothing');
-\o /dev/null
-SELECT bench.unload(name) FROM bench.fixtures;
-\o
-SELECT * FROM finish();
+\ir ../lib/observation_end.sql

@@ -1,13 +1,7 @@
 -- What the clients of a run waited for: shares, locks, the warm-up apart.
-\pset fieldsep '\n'
-SET client_min_messages = error;
-\ir ../lib/pgtap.sql
 \ir ../lib/observation.sql
-SELECT no_plan();
-SELECT coalesce(max(run_id), 0) AS first FROM bench.runs \gset
 
 \o /dev/null
-SELECT bench.load('pk', 5000, options => '{"reloptions": {"autovacuum_enabled": false}}');
 SELECT bench.create_workload('obs_sleep', 'SELECT pg_sleep(0.005);');
 SELECT bench.create_workload('obs_mixed', $$SELECT pg_sleep(0.02);
 \sleep 20 ms
@@ -228,11 +222,4 @@ SELECT
     ok(pg_temp.share(:run_id, 'Lock:relation') < 0.05, 'not in the run''s waits'),
     ok(abs((SELECT sum(share) FROM bench.waits WHERE run_id = :run_id) - 1) < 1e-9, 'which add up to 1');
 
--- nothing of all this made the audit wrong
-SELECT is_empty(
-    'SELECT run_id, counter, harness, server, reason FROM bench.audits WHERE ok = false AND run_id > ' || :first,
-    'the audits find nothing');
-\o /dev/null
-SELECT bench.unload(name) FROM bench.fixtures;
-\o
-SELECT * FROM finish();
+\ir ../lib/observation_end.sql
