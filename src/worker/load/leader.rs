@@ -182,12 +182,13 @@ fn vacuum(
     let names = names.join(", ");
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
-    run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+    let vacuum = [format!("VACUUM (FREEZE, ANALYZE) {names}")];
+    run_each(context, session, &vacuum)?;
+    let tables = transaction(|| relations::with_partitions(&oids))?;
     // Beside pages whose rows somebody may not see yet there may be some that the server has made and nobody has filled.
-    while transaction(|| catalog::has_invisible_pages(&relations::with_partitions(&oids)?))? {
-        let tables = transaction(|| relations::with_partitions(&oids))?;
+    while transaction(|| catalog::has_invisible_pages(&tables))? {
         if transaction(|| Ok(tables.iter().map(|&table| set_up_new_pages(table)).sum::<u32>()))? > 0 {
-            run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+            run_each(context, session, &vacuum)?;
             continue;
         }
         let holder = transaction(|| catalog::horizon_holder(&loaded))?;
