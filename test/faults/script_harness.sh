@@ -32,9 +32,6 @@ $ADD
 SELECT bench.run('inner', transactions => 3);
 END;"
 harmless 'bench.start in a script' eve "SELECT bench.wait(bench.start('inner', transactions => 3));"
-# It ends where there are no worker slots left, and from there upwards. A timeout that comes before would end it from
-# the top, and what goes down then frees slots for what still grows below.
-harmless 'a script that runs itself' eve "SELECT bench.run('w_eve', transactions => 1);" 'transactions => 1'
 for mode in simple extended prepared; do
     clock
     harmless "bench.stop of its own run ($mode)" eve "$ADD

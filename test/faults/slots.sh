@@ -64,6 +64,16 @@ for attempt in 1 2 3; do
     is "$(sql "SELECT count(*) FROM bench.runs WHERE status NOT IN ('completed', 'failed')")" 0 \
         "two runs at the same moment ($attempt): every run is completed or failed"
 done
+# A script that runs itself ends where no slots are left: with few of them, or the tree of its runs grows for minutes.
+sql "SELECT bench.create_workload('itself', 'SELECT bench.run(''itself'', clients => 2, transactions => 1)')" >/dev/null
+try "SELECT bench.run('itself', clients => 2, transactions => 1)" "SELECT 'usable'"
+like "$OUT" usable 'a script that runs itself: the session is usable'
+ok 'a script that runs itself: every run has an end' eventually 60 \
+    "SELECT count(*) = 0 FROM bench.runs WHERE status NOT IN ('completed', 'incomplete', 'canceled', 'failed')"
+is "$(sql "SELECT count(*) > 0 FROM bench.errors WHERE sqlstate = '53400'")" t \
+    'a script that runs itself: the innermost has found no slots'
+nothing_left 'a script that runs itself'
+
 still_works 'at the end'
 log_is_clean
 no_restart 'the server has not restarted'
