@@ -4,8 +4,10 @@
 #
 #   now, since THEN     microseconds of the clock; milliseconds since then
 #   counted FIELD…      adds a line; to the file that TEST_COUNTS names as well, its suite behind TEST_PREFIX
+#   told TITLE          keeps the lines of its input, what failed and why, to be told at the end again: the table and
+#                       what is below it is what one sees of a long log
 #   table MILLISECONDS  the suites, and the files that took longest
-#   closing             "N passed, N failed"; false if any failed
+#   closing             what was told, and "N passed, N failed"; false if any failed
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 since() { echo $((($(now) - $1) / 1000)); }
@@ -13,6 +15,11 @@ since() { echo $((($(now) - $1) / 1000)); }
 counted() { # SUITE FILE PASSED FAILED SKIPPED MILLISECONDS
     echo "$*" >>"$COUNTS"
     [ -z "${TEST_COUNTS:-}" ] || echo "${TEST_PREFIX:-}$*" >>"$TEST_COUNTS"
+}
+
+told() { # TITLE, and lines
+    { echo "${TEST_PREFIX:-}$1" && cut -c 1-200 | tail -n 40 | sed 's/^/    /'; } |
+        tee -a "$COUNTS.told" >>"${TEST_TOLD:-/dev/null}"
 }
 
 # The suites in the order in which they came, with the seconds of all their files; and the files that took longest.
@@ -40,6 +47,7 @@ table() {
 }
 
 closing() {
+    if [ -s "$COUNTS.told" ]; then cat "$COUNTS.told" && echo; fi
     awk '{ passed += $3; failed += $4; skipped += $5 }
         END {
             printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
