@@ -39,7 +39,7 @@ caller_sweeps() { # [ARGUMENTS [COMPLETED]]
 }
 
 sweep_is() { # STATUS DESC
-    is "$(sql "SELECT bench.wait_sweep($SWEEP, 20)" 2>&1)" "$1" "$2: the sweep's status is $1"
+    is "$(sql "SELECT bench.wait_sweep($SWEEP, 40)" 2>&1)" "$1" "$2: the sweep's status is $1"
 }
 
 # What was completed is there, and nothing is said to go on.
