@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Names of wait events that src/core/wait_events.rs knows: this server has them. From 17 on its view says so, before
-# that the texts in its program. And what sessions write and extend by themselves is counted on each version.
+# Names of wait events that src/core/wait_events.rs and the findings know: this server has them. From 17 on its view
+# says so, before that the texts in its program. And what sessions write and extend by themselves is counted on each version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -26,6 +26,23 @@ while read -r class before since; do
     ok "PostgreSQL $VERSION has wait event $class:$name" has "$class" "$name"
 done <<<"$events"
 ok 'a name that it does not have is found out' eval '! has IO WALSynch'
+
+# What findings know as limits, in lower case; a star stands for any end. Before 17 the types are not known, and a name
+# may be kept as the end of a longer one.
+patterns=$(grep -E '^ *events: &\[' src/core/findings/waits.rs | grep -oE '"[^"]+"' | tr -d '"')
+ok 'the patterns of limits are read' [ "$(wc -l <<<"$patterns")" -ge 20 ]
+if [ "$VERSION" -ge 17 ]; then
+    names=$(tr ' ' ':' <<<"$known" | tr '[:upper:]' '[:lower:]')
+    patterns=$(sed -E 's/\*$/.*/' <<<"$patterns")
+else
+    names=$(tr '[:upper:]' '[:lower:]' <<<"$known")
+    patterns=$(sed -E 's/^[a-z]+://; /^\*$/d; s/\*$/.*/; s/^/.*/' <<<"$patterns")
+fi
+[ "$VERSION" -ge 18 ] || patterns=$(grep -vF aioiocompletion <<<"$patterns")
+[ "$VERSION" -ge 16 ] || patterns=$(grep -vF spindelay <<<"$patterns")
+for pattern in $patterns; do
+    ok "PostgreSQL $VERSION has a wait event like $pattern" grep -qxE "$pattern" <<<"$names"
+done
 
 # What sessions write.
 sql "SELECT bench.create_workload('grow',

@@ -19,7 +19,8 @@ const MOST_NAMED: usize = 3;
 /// What limits a run, by the wait events that show it.
 struct Limit {
     /// In lower case, since PostgreSQL 17 spells some in another way (`WALSync`, `WalSync`); with a star at the end, all
-    /// that begin so. An event belongs to the first limit that has it.
+    /// that begin so. An event belongs to the first limit that has it. `test/faults/wait_events.sh` holds them against
+    /// each server's own names.
     events: &'static [&'static str],
     /// A name for it among the figures.
     name: &'static str,
@@ -106,7 +107,7 @@ const LIMITS: &[Limit] = &[
         advice: "Use fewer relations per statement: fewer partitions and indexes, so that locks take the fast path.",
     },
     Limit {
-        events: &["lwlock:*", "spindelay:*"],
+        events: &["lwlock:*", "timeout:spindelay"],
         name: "internal locks",
         is_the_limit: "locks inside the server are the limit",
         advice: "Use fewer clients: beyond the processors, they contend. The wait event's description in PostgreSQL's manual \
@@ -251,6 +252,7 @@ mod tests {
         assert_eq!(name("Lock:tuple"), Some("row locks"));
         assert_eq!(name("Lock:relation"), Some("locks"));
         assert_eq!(name("IO:BufFileWrite"), Some("temporary files"));
+        assert_eq!(name("Timeout:SpinDelay"), Some("internal locks"));
         assert_eq!(name("IO:SLRURead"), Some("other waits"));
         for event in
             ["CPU:CPU", "Runnable:Runnable", "Client:ClientRead", "Timeout:PgSleep", "Extension:Extension"]
