@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Names of wait events that src/core/wait_events.rs and the findings know: this server has them. From 17 on its view
-# says so, before that the texts in its program. And what sessions write and extend by themselves is counted on each version.
+# says so, before that the texts in its program. And what sessions write and extend by themselves is counted on each
+# version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
