@@ -102,10 +102,11 @@ pub fn detect(intervals: &Intervals) -> Detected {
     if intervals.len() < LEAST_INTERVALS {
         return Detected { unjudged: Some(Unjudged::FewIntervals), ..undetected };
     }
-    let Some(limit) = limit(sigma, intervals.len()) else {
-        return Detected { unjudged: Some(Unjudged::Noise), ..undetected };
-    };
+    let limit = limit(sigma, intervals.len());
     let limit_of_two = (sigma * DEEP_SIGMAS_OF_TWO).max(DEEP);
+    if limit.is_infinite() && limit_of_two > STALL_DEPTH {
+        return Detected { unjudged: Some(Unjudged::Noise), ..undetected };
+    }
     let (first, later): (Vec<Range<usize>>, Vec<Range<usize>>) = stretches(&shortfalls, limit, limit_of_two)
         .into_iter()
         .filter(|stretch| beyond_counting(intervals, &undetected.expected, stretch))
@@ -117,17 +118,18 @@ pub fn detect(intervals: &Intervals) -> Detected {
     }
 }
 
-/// The least depth of a dip; `None` where the intervals differ so much that not even a stall stands out.
-fn limit(sigma: f64, count: usize) -> Option<f64> {
+/// The least depth of one interval of a dip; infinite where the intervals differ so much that not even a stall of one
+/// stands out.
+fn limit(sigma: f64, count: usize) -> f64 {
     if sigma * STALL_SIGMAS >= STALL_DEPTH {
-        return None;
+        return f64::INFINITY;
     }
     let limit = if count >= MANY_INTERVALS {
         (sigma * LEAST_SIGMAS).max(LEAST_DEPTH).min((sigma * DEEP_SIGMAS).max(DEEP))
     } else {
         (sigma * LEAST_SIGMAS).max(LEAST_DEPTH_OF_FEW)
     };
-    Some(limit.min(STALL_DEPTH))
+    limit.min(STALL_DEPTH)
 }
 
 /// What each interval would have without dips: the median, or the line where there is a trend.
@@ -167,12 +169,13 @@ fn running_median(tps: &[f64], median: f64) -> Vec<f64> {
     (0..tps.len()).map(|index| of(index).clamp(median / 2.0, median * 2.0)).collect()
 }
 
-/// Consecutive intervals that fall short by half of the limit, where one falls short by all of it, or two side by side
+/// Consecutive intervals that fall short by half of the limit (of two, where there is none for one), where one falls short by all of it, or two side by side
 /// by the other limit: a dip has shoulders. A single interval above does not divide one dip into two.
 fn stretches(shortfalls: &[f64], limit: f64, limit_of_two: f64) -> Vec<Range<usize>> {
+    let shoulder = if limit.is_finite() { limit } else { limit_of_two } / 2.0;
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (index, &shortfall) in shortfalls.iter().enumerate() {
-        if shortfall < limit / 2.0 {
+        if shortfall < shoulder {
             continue;
         }
         match stretches.last_mut() {

@@ -85,6 +85,17 @@ fn longer_runs_are_judged_as_before() {
     }
 }
 
+/// One interval of such noise may lie as deep by chance, two side by side do not.
+#[test]
+fn a_stall_of_two_intervals_stands_out_of_much_noise() {
+    for (count, cv) in [(20, 0.2), (29, 0.22), (60, 0.24), (100, 0.26)] {
+        let rate = found(500, count, white(cv), 1.0, 2);
+        assert!(rate >= 0.85, "{count} intervals at {cv}: {rate}");
+        let rate = false_alarms(1000, count, white(cv));
+        assert!(rate <= 0.012, "{count} intervals at {cv}: {rate}");
+    }
+}
+
 /// The throughput of a run of 24 s with three checkpoints, as it was measured from the beginning and after the last
 /// checkpoint: what lies between wanders by a third.
 #[test]
