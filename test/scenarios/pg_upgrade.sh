@@ -42,12 +42,15 @@ sql 'CREATE ROLE upgrade_ann LOGIN' 'CREATE EXTENSION pgbench_ext' \
         'SELECT i, 2 * i FROM generate_series(\$1, \$2) AS i')" "SELECT bench.load('upgrade_pairs', 100)" \
     "SELECT bench.create_workload('upgrade_own',
         E'\\\\set id random(1, :rows)\\nSELECT twice FROM upgrade_pairs WHERE id = :id;', 'upgrade_pairs')" \
-    "SELECT bench.run('upgrade_own', 2, secs => 0.4, warmup => 0.2, sample_interval => 0.1, tags => '{\"a\": \"b\"}')" \
-    "SELECT bench.run('pk_update', transactions => 20)" "SELECT bench.create_workload('upgrade_fails', 'SELECT 1 / 0;')" \
+    "SELECT bench.run('upgrade_own', 2, secs => 0.4, warmup => 0.2, sample_interval => 0.1,
+        tags => '{\"a\": \"b\"}')" \
+    "SELECT bench.run('pk_update', transactions => 20)" \
+    "SELECT bench.create_workload('upgrade_fails', 'SELECT 1 / 0;')" \
     "SELECT bench.run('upgrade_fails', transactions => 1)" \
     'SET ROLE upgrade_ann' "SELECT bench.load('log', 10, options => '{\"schema\": \"upgrade_data\"}')" \
     "SELECT bench.run('pk_insert', transactions => 5)" 'RESET ROLE' \
-    "SELECT bench.sweep('pk_update', '{1,2}', 0.2, variants => '{\"on\": {}, \"off\": {\"synchronous_commit\": \"off\"}}')" \
+    "SELECT bench.sweep('pk_update', '{1,2}', 0.2,
+        variants => '{\"on\": {}, \"off\": {\"synchronous_commit\": \"off\"}}')" \
     >/dev/null 2>"$work/errors"
 is "$(grep '^ERROR' "$work/errors")" '' 'the older server: runs and a sweep'
 # A sweep that was stopped, and a run whose server crashed.
@@ -112,7 +115,8 @@ cluster_resume || exit 1
 remember_server
 
 kept_by "$work/after"
-is "$(diff "$work/before" "$work/after" | head -n 40)" '' 'results, reports, workloads, fixtures and sweeps are the same'
+is "$(diff "$work/before" "$work/after" | head -n 40)" '' \
+    'results, reports, workloads, fixtures and sweeps are the same'
 is "$(sql "SELECT has_function_privilege('upgrade_ann', 'bench.run'::regproc, 'EXECUTE'),
     has_function_privilege('upgrade_ann', 'bench.start'::regproc, 'EXECUTE')")" 't|f' 'grants are there, and no others'
 
@@ -120,7 +124,8 @@ is "$(sql "SELECT has_function_privilege('upgrade_ann', 'bench.run'::regproc, 'E
 sql 'CREATE DATABASE fresh'
 in_db fresh 'CREATE EXTENSION pgbench_ext'
 in_db not_updated 'ALTER EXTENSION pgbench_ext UPDATE'
-sql 'REVOKE EXECUTE ON FUNCTION bench.run, bench.load FROM upgrade_ann' 'REVOKE SELECT ON bench.summary FROM upgrade_ann'
+sql 'REVOKE EXECUTE ON FUNCTION bench.run, bench.load FROM upgrade_ann' \
+    'REVOKE SELECT ON bench.summary FROM upgrade_ann'
 for db in fresh postgres not_updated; do
     in_db $db "SELECT o FROM ($(cat test/lib/objects.sql)) AS objects (o) ORDER BY o" >"$work/$db"
 done
