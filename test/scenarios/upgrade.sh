@@ -14,6 +14,19 @@ in_db() { PGDATABASE=$1 sql "${@:2}"; }
 
 objects=$(cat test/lib/objects.sql)
 
+# What the older version's database holds works: its loaded fixture, its workload, its results.
+goes_on() { # DATABASE DESC
+    local run
+    run=$(in_db "$1" "SELECT bench.run('upgrade_own', transactions => 10)" 2>/dev/null)
+    is "$run" 8 "$2: the sequence of runs continues"
+    is "$(in_db "$1" "SELECT status, transactions, failed FROM bench.summary WHERE run_id = $run")" 'completed|10|0' \
+        "$2: a workload runs on the fixture as it was loaded"
+    in_db "$1" 'SELECT bench.report(7), bench.sweep_report(7)' >/dev/null 2>"$work/errors"
+    is "$(cat "$work/errors")" '' "$2: results are reported"
+    is "$(in_db "$1" "SELECT bench.load('upgrade_rows', 20)" 'SELECT sum(id) FROM bench_data.upgrade_rows' 2>/dev/null |
+        paste -sd' ')" '20 210' "$2: the fixture is loaded again"
+}
+
 sql 'CREATE DATABASE fresh' 'CREATE DATABASE upgraded' 'CREATE DATABASE granted' 'CREATE DATABASE restored' \
     'CREATE ROLE upgrade_ann' 'CREATE ROLE upgrade_bob'
 in_db fresh 'CREATE EXTENSION pgbench_ext'
@@ -59,6 +72,16 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
                     WHEN atttypid = ''text''::regtype THEN ''\"upgrade_ann\"'' ELSE ''7'' END::jsonb)
                 FROM pg_attribute WHERE attrelid = %1\$L::regclass AND attnum > 0 AND NOT attisdropped))', t);
         END LOOP; END \$\$"
+    # And a fixture, loaded, with a workload on it.
+    in_db granted 'CREATE SCHEMA bench_data' \
+        'CREATE TABLE bench_data.upgrade_rows AS SELECT id FROM generate_series(1, 10) AS id' \
+        "INSERT INTO bench.custom_fixtures (name, owner, ddl, rows_query, rows) VALUES ('upgrade_rows', 'postgres',
+            'CREATE TABLE upgrade_rows (id bigint)', 'SELECT generate_series(\$1, \$2)', 10)" \
+        "INSERT INTO bench.fixtures (name, owner, schema, relations, rows, options, loaded_at, load_secs) VALUES
+            ('upgrade_rows', 'postgres', 'bench_data', '{bench_data.upgrade_rows}', 10, '{}', '2026-01-01', 1)" \
+        "INSERT INTO bench.workloads (name, owner, fixture, script) VALUES ('upgrade_own', 'postgres', 'upgrade_rows',
+            E'\\\\set id random(1, :rows)\\nSELECT 1 / count(*) FROM upgrade_rows WHERE id = :id;')" \
+        "SELECT setval('bench.run_id_seq', 7)" >/dev/null
     # The same columns of both versions, so that those that are new do not count.
     dumped="SELECT string_agg(format('SELECT %L, %s::text FROM %s', c.oid::regclass,
         (SELECT 'concat_ws(''|'', ' || string_agg(quote_ident(attname), ', ' ORDER BY attnum) || ')'
@@ -83,7 +106,9 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
         "from $old: in a database of version $version"
     in_db restored "SELECT count(*) FROM bench.summary, bench.runs, bench.history" >/dev/null 2>"$work/errors"
     is "$(cat "$work/errors")" '' "from $old: and views read them"
-    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench'
+    goes_on restored "from $old, restored"
+    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench' 'DROP TABLE bench_data.upgrade_rows' \
+        'DROP SCHEMA bench_data'
 
     # The same by names, since arguments may change.
     functions="SELECT string_agg(DISTINCT p.proname || ':' || has_function_privilege('upgrade_ann', p.oid,
@@ -117,8 +142,10 @@ for old in src/schema/upgrade/pgbench_ext--?*.sql; do
     PGDATABASE=granted pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>"$work/errors"
     is "$(cat "$work/errors")" '' "from $old: pg_dump and restore after the update"
     is "$(in_db restored "${functions/\%s/$names}")" "$wanted" "from $old: pg_dump carries the users' grants"
-    in_db granted 'DROP EXTENSION pgbench_ext'
-    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench'
+    goes_on granted "from $old, updated"
+    in_db granted 'DROP EXTENSION pgbench_ext' 'DROP TABLE bench_data.upgrade_rows' 'DROP SCHEMA bench_data'
+    in_db restored 'DROP EXTENSION pgbench_ext' 'DROP SCHEMA bench' 'DROP TABLE bench_data.upgrade_rows' \
+        'DROP SCHEMA bench_data'
 done
 
 no_restart 'the server has not gone down'
