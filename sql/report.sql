@@ -188,7 +188,7 @@ WHERE topic IN ('failed', 'clients', 'transactions');
 SELECT array_agg(severity)
     = array_agg(severity ORDER BY array_position('{critical,warning,notice}', severity)) AS gravest_first
 FROM bench.findings(:mixed);
-SELECT bool_and(bench.report(:mixed, format) ~ 'transactions failed') AS reports_tell_them
+SELECT bool_and(bench.report(:mixed, format) ~ 'An error ended') AS reports_tell_them
 FROM unnest('{text,markdown,json,html}'::text[]) AS format;
 
 -- A run that has not ended, one that could not begin, one that was not observed

@@ -265,7 +265,7 @@ UPDATE public.account SET balance = 13 WHERE id = 1;
 SELECT 1 / :client_id;
 ROLLBACK;$$);
 SELECT bench.run('divide', clients => 3, transactions => 20) AS run_id \gset
-SELECT status, transactions, failed, retried FROM bench.summary WHERE run_id = :run_id;
+SELECT status, transactions, failed, aborted, retried FROM bench.summary WHERE run_id = :run_id;
 SELECT sqlstate, message, count, node, first_at BETWEEN r.started_at AND r.finished_at AS first_at
 FROM bench.errors e JOIN bench.runs r USING (run_id) WHERE run_id = :run_id;
 SELECT error FROM last_run;
@@ -277,14 +277,14 @@ ORDER BY counter;
 -- all of them
 SELECT bench.create_workload('divide', E'BEGIN;\nSELECT 1 / 0;\nEND;');
 SELECT bench.run('divide', clients => 3, transactions => 20) AS run_id \gset
-SELECT status, transactions, failed, latency_p50_ms FROM bench.summary WHERE run_id = :run_id;
+SELECT status, transactions, failed, aborted, latency_p50_ms FROM bench.summary WHERE run_id = :run_id;
 SELECT sqlstate, message, count FROM bench.errors WHERE run_id = :run_id;
 SELECT error FROM last_run;
 SELECT bench.percentile(:run_id, 0.5);
 -- an expression that fails, too
 SELECT bench.create_workload('divide', E'\\set x 1 / (:client_id - 1)\nSELECT :x::int;');
 SELECT bench.run('divide', clients => 2, transactions => 20) AS run_id \gset
-SELECT status, transactions, failed FROM bench.summary WHERE run_id = :run_id;
+SELECT status, transactions, failed, aborted FROM bench.summary WHERE run_id = :run_id;
 SELECT sqlstate, message, count FROM bench.errors WHERE run_id = :run_id;
 -- what keeps it from starting leaves a run that failed
 SELECT bench.create_workload('broken', 'SELECT * FROM public.not_there;');

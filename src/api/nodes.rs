@@ -123,6 +123,7 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
         lag_avg_ms: figures.lag_avg_ms,
         transactions: progress.transactions.get(),
         failed: progress.failed.get(),
+        aborted: progress.aborted.get(),
         skipped: progress.skipped.get(),
         clients: segment.slots().filter(|slot| !slot.is_over()).count() as u32,
         ..PartState::default()

@@ -28,7 +28,7 @@ SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
         SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
     'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM ( \
         SELECT script, pg_catalog.min(workload) AS workload, pg_catalog.min(weight) AS weight, pg_catalog.min(fixture) AS fixture, \
-            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(bench_internal.figure(tps)) AS tps, pg_catalog.sum(failed) AS failed, \
+            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(bench_internal.figure(tps)) AS tps, pg_catalog.sum(failed) AS failed, pg_catalog.sum(aborted) AS aborted, \
             pg_catalog.sum(retried) AS retried, pg_catalog.sum(skipped) AS skipped, pg_catalog.sum(late) AS late, \
             pg_catalog.sum(bench_internal.figure(latency_avg_ms) * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms, \
             CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_stddev_ms) END AS latency_stddev_ms, \

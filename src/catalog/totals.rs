@@ -22,7 +22,10 @@ pub struct Sample {
 /// Transactions of all clients: of an interval, of a script, or of the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
+    /// Transactions given up at a serialization failure or deadlock.
     pub failed: u64,
+    /// Clients that another error ended.
+    pub aborted: u64,
     /// Transactions that took more than one try.
     pub retried: u64,
     pub late: u64,
@@ -39,6 +42,7 @@ impl Totals {
     /// Adds what was counted of an interval, or by one client.
     pub fn add(&mut self, tally: &Tally) {
         self.failed += tally.failed.get();
+        self.aborted += tally.aborted.get();
         self.retried += tally.retried.get();
         self.late += tally.late.get();
         self.skipped += tally.skipped.get();
@@ -52,6 +56,7 @@ impl Totals {
     /// Adds other transactions.
     pub fn merge(&mut self, other: &Totals) {
         self.failed += other.failed;
+        self.aborted += other.aborted;
         self.retried += other.retried;
         self.late += other.late;
         self.skipped += other.skipped;

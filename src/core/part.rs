@@ -69,6 +69,7 @@ pub struct PartState {
     /// Committed so far, in all samples.
     pub transactions: u64,
     pub failed: u64,
+    pub aborted: u64,
     pub skipped: u64,
     pub clients: u32,
 }

@@ -94,8 +94,10 @@ const MAPPED: usize = u64::BITS as usize;
 pub struct Tally {
     /// Transactions that were committed.
     pub committed: Counter,
-    /// Transactions that were given up.
+    /// Transactions given up at a serialization failure or deadlock.
     pub failed: Counter,
+    /// Clients that another error ended.
+    pub aborted: Counter,
     /// Transactions that took more than one try.
     pub retried: Counter,
     /// Committed above the limit of latency.
@@ -118,6 +120,7 @@ impl Default for Tally {
         Self {
             committed: Counter::default(),
             failed: Counter::default(),
+            aborted: Counter::default(),
             retried: Counter::default(),
             late: Counter::default(),
             skipped: Counter::default(),
@@ -164,7 +167,7 @@ impl Tally {
 
     /// Transactions of every outcome, the skipped ones included.
     pub fn transactions(&self) -> u64 {
-        self.committed.get() + self.failed.get() + self.skipped.get()
+        self.committed.get() + self.failed.get() + self.aborted.get() + self.skipped.get()
     }
 
     /// The lags of the committed ones: their sum, and the greatest, ns.
@@ -222,8 +225,8 @@ impl Tally {
         }
     }
 
-    fn counters(&self) -> [&Counter; 5] {
-        [&self.committed, &self.failed, &self.retried, &self.late, &self.skipped]
+    fn counters(&self) -> [&Counter; 6] {
+        [&self.committed, &self.failed, &self.aborted, &self.retried, &self.late, &self.skipped]
     }
 
     fn sums(&self) -> [&Sum; 3] {
@@ -322,6 +325,7 @@ mod tests {
             from.skipped.add(2);
             from.late.add(3);
             from.retried.add(1);
+            from.aborted.add(1);
             from.lag(7);
             to.skipped.add(1);
             from.move_to(&to);
@@ -330,7 +334,7 @@ mod tests {
             // Sums of integers this small are exact.
             prop_assert_eq!(to.moments(), both.moments());
             prop_assert_eq!(histogram(&to), histogram(&both));
-            prop_assert_eq!((to.skipped.get(), to.late.get(), to.retried.get()), (3, 3, 1));
+            prop_assert_eq!((to.skipped.get(), to.late.get(), to.retried.get(), to.aborted.get()), (3, 3, 1, 1));
             prop_assert_eq!(to.lags_ns(), (7.0, 7));
             to.clear();
             prop_assert!(is_as_new(&to));

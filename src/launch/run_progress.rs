@@ -67,15 +67,19 @@ impl Reporter {
             return;
         }
         self.next_secs = figures.elapsed_secs + self.every_secs;
-        let mut schedule = String::new();
+        let mut more = String::new();
+        let aborted = progress.aborted.get();
+        if aborted > 0 {
+            more += &format!(", {aborted} aborted");
+        }
         if self.has_rate {
-            schedule += &format!(", lag {:.3} ms", figures.lag_avg_ms);
+            more += &format!(", lag {:.3} ms", figures.lag_avg_ms);
         }
         if self.has_rate && self.has_limit {
-            schedule += &format!(", {} skipped", progress.skipped.get());
+            more += &format!(", {} skipped", progress.skipped.get());
         }
         pgrx::notice!(
-            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{schedule}",
+            "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{more}",
             if in_warmup { "warm-up " } else { "" },
             figures.elapsed_secs,
             figures.tps,

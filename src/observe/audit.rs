@@ -326,7 +326,7 @@ impl Sides<'_> {
             own("committed: warm-up", of(TotalsOf::Warmup), "run but not counted"),
             own("committed: measured", of(TotalsOf::Measured), "what the samples show"),
             own("committed: drain", of(TotalsOf::Drain), "ended after the measured time"),
-            own("failed", h.failed, "failed transactions, in all phases"),
+            own("failed", h.failed, "transactions that failed or ended with their client, in all phases"),
             own("retries", h.retries, "repeated tries, in all phases"),
         ]
     }

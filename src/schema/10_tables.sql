@@ -207,6 +207,7 @@ CREATE TABLE bench.samples (
     disk_written_bytes bigint,
     throttled_secs    double precision,
     waits             jsonb,
+    aborted           bigint,
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
@@ -262,6 +263,7 @@ CREATE TABLE bench.script_log (
     latency_p95_ms    double precision,
     latency_p99_ms    double precision,
     latency_max_ms    double precision,
+    aborted           bigint,
     PRIMARY KEY (run_id, node, script)
 );
 COMMENT ON TABLE bench.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
@@ -403,6 +405,7 @@ CREATE TABLE bench.node_log (
     connections_reused bigint,
     prepared_left     bigint,
     settings          jsonb,
+    aborted           bigint,
     PRIMARY KEY (run_id, node)
 );
 COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';
@@ -453,7 +456,8 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.clients IS %L', relation, 'Active clients');
         EXECUTE format('COMMENT ON COLUMN %s.transactions IS %L', relation, 'Transactions committed in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');
-        EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Failed transactions: those that ended in an error, or in max_tries serialization failures and deadlocks');
+        EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Failed transactions: those given up at a serialization failure or deadlock after max_tries');
+        EXECUTE format('COMMENT ON COLUMN %s.aborted IS %L', relation, 'Clients that another error ended, each with its transaction; NULL for runs before 0.2.0, whose failed includes them');
         EXECUTE format('COMMENT ON COLUMN %s.retried IS %L', relation, 'Transactions that took more than one try');
         EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'With a rate: transactions skipped because they could no longer meet latency_limit');
         EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Committed transactions that took longer than latency_limit');

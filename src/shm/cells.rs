@@ -282,6 +282,7 @@ pub struct Progress {
     latency_stddev_ms: AtomicU64,
     lag_avg_ms: AtomicU64,
     pub failed: Counter,
+    pub aborted: Counter,
     pub skipped: Counter,
     /// Measured transactions so far.
     pub transactions: Counter,

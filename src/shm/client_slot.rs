@@ -35,7 +35,7 @@ pub enum TotalsOf {
 #[repr(C)]
 pub struct Totals {
     pub committed: Counter,
-    /// Given up after max_tries, or ended by an error.
+    /// Given up after max_tries, or ended with its client by an error.
     pub failed: Counter,
     /// Tries beyond each transaction's first.
     pub retries: Counter,
@@ -60,7 +60,7 @@ pub struct ErrorEntry {
     pub count: Counter,
     /// Tries that were followed by another one.
     pub retried: Counter,
-    /// Transactions that were given up.
+    /// Transactions that were given up, or ended with their client.
     pub failed: Counter,
     /// When the first of them came: microseconds since 2000-01-01, a TimestampTz.
     pub first_at: AtomicI64,

@@ -13,7 +13,12 @@ use crate::server::process::now_ns;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
+    /// Given up at a serialization failure or deadlock.
     Failed,
+    /// Another error ended the client.
+    Aborted,
+    /// The script ended within a block, which ended the client: pgbench counts such a transaction as processed.
+    LeftOpen,
 }
 
 /// A transaction that has ended.
@@ -157,7 +162,7 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
         tally.retried.add(1);
     }
     match t.outcome {
-        Outcome::Committed => {
+        Outcome::Committed | Outcome::LeftOpen => {
             let latency_ns = t.end_ns - t.due_ns;
             tally.commit(latency_ns.max(0).unsigned_abs());
             if t.start_ns > t.due_ns {
@@ -168,6 +173,10 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
             }
         }
         Outcome::Failed => tally.failed.add(1),
+        Outcome::Aborted => tally.aborted.add(1),
+    }
+    if t.outcome == Outcome::LeftOpen {
+        tally.aborted.add(1);
     }
 }
 
@@ -175,7 +184,12 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
 fn count(totals: &Totals, t: &Transaction) {
     match t.outcome {
         Outcome::Committed => totals.committed.add(1),
-        Outcome::Failed => totals.failed.add(1),
+        Outcome::Failed | Outcome::Aborted => totals.failed.add(1),
+        Outcome::LeftOpen => {
+            totals.committed.add(1);
+            // Its work was rolled back, which the audit has to know.
+            totals.failed.add(1);
+        }
     }
     if t.tries > 1 {
         totals.retries.add(t.tries - 1);

@@ -90,10 +90,15 @@ same() { # NAME TRANSACTIONS [MODE…]
     VARIABLES=() WEIGHTS=()
 }
 
+# What pgbench counted, out of OUT.
+processed_and_failed() {
+    sed -nE 's/^number of (transactions actually processed|failed transactions): ([0-9]+).*/\2/p' <<<"$OUT" | xargs
+}
+
 # A script that ends clients: pgbench says the message, bench.errors has it and its SQLSTATE. What was written before
 # must be the same.
 both_fail() { # NAME SQLSTATE MESSAGE SCRIPT [MODE…]
-    local name=$1 sqlstate=$2 message=$3 mode expected
+    local name=$1 sqlstate=$2 message=$3 mode expected counts
     SCRIPTS=("$4")
     shift 4
     [ $# -gt 0 ] || set -- "${MODES[@]}"
@@ -102,8 +107,11 @@ both_fail() { # NAME SQLSTATE MESSAGE SCRIPT [MODE…]
         theirs "$mode" 5
         like "$OUT" "$message" "$name, $mode: pgbench's message"
         expected=$(seen)
+        counts=$(processed_and_failed)
         clear
         ours "$mode" 5
+        is "$(sql "SELECT concat_ws(' ', coalesce(transactions, 0), coalesce(failed, 0)) FROM bench.summary
+            WHERE run_id = $RUN")" "$counts" "$name, $mode: as many transactions are processed, and as many have failed"
         is "$(sql "SELECT string_agg(DISTINCT sqlstate, ' ') FROM bench.errors WHERE run_id = $RUN")" "$sqlstate" \
             "$name, $mode: bench.errors has $sqlstate"
         like "$(sql "SELECT message FROM bench.errors WHERE run_id = $RUN")" "$message" "$name, $mode: and the message"

@@ -23,10 +23,13 @@ workload() { # SCRIPT [FIXTURE]
 
 total() { sql 'SELECT sum(n) FROM acct'; }
 reset() { sql 'UPDATE acct SET n = 0' 'TRUNCATE child'; }
-figures() { sql "SELECT coalesce(transactions, 0), coalesce(failed, 0) FROM bench.summary WHERE run_id = $RUN"; }
+figures() {
+    sql "SELECT coalesce(transactions, 0), coalesce(failed, 0), coalesce(aborted, 0)
+        FROM bench.summary WHERE run_id = $RUN"
+}
 
 # A script whose transaction fails at the first attempt: each client ends with it.
-fails() { # NAME SQLSTATE SCRIPT [FIXTURE [ARGUMENTS]]
+fails() { # NAME SQLSTATE SCRIPT [FIXTURE [ARGUMENTS [TRANSACTIONS that count as processed]]]
     reset
     workload "$3" "${4:-}" || { tap_fail "$1: the workload can be created"; return; }
     try "SELECT bench.run('w', clients => 2, transactions => 5${5:+, $5})" "SELECT 'usable'"
@@ -36,7 +39,7 @@ fails() { # NAME SQLSTATE SCRIPT [FIXTURE [ARGUMENTS]]
     is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|2" \
         "$1: bench.errors has $2 of both clients"
     is "$(error_of "$RUN")" "$2" "$1: the run's error is $2"
-    is "$(figures)" '0|2' "$1: counted as failed, not as done"
+    is "$(figures)" "${6:-0}|0|2" "$1: the clients are counted as aborted, not their transactions as failed"
     is "$(total)" 0 "$1: what the block did is rolled back"
     nothing_left "$1"
     no_restart "$1: the server has not restarted"
@@ -49,7 +52,7 @@ works() { # NAME SCRIPT TOTAL [ARGUMENTS]
     try "SELECT bench.run('w', clients => 2, transactions => 5${4:+, $4})"
     RUN=$(last_run)
     status_is "$RUN" completed "$1"
-    is "$(figures)" '10|0' "$1: all are done, none has failed"
+    is "$(figures)" '10|0|0' "$1: all are done, none has failed"
     is "$(total)" "$3" "$1: the data add up"
     nothing_left "$1"
     no_restart "$1: the server has not restarted"
@@ -158,11 +161,11 @@ END;"
 like "$(sql "SELECT message FROM bench.errors WHERE run_id = $RUN")" '^(äöü€)+' \
     'a long message in several bytes a character: its beginning is kept'
 fails 'BEGIN without END' 25001 "BEGIN;
-$ADD"
+$ADD" '' '' 2
 like "$OUT" 'end of script reached without completing the last transaction' 'BEGIN without END: says so as pgbench does'
 fails 'COMMIT AND CHAIN' 25001 "BEGIN;
 SELECT 1;
-COMMIT AND CHAIN;"
+COMMIT AND CHAIN;" '' '' 2
 is "$(sql "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")" 0 'no session lock is left'
 
 # An error of the audit's: rolled-back work counts on the server as well.
@@ -187,7 +190,7 @@ try "SELECT bench.run('w', clients => 2, transactions => 5)"
 RUN=$(last_run)
 status_is "$RUN" incomplete 'an error after a committed statement'
 is "$(total)" 2 'an error after a committed statement: that one stays'
-is "$(figures)" '0|2' 'an error after a committed statement: the transaction has failed'
+is "$(figures)" '0|0|2' 'an error after a committed statement: the client is aborted'
 reset
 workload 'CALL commits_and_fails();'
 try "SELECT bench.run('w', clients => 2, transactions => 5)"
@@ -356,7 +359,7 @@ try "SELECT bench.run('w', clients => 4, transactions => 20, max_tries => 1000,
     settings => '{\"deadlock_timeout\": \"5ms\"}')"
 RUN=$(last_run)
 status_is "$RUN" completed 'deadlocks'
-is "$(figures)" '80|0' 'deadlocks: all are done in the end'
+is "$(figures)" '80|0|0' 'deadlocks: all are done in the end'
 is "$(sql 'SELECT string_agg(n::text, $$ $$) FROM acct WHERE id <= 2')" '80 80' 'deadlocks: the data add up'
 is "$(sql "SELECT sqlstate, count > 0 FROM bench.errors WHERE run_id = $RUN")" '40P01|t' \
     'deadlocks: bench.errors has them'

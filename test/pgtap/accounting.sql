@@ -153,8 +153,11 @@ SELECT bench.run('acc_fail', 4, transactions => 25) AS run_id \gset
 SELECT
     is(status, 'incomplete', 'clients that failed make a run incomplete'),
     is(transactions, 50::bigint, 'the others went on to their end'),
-    is(failed, 2::bigint, 'each that failed has failed once'),
-    is((SELECT sum(failed) FROM bench.samples WHERE run_id = :run_id), 2::numeric, 'and is in a sample')
+    is(aborted, 2::bigint, 'each client that an error ended is counted once'),
+    is((SELECT sum(aborted) FROM bench.samples WHERE run_id = :run_id), 2::numeric, 'and is in a sample'),
+    is(failed, 0::bigint, 'which is no failed transaction, as in pgbench'),
+    is((SELECT sum(failed) FROM bench.samples WHERE run_id = :run_id), 0::numeric, 'nor is it one in a sample'),
+    is((SELECT aborted FROM bench.nodes WHERE run_id = :run_id), 2::bigint, 'its node has the same count')
 FROM bench.summary
 WHERE run_id = :run_id;
 SELECT
@@ -189,6 +192,7 @@ SELECT bench.run('acc_retry', 3, transactions => 20,
 SELECT
     is((SELECT n FROM acc_counter)::bigint, transactions, 'without retries: committed are those counted'),
     is(transactions + failed, 60::bigint, 'the others failed'),
+    is(aborted, 0::bigint, 'and ended no client'),
     is(failed, (SELECT count FROM bench.errors WHERE run_id = :run_id AND sqlstate = '40001'), 'each by its SQLSTATE'),
     is(retried, 0::bigint, 'and none was tried again')
 FROM bench.summary

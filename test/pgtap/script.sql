@@ -30,12 +30,14 @@ CREATE FUNCTION pg_temp.disagreements(run bigint) RETURNS SETOF text LANGUAGE sq
             ('transactions of scripts and summary', (SELECT sum(transactions) FROM bench.scripts WHERE run_id = run),
                 s.transactions::numeric),
             ('failed', (SELECT sum(failed) FROM bench.scripts WHERE run_id = run), s.failed::numeric),
+            ('aborted', (SELECT sum(aborted) FROM bench.scripts WHERE run_id = run), s.aborted::numeric),
             ('retried', (SELECT sum(retried) FROM bench.scripts WHERE run_id = run), s.retried::numeric),
             ('skipped', (SELECT sum(skipped) FROM bench.scripts WHERE run_id = run), s.skipped::numeric),
             ('late', (SELECT sum(late) FROM bench.scripts WHERE run_id = run), s.late::numeric),
             ('samples', (SELECT sum(transactions) FROM bench.samples WHERE run_id = run), s.transactions::numeric),
             ('skipped of samples', (SELECT sum(skipped) FROM bench.samples WHERE run_id = run), s.skipped::numeric),
             ('late of samples', (SELECT sum(late) FROM bench.samples WHERE run_id = run), s.late::numeric),
+            ('aborted of samples', (SELECT sum(aborted) FROM bench.samples WHERE run_id = run), s.aborted::numeric),
             ('failed of samples', (SELECT sum(failed) FROM bench.samples WHERE run_id = run), s.failed::numeric)
         ) AS v (what, one, other)
     WHERE s.run_id = run AND v.one IS DISTINCT FROM v.other
@@ -181,12 +183,19 @@ SELECT pg_temp.workload('scr_open', E'SELECT 1;\n\nBEGIN;') \g /dev/null
 SELECT bench.run('scr_open', transactions => 5) AS run_id \gset
 SELECT is(pg_temp.failed(:run_id), '{0,1}', 'a block left open is given up at the last command');
 SELECT alike(detail, 'script "scr_open"%', 'and has a place') FROM bench.errors WHERE run_id = :run_id;
+SELECT
+    is(transactions, 1::bigint, 'its transaction is counted, as in pgbench'),
+    is(failed, 0::bigint, 'none has failed'),
+    is(aborted, 1::bigint, 'and the client has ended'),
+    is_empty(format('SELECT pg_temp.disagreements(%s)', :run_id), 'the views agree')
+FROM bench.summary
+WHERE run_id = :run_id;
 -- the script of a mix
 SELECT bench.run('scr_branches,scr_meta@1000', 1, transactions => 50) AS run_id \gset
 SELECT alike(detail, 'script "scr_meta", line 3:%', 'in a mix the detail says which script')
 FROM bench.errors
 WHERE run_id = :run_id;
-SELECT is(failed, CASE workload WHEN 'scr_meta' THEN 1 ELSE 0 END::bigint,
+SELECT is(aborted, CASE workload WHEN 'scr_meta' THEN 1 ELSE 0 END::bigint,
     format('and bench.scripts, too: %s', workload))
 FROM bench.scripts
 WHERE run_id = :run_id

@@ -271,7 +271,8 @@ SELECT bench.run('ses_lock', 2, transactions => 1, settings => '{"lock_timeout":
 SELECT
     is(pg_temp.error_of(:run_id), '55P03', 'lock_timeout is honoured'),
     is(transactions, 1::bigint, 'by the one that waits'),
-    is(failed, 1::bigint, 'which has failed')
+    is(aborted, 1::bigint, 'which ends'),
+    is(failed, 0::bigint, 'and is no failed transaction')
 FROM bench.summary
 WHERE run_id = :run_id;
 CREATE TABLE public.ses_rows (id int PRIMARY KEY, n int DEFAULT 0, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED);
@@ -322,7 +323,7 @@ SELECT pg_temp.workload('ses_deferred', 'UPDATE public.ses_rows SET n = 7;') \g 
 SELECT bench.run('ses_deferred', 2, transactions => 5) AS run_id \gset
 SELECT
     is(pg_temp.error_of(:run_id), '23505', 'a deferred constraint fails at the commit'),
-    is(failed, 2::bigint, 'of each client'),
+    is(aborted, 2::bigint, 'of each client'),
     is(transactions, 0::bigint, 'none goes through')
 FROM bench.summary
 WHERE run_id = :run_id;
@@ -330,7 +331,7 @@ SELECT pg_temp.workload('ses_deferred', E'BEGIN;\nUPDATE public.ses_rows SET n =
 SELECT bench.run('ses_deferred', 2, transactions => 5) AS run_id \gset
 SELECT
     is(pg_temp.error_of(:run_id), '23505', 'also at the END of a block'),
-    is(failed, 2::bigint, 'of each client')
+    is(aborted, 2::bigint, 'of each client')
 FROM bench.summary
 WHERE run_id = :run_id;
 SELECT is(array_agg(n ORDER BY id), '{1,2}'::int[], 'and changes nothing') FROM public.ses_rows;

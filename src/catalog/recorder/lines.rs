@@ -41,8 +41,8 @@ pub fn script_line(
     let m = &totals.moments;
     run(
         "INSERT INTO bench.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
-             late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+             late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, aborted) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
             run_id.into(),
             index.into(),
@@ -60,6 +60,7 @@ pub fn script_line(
             percentile_ms(&totals.histogram, 0.95).into(),
             percentile_ms(&totals.histogram, 0.99).into(),
             totals.latency_max_ms().into(),
+            totals.aborted.cast_signed().into(),
         ],
     )
     .map(drop)

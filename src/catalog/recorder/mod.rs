@@ -205,10 +205,10 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
     let insert = format!(
         "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
              latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
-             skipped, late, lag_avg_ms, {OBSERVED}) \
+             skipped, late, lag_avg_ms, aborted, {OBSERVED}) \
          SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-             CASE WHEN r.rate IS NOT NULL THEN $18 END, {OBSERVED} \
-         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $19) WHERE r.run_id = $1"
+             CASE WHEN r.rate IS NOT NULL THEN $18 END, $19, {OBSERVED} \
+         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $20) WHERE r.run_id = $1"
     );
     let t = &sample.totals;
     let m = &t.moments;
@@ -233,6 +233,7 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
             t.skipped.cast_signed().into(),
             t.late.cast_signed().into(),
             t.lag_avg_ms().into(),
+            t.aborted.cast_signed().into(),
             pgrx::JsonB(sample.observed.columns()).into(),
         ],
     )?;

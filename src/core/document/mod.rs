@@ -109,6 +109,8 @@ pub struct Summary {
     pub secs: Option<f64>,
     pub transactions: u64,
     pub failed: u64,
+    /// `None` before 0.2.0, where `failed` has them.
+    pub aborted: Option<u64>,
     pub retried: u64,
     pub skipped: u64,
     pub late: u64,
@@ -152,6 +154,8 @@ pub struct Script {
     pub transactions: u64,
     pub tps: Option<f64>,
     pub failed: u64,
+    /// As [`Summary::aborted`].
+    pub aborted: Option<u64>,
     pub retried: u64,
     pub skipped: u64,
     pub late: u64,

@@ -32,6 +32,8 @@ pub struct Node {
     pub secs: Option<f64>,
     pub transactions: Option<u64>,
     pub failed: Option<u64>,
+    /// As `Summary::aborted`.
+    pub aborted: Option<u64>,
     pub retried: Option<u64>,
     pub tps: Option<f64>,
     pub latency_avg_ms: Option<f64>,

@@ -45,6 +45,8 @@ samples! {
     /// transactions / secs.
     tps,
     failed,
+    /// Clients that another error than a serialization failure or deadlock ended.
+    aborted,
     retried,
     skipped,
     late,

@@ -9,7 +9,7 @@ use super::intervals::Intervals;
 use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{UNSENT, finding};
-use crate::document::{AuditLine, Document, Finding, Severity};
+use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity};
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
@@ -105,9 +105,13 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
     if (!lost && !fewer) || lost_nodes(document).next().is_some() {
         return None;
     }
+    let aborted = document.summary.aborted.unwrap_or(0);
     let what = match run.status.as_str() {
         "crashed" => "The server, or the run's coordinator, went down during the run".to_owned(),
         "incomplete" if error("sqlstate") == Some("55000") => "The run was disturbed".to_owned(),
+        _ if aborted > 0 => {
+            format!("An error ended {} of {}", grouped(aborted as f64), counted(all_clients, "client"))
+        }
         "incomplete" => "Clients were lost during the run".to_owned(),
         _ => "Some clients did not run".to_owned(),
     };
@@ -122,7 +126,7 @@ fn clients(document: &Document, intervals: &Intervals) -> Option<Finding> {
         Severity::Critical,
         "clients",
         format!("{what}{how_many}{reason}. The figures do not represent {}.", counted(all_clients, "client")),
-        json!({ "status": run.status, "clients": all_clients, "clients_at_work": at_work }),
+        json!({ "status": run.status, "clients": all_clients, "clients_at_work": at_work, "aborted": document.summary.aborted }),
         "Find the reason in bench.errors and the server's log, and run again.",
     ))
 }
@@ -138,7 +142,8 @@ fn failed(document: &Document) -> Option<Finding> {
     }
     // Errors of one SQLSTATE are counted as one, whichever node they came from.
     let mut by_sqlstate: BTreeMap<&str, f64> = BTreeMap::new();
-    for line in document.errors.iter().filter(|line| line.failed > 0) {
+    let of_these = |line: &ErrorLine| summary.aborted.is_none() || is_retriable(&line.sqlstate);
+    for line in document.errors.iter().filter(|line| line.failed > 0 && of_these(line)) {
         *by_sqlstate.entry(&line.sqlstate).or_default() += line.failed as f64;
     }
     let mut errors: Vec<(&str, f64)> = by_sqlstate.into_iter().collect();
@@ -146,7 +151,7 @@ fn failed(document: &Document) -> Option<Finding> {
     let lines: Vec<String> =
         errors.iter().map(|(sqlstate, failed)| format!("{sqlstate} ({})", grouped(*failed))).collect();
     let of_these = if lines.is_empty() { String::new() } else { format!(": SQLSTATE {}", first_few(&lines)) };
-    let retriable = errors.first().is_some_and(|(sqlstate, _)| ["40001", "40P01"].contains(sqlstate));
+    let retriable = errors.first().is_some_and(|(sqlstate, _)| is_retriable(sqlstate));
     Some(finding(
         if share >= FAILED_WARNING { Severity::Warning } else { Severity::Notice },
         "failed",
@@ -172,6 +177,11 @@ fn failed(document: &Document) -> Option<Finding> {
             ),
         },
     ))
+}
+
+/// Whether an error fails a transaction only, and not its client.
+fn is_retriable(sqlstate: &str) -> bool {
+    ["40001", "40P01"].contains(&sqlstate)
 }
 
 fn rate(document: &Document) -> Option<Finding> {

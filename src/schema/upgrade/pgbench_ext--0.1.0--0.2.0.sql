@@ -68,6 +68,10 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz;
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
+ALTER TABLE bench.samples ADD COLUMN aborted bigint;
+ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint;
+ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
+ALTER TABLE bench.node_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
 -- Functions that are new.
@@ -279,7 +283,7 @@ CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
        s.transactions / nullif((SELECT sum(bench_internal.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
-       s.latency_p99_ms, s.latency_max_ms
+       s.latency_p99_ms, s.latency_max_ms, s.aborted
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.role);
 
@@ -321,7 +325,8 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) A
        avg(bench_internal.figure(x.cpu_user)) AS cpu_user, avg(bench_internal.figure(x.cpu_system)) AS cpu_system, avg(bench_internal.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench_internal.figure(x.cpu_steal)) AS cpu_steal,
        avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
        bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
-       bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs
+       bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs,
+       bench_internal.as_bigint(sum(x.aborted)) AS aborted
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
@@ -341,11 +346,11 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
-       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
-           bench_internal.as_bigint(sum(x.retried)) AS retried,
+           bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.aborted)) AS aborted,
            -- the sum of the nodes'
            (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
@@ -361,6 +366,14 @@ LEFT JOIN LATERAL (
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
 ) s ON true;
 
+CREATE OR REPLACE VIEW bench.summary WITH (security_barrier) AS
+SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
+       secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
+       latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
+       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted
+FROM bench.summary_of_all
+WHERE bench_internal.is_visible(role);
+
 CREATE OR REPLACE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
        coalesce(n.clients, r.clients) AS clients,
@@ -374,7 +387,7 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
-       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -383,7 +396,7 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(bench_internal.figure(x.secs)) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried,
+    SELECT sum(bench_internal.figure(x.secs)) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.aborted)) AS aborted,
            sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
            sum(bench_internal.figure(x.cpu_user) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
            sum(bench_internal.figure(x.cpu_system) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
@@ -717,7 +730,8 @@ COMMENT ON COLUMN bench.fixtures.rows_query IS 'SELECT that defines the rows wit
 COMMENT ON COLUMN bench.samples.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.samples.secs IS 'Actual length of the interval in seconds';
 COMMENT ON COLUMN bench.samples.clients IS 'Active clients';
-COMMENT ON COLUMN bench.samples.failed IS 'Failed transactions: those that ended in an error, or in max_tries serialization failures and deadlocks';
+COMMENT ON COLUMN bench.samples.failed IS 'Failed transactions: those given up at a serialization failure or deadlock after max_tries';
+COMMENT ON COLUMN bench.samples.aborted IS 'Clients that another error ended, each with its transaction; NULL for runs before 0.2.0, whose failed includes them';
 COMMENT ON COLUMN bench.samples.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
 COMMENT ON COLUMN bench.samples.late IS 'Committed transactions that took longer than latency_limit';
 COMMENT ON COLUMN bench.samples.latency_avg_ms IS 'Mean latency of committed transactions in milliseconds, including retries; with a rate, counted from the scheduled start';
@@ -803,7 +817,7 @@ COMMENT ON COLUMN bench.errors.message IS 'Message of the first such error';
 COMMENT ON COLUMN bench.errors.detail IS 'Position of the first such error in the script, and its detail from the server';
 COMMENT ON COLUMN bench.errors.count IS 'Number of such errors in all phases of the run';
 COMMENT ON COLUMN bench.errors.retried IS 'Number of them that were followed by another try';
-COMMENT ON COLUMN bench.errors.failed IS 'Number of them that made a transaction fail';
+COMMENT ON COLUMN bench.errors.failed IS 'Number of them that ended a transaction: it failed or, at another error than a serialization failure or deadlock, ended with its client';
 COMMENT ON COLUMN bench.errors.first_at IS 'Time of the first such error';
 COMMENT ON COLUMN bench.scripts.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.scripts.script IS 'Index of the script in the mix, starting at 0';
@@ -812,7 +826,8 @@ COMMENT ON COLUMN bench.scripts.weight IS 'Weight of the script in the mix, rela
 COMMENT ON COLUMN bench.scripts.fixture IS 'Fixture used';
 COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.scripts.tps IS 'Transactions per measured second';
-COMMENT ON COLUMN bench.scripts.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.scripts.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
 COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
 COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions that took longer than latency_limit';
 COMMENT ON COLUMN bench.scripts.latency_p95_ms IS '95th percentile of the latency in milliseconds';
@@ -824,7 +839,7 @@ COMMENT ON COLUMN bench.statements.command IS 'Position of the command in the sc
 COMMENT ON COLUMN bench.statements.line IS 'Line of the script on which the command starts, starting at 1';
 COMMENT ON COLUMN bench.statements.statement IS 'Command as written';
 COMMENT ON COLUMN bench.statements.count IS 'Successful executions during the measurement, including those in tries that were repeated';
-COMMENT ON COLUMN bench.statements.failed IS 'Transactions that failed at this command';
+COMMENT ON COLUMN bench.statements.failed IS 'Transactions that failed at this command, or ended there with their client';
 COMMENT ON COLUMN bench.statements.retried IS 'Tries that failed at this command and were followed by another try';
 COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean execution time in milliseconds';
 COMMENT ON COLUMN bench.statements.latency_p95_ms IS '95th percentile of the execution time in milliseconds, within 2 % above one microsecond';
@@ -868,7 +883,8 @@ COMMENT ON COLUMN bench.summary.results IS 'serialize: rows are converted to tex
 COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed during the measurement';
-COMMENT ON COLUMN bench.summary.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.summary.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
 COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs of the whole run';
 COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean tps of the samples';
 COMMENT ON COLUMN bench.summary.tps_min IS 'Lowest tps of the samples';
@@ -895,7 +911,8 @@ COMMENT ON COLUMN bench.nodes.clock_offset_ms IS 'Clock of this node minus clock
 COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'Maximum error of clock_offset_ms, in milliseconds';
 COMMENT ON COLUMN bench.nodes.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed during the measurement';
-COMMENT ON COLUMN bench.nodes.failed IS 'Failed transactions during the measurement';
+COMMENT ON COLUMN bench.nodes.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
 COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
 COMMENT ON COLUMN bench.nodes.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.nodes.latency_p99_ms IS '99th percentile of the latency in milliseconds';

@@ -121,6 +121,7 @@ impl Run<'_> {
         progress.in_warmup.store(nodes.iter().all(|n| n.in_warmup.load(Relaxed) != 0).into(), Relaxed);
         progress.transactions.set(nodes.iter().map(|node| node.transactions.get()).sum());
         progress.failed.set(nodes.iter().map(|node| node.failed.get()).sum());
+        progress.aborted.set(nodes.iter().map(|node| node.aborted.get()).sum());
         progress.skipped.set(nodes.iter().map(|node| node.skipped.get()).sum());
         progress.clients.store(nodes.iter().map(|node| node.clients.load(Relaxed)).sum(), Relaxed);
         progress.samples.store(samples, Release);

@@ -238,6 +238,7 @@ impl Link<'_> {
         progress.in_warmup.store(state.in_warmup.into(), Relaxed);
         progress.transactions.set(state.transactions);
         progress.failed.set(state.failed);
+        progress.aborted.set(state.aborted);
         progress.skipped.set(state.skipped);
         progress.clients.store(state.clients, Relaxed);
         progress.samples.store(state.samples, Release);

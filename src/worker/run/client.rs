@@ -38,8 +38,8 @@ struct Client<'a> {
 /// How a transaction ended, apart from its outcome.
 enum Verdict {
     Go(Outcome),
-    /// An error that ends the client, as it would pgbench's.
-    Fatal(SqlError),
+    /// An error that ends the client, as it would pgbench's, and what its transaction counts as.
+    Fatal(SqlError, Outcome),
 }
 
 /// About a client's round trip. Without it the loser of a deadlock is back at the row before the
@@ -265,12 +265,11 @@ impl Client<'_> {
             let Tried { end_ns, tries, verdict } =
                 self.try_until_over(context, recorder, script, start_ns, give_up_ns)?;
             let outcome = match &verdict {
-                Verdict::Go(outcome) => *outcome,
-                Verdict::Fatal(_) => Outcome::Failed,
+                Verdict::Go(outcome) | Verdict::Fatal(_, outcome) => *outcome,
             };
-            met_an_error = tries > 1 || outcome == Outcome::Failed;
+            met_an_error = tries > 1 || outcome != Outcome::Committed;
             recorder.record(&Transaction { script, due_ns, start_ns, end_ns, tries, outcome });
-            if let Verdict::Fatal(error) = verdict {
+            if let Verdict::Fatal(error, _) = verdict {
                 // Its counts have reached the server even so.
                 self.state.session.flush_statistics()?;
                 return Err(Ending { error, counted: true });
@@ -314,7 +313,7 @@ impl Client<'_> {
                     times[command].record(latency_ns);
                 }
             }
-            let Failure { command, error } = match result {
+            let Failure { command, error, left_open } = match result {
                 Ok(_) => return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Committed) }),
                 Err(failure) => failure,
             };
@@ -330,7 +329,8 @@ impl Client<'_> {
                 count_error(context, &error, if again { Consequence::Retried } else { Consequence::Failed });
             }
             if !error.is_retryable() {
-                return Ok(Tried { end_ns, tries, verdict: Verdict::Fatal(error) });
+                let outcome = if left_open { Outcome::LeftOpen } else { Outcome::Aborted };
+                return Ok(Tried { end_ns, tries, verdict: Verdict::Fatal(error, outcome) });
             }
             if !again {
                 return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Failed) });

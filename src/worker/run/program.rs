@@ -61,6 +61,8 @@ pub struct Failure {
     /// The command's place among the commands of the run.
     pub command: usize,
     pub error: SqlError,
+    /// The script ended within a block.
+    pub left_open: bool,
 }
 
 impl<'a> State<'a> {
@@ -155,7 +157,11 @@ impl Program {
             let next = match next {
                 Ok(next) => next,
                 Err(error) => {
-                    return Err(Failure { command: place, error: locate(&self.script, at, error) });
+                    return Err(Failure {
+                        command: place,
+                        error: locate(&self.script, at, error),
+                        left_open: false,
+                    });
                 }
             };
             at = next.command.unwrap_or(at + 1);
@@ -169,10 +175,12 @@ impl Program {
                 pgrx::PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
                 "end of script reached without completing the last transaction",
             );
-            let error = state.session.abort().err().unwrap_or(error);
+            let aborted = state.session.abort();
+            let left_open = aborted.is_ok();
+            let error = aborted.err().unwrap_or(error);
             let last = self.steps.len() - 1;
             let error = locate(&self.script, last, error);
-            return Err(Failure { command: self.first_command + last, error });
+            return Err(Failure { command: self.first_command + last, error, left_open });
         }
         Ok(lap_start_ns)
     }

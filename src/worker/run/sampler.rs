@@ -213,6 +213,7 @@ impl<'a> Sampler<'a> {
             self.waits.merge(&sample.observed.waits);
             progress.transactions.set(self.measured.moments.count);
             progress.failed.set(self.measured.failed);
+            progress.aborted.set(self.measured.aborted);
             progress.skipped.set(self.measured.skipped);
         }
         progress.samples.fetch_add(1, Release);

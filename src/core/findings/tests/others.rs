@@ -40,6 +40,10 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("clients", Severity::Critical, "Clients were lost", |document| {
         document.run.status = "incomplete".into()
     }),
+    ("clients", Severity::Critical, "An error ended 2 of 4 clients.", |document| {
+        document.run.status = "incomplete".into();
+        document.summary.aborted = Some(2);
+    }),
     ("clients", Severity::Critical, ": 3 of 4 clients ran", |document| {
         document.samples.clients.fill(Some(3.0));
     }),
@@ -333,6 +337,11 @@ fn advice_is_not_what_the_run_did() {
     let failed = |document: &Document| of_topic(document, "failed").remove(0);
     assert!(failed(&document).advice.contains("max_tries above 1"));
     assert!(failed(&document).finding.contains("SQLSTATE 40001 (389)"), "{}", failed(&document).finding);
+    // An error that ended clients is no failed transaction, except in runs before 0.2.0.
+    document.errors.push(ErrorLine { sqlstate: "22012".into(), failed: 400, ..ErrorLine::default() });
+    assert!(failed(&document).finding.contains("22012 (400)"), "{}", failed(&document).finding);
+    document.summary.aborted = Some(4);
+    assert!(failed(&document).finding.ends_with("SQLSTATE 40001 (389)."), "{}", failed(&document).finding);
     document.run.max_tries = 2;
     assert!(failed(&document).advice.starts_with("2 tries were not enough"), "{}", failed(&document).advice);
     document.run.max_tries = 0;

@@ -15,11 +15,12 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
     let done = summary.transactions;
     let mut lines = vec![
         format!(
-            "run {}: {} with {}{} clients, {}, seed {}",
+            "run {}: {} with {}{} {}, {}, seed {}",
             run.run_id,
             run.workload,
             times_nodes(document),
             run.clients,
+            clients_noun(run),
             extent(run),
             run.seed
         ),
@@ -30,6 +31,9 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
             percent_of(summary.failed, done.saturating_add(summary.failed))
         ),
     ];
+    if let Some(aborted) = summary.aborted.filter(|aborted| *aborted > 0) {
+        lines.push(format!("number of aborted clients: {aborted}"));
+    }
     if run.max_tries != 1 {
         lines.push(format!(
             "number of transactions retried: {} ({:.3}%)",
@@ -85,6 +89,10 @@ fn times_nodes(document: &Document) -> String {
     }
 }
 
+fn clients_noun(run: &Run) -> &'static str {
+    if run.clients == 1 { "client" } else { "clients" }
+}
+
 /// How long the run was to be.
 pub fn extent(run: &Run) -> String {
     match (finite(run.secs), run.transactions) {
@@ -97,8 +105,7 @@ pub fn extent(run: &Run) -> String {
 /// The run in one line, without its workload.
 pub fn subtitle(document: &Document) -> String {
     let run = &document.run;
-    let noun = if run.clients == 1 { "client" } else { "clients" };
-    let clients = format!("{}{} {noun}", times_nodes(document), run.clients);
+    let clients = format!("{}{} {}", times_nodes(document), run.clients, clients_noun(run));
     let extent = match (finite(run.secs), run.transactions) {
         (_, Some(count)) => format!("{} transactions per client", number::count(count)),
         (Some(secs), None) => number::duration(secs),

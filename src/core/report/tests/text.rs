@@ -30,6 +30,7 @@ fn the_closing_notice_is_its_begin() {
     document.run.latency_limit = Some(50.0);
     let summary = &mut document.summary;
     (summary.transactions, summary.failed, summary.skipped, summary.late) = (90_000, 10_000, 25_000, 900);
+    summary.aborted = Some(3);
     (summary.lag_avg_ms, summary.lag_max_ms, summary.backlog) = (Some(1.25), Some(340.5), Some(77));
     (summary.latency_avg_ms, summary.latency_p95_ms) = (Some(1.5), None);
     (summary.tps, summary.tps_min, summary.tps_max) = (Some(1_000.04), Some(900.0), Some(1_100.0));
@@ -38,6 +39,7 @@ fn the_closing_notice_is_its_begin() {
     let begin = "run 42: tpcb-like with 16 clients, 90 s, seed 5489213\n\
                  number of transactions actually processed: 90000\n\
                  number of failed transactions: 10000 (10.000%)\n\
+                 number of aborted clients: 3\n\
                  latency average = 1.500 ms, stddev = 1.731 ms\n\
                  latency p95 = - ms, p99 = 7.000 ms, max = 2000.500 ms\n\
                  tps = 1000.0 (samples: min 900.0, max 1100.0, stddev 1184.2)\n\
