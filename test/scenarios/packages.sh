@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The archive for PGXN and the Debian package: each is made, and an extension from it works without anything else of
-# this project. Two builds of the same sources are the same.
+# The Debian package is made, and an extension from it works without anything else of this project. Everything that is
+# packaged is of one version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 path=$PATH
@@ -67,32 +67,4 @@ else
         "$name: uninstalled, nothing is left"
 fi
 
-# The archive, last: cargo takes what is built from another folder for another version of what is here.
-name='the archive'
-if git rev-parse --git-dir >/dev/null 2>&1; then
-    make dist >"$work/dist" 2>&1
-    is $? 0 "$name: is made"
-    python3 -m zipfile -e "build/pgbench_ext-$version.zip" "$work"
-    archive=$work/pgbench_ext-$version
-    is "$(find "$archive" -maxdepth 1 -name .git -o -maxdepth 1 -name META.json | sed 's/.*\///')" META.json \
-        "$name: has META.json, and no .git"
-    # Uncommitted changes are not in it: then the two builds differ rightly.
-    if [ -z "${ARCHIVE_BUILD:-}" ]; then
-        skip 'takes two minutes; ARCHIVE_BUILD=yes does it' "$name: builds"
-    elif [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock build.rs)" ]; then
-        skip 'the sources have changes that are not committed' "$name: builds"
-    else
-        # In the same folder of targets, where what it depends on is built already.
-        target=${CARGO_TARGET_DIR:-$PWD/target}
-        chmod -R u+x "$archive/scripts" "$archive/test"
-        cp -p "$target/release/libpgbench_ext.so" "$work/first.so"
-        CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
-        is $? 0 "$name: builds"
-        is "$(cmp "$target/release/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
-        is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
-            "$name: the install SQL is the same"
-    fi
-else
-    skip 'this is not a git repository' "$name: is made"
-fi
 done_testing

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The archive for PGXN is made, and the extension builds from it, without .git: the same library, and the same install
+# SQL. Cargo takes what is built from another folder for another version of what is here, so that this comes last.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/tap.sh
+. test/lib/tap.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+make() { env "${MAKE:-make}" --no-print-directory "$@"; }
+version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
+name='the archive'
+if git rev-parse --git-dir >/dev/null 2>&1; then
+    make dist >"$work/dist" 2>&1
+    is $? 0 "$name: is made"
+    python3 -m zipfile -e "build/pgbench_ext-$version.zip" "$work"
+    archive=$work/pgbench_ext-$version
+    is "$(find "$archive" -maxdepth 1 -name .git -o -maxdepth 1 -name META.json | sed 's/.*\///')" META.json \
+        "$name: has META.json, and no .git"
+    # Uncommitted changes are not in it: then the two builds differ rightly.
+    if [ -z "${ARCHIVE_BUILD:-}" ]; then
+        skip 'takes two minutes; ARCHIVE_BUILD=yes does it' "$name: builds"
+    elif [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock build.rs)" ]; then
+        skip 'the sources have changes that are not committed' "$name: builds"
+    else
+        # In the same folder of targets, where what it depends on is built already.
+        target=${CARGO_TARGET_DIR:-$PWD/target}
+        chmod -R u+x "$archive/scripts" "$archive/test"
+        cp -p "$target/release/libpgbench_ext.so" "$work/first.so"
+        CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
+        is $? 0 "$name: builds"
+        is "$(cmp "$target/release/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
+        is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
+            "$name: the install SQL is the same"
+    fi
+else
+    skip 'this is not a git repository' "$name: is made"
+fi
+done_testing
