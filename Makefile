@@ -19,7 +19,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb dist demo test test-quick test-versions storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -108,14 +108,19 @@ install-built:
 	@for f in pgbench_ext.control $(SQL) $(wildcard src/schema/upgrade/*.sql); do \
 	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
 
-# For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb
-deb: build
-	@command -v dh >/dev/null || { echo 'make deb needs debhelper: apt install debhelper' >&2; exit 1; }
+# For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb. One that is no Debian package
+# has other folders, in which no server that the package depends on would look.
+deb: deb-possible build
 	sed 's/PGVERSION/$(PG_MAJOR)/g' debian/control.in >debian/control
 	debian/rules clean
 	debian/rules binary
 	debian/rules clean && rm debian/control
 	@ls build/postgresql-$(PG_MAJOR)-pgbench-ext_*.deb
+
+deb-possible:
+	@command -v dh >/dev/null || { echo 'make deb needs debhelper: apt install debhelper' >&2; exit 1; }
+	@[ '$(PKGLIBDIR)' = '/usr/lib/postgresql/$(PG_MAJOR)/lib' ] || \
+	  { echo 'make deb needs a server of a Debian package: PG_CONFIG=$(PG_CONFIG) is in $(PKGLIBDIR)' >&2; exit 1; }
 
 # What PGXN takes: all that is committed.
 dist:
