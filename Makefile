@@ -12,7 +12,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PG_MAJOR   = $(shell $(PG_CONFIG) --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 PKGLIBDIR  = $(shell $(PG_CONFIG) --pkglibdir)
 EXTENSIONS = $(shell $(PG_CONFIG) --sharedir)/extension
-CARGO      = PGRX_PG_CONFIG_PATH="$$(command -v $(PG_CONFIG))" cargo
+# By the server's own path, whatever the PATH finds: with another one cargo would build everything anew.
+CARGO      = PGRX_PG_CONFIG_PATH="$$(ls "$$($(PG_CONFIG) --bindir)/pg_config" 2>/dev/null || command -v $(PG_CONFIG))" cargo
 FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)

@@ -3,12 +3,10 @@
 # packaged is of one version.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-path=$PATH
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
-# As `make install` was called: with another path of pg_config, cargo would build everything anew.
-make() { env PATH="$path" "${MAKE:-make}" --no-print-directory "$@"; }
+make() { env "${MAKE:-make}" --no-print-directory "$@"; }
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 # One version everywhere.
 is "$(sed -n 's/^   "version": "\(.*\)",/\1/p' META.json)" "$version" "META.json is of version $version"
