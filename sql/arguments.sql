@@ -34,6 +34,8 @@ SELECT bench.run('nonesuch');
 SELECT bench.run('');
 SELECT bench.run('PK_SELECT');
 SELECT bench.start('nonesuch');
+SELECT bench.run('pk_slect');
+SELECT bench.load('tpbc');
 SELECT bench.load('nonesuch');
 SELECT bench.unload('nonesuch');
 SELECT bench.drop_workload('nonesuch');
@@ -154,6 +156,7 @@ SELECT bench.run('nothing', transactions => 1, tags => (repeat('[', 101) || repe
 -- settings: those that do not exist or do not take the value, by the server's own words
 SELECT bench.run('nothing', settings => '{"no_such_setting": 1}');
 SELECT bench.run('nothing', settings => '{"": "x"}');
+SELECT bench.run('nothing', settings => '{"syncronous_commit": "off"}');
 SELECT bench.run('nothing', settings => '{"work_mem": "much"}');
 SELECT bench.run('nothing', settings => '{"geqo_threshold": 1}');
 SELECT bench.run('nothing', settings => '{"work_mem": "1 parsec"}');
@@ -163,6 +166,7 @@ SELECT bench.run('nothing', settings => '{"work_mem": "4MB", "TimeZone": "Mars/O
 -- which cannot be changed in a session
 SELECT bench.run('nothing', settings => '{"shared_buffers": "1GB"}');
 SELECT bench.run('nothing', settings => '{"fsync": "off"}');
+SELECT bench.run('nothing', settings => '{"full_page_writes": "off"}');
 SELECT bench.run('nothing', settings => '{"server_version": "99"}');
 SELECT bench.run('nothing', settings => '{"ignore_system_indexes": "on"}');
 -- which the engine's sessions have no use for

@@ -56,6 +56,12 @@ SELECT rows, options FROM bench.fixtures;
 SELECT bench.load('tpcb', 200000, options => '{"scale": 1}');
 SELECT bench.load('tpcb', 0, options => '{"scale": 1}');
 SELECT bench.load('tpcb', 1000);
+SELECT bench.load('tpcb', 10);
+SELECT bench.load('tpcb', 100001);
+-- pgbench's names of its scripts
+SELECT bench.run('tpcb-like,simple-update@2,select-only', transactions => 20, seed => 1) AS run_id \gset
+SELECT script, workload, weight, fixture FROM bench.scripts WHERE run_id = :run_id ORDER BY script;
+SELECT status, transactions FROM bench.summary WHERE run_id = :run_id;
 SELECT bench.load('tpcb', -100000);
 SELECT bench.load('tpcb', 21474836500000);
 SELECT bench.load('tpcb', options => '{"scale": 0}');

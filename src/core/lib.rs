@@ -38,6 +38,7 @@ pub mod rows;
 pub mod schedule;
 pub mod script;
 pub mod shard_keys;
+pub mod similar;
 pub mod spec;
 pub mod stats;
 pub mod sweep;

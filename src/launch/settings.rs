@@ -1,6 +1,7 @@
 //! Settings of a run, and this project's own parameter.
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::similar;
 use bench_core::spec::Observation;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
@@ -64,9 +65,31 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
         if let Some(gone) = citus::gone_parameter(name)? {
             return Err(gone);
         }
-        guc::check_for_session(name, value)?;
+        guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
+}
+
+/// The server's error with a hint, where the server has none: the name that was probably meant, or where to set a parameter
+/// that is the whole server's.
+fn with_hint(name: &str, error: UserError) -> UserError {
+    if error.hint.is_some() {
+        return error;
+    }
+    let hint = match error.sqlstate.as_str() {
+        sqlstate::UNDEFINED_OBJECT => {
+            let names = guc::names().unwrap_or_default();
+            similar::perhaps(name, names.iter().map(String::as_str))
+        }
+        sqlstate::CANT_CHANGE_RUNTIME_PARAM if guc::is_reloadable(name) => Some(format!(
+            "It belongs to the whole server: a superuser's sweep can set it, with variants => '{{\"…\": {{\"system\": {{\"{name}\": …}}}}}}'."
+        )),
+        _ => None,
+    };
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }
 
 /// A client is a new session: what the caller has SET does not reach it. Says so, with the

@@ -3,6 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
+use bench_core::similar;
 use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
@@ -14,15 +15,27 @@ use crate::server::roles::{self, superuser};
 use crate::server::{guc, spi};
 use crate::worker::run::variables::{AUTOMATIC, ROWS, SCALE};
 
-/// A workload by name, if this role may run it.
+/// pgbench's names of its scripts (`-b`), and those of the workloads that do what they do.
+const NAMES_OF_PGBENCH: [(&str, &str); 3] =
+    [("tpcb-like", "tpcb"), ("simple-update", "tpcb_simple_update"), ("select-only", "tpcb_select")];
+
+/// A workload by name, or by pgbench's where no workload has that name, if this role may run it.
 ///
 /// # Errors
 /// 42704 with the known names; 42501 for a superuser before another role's script.
 pub fn find(name: &str) -> Result<Workload, UserError> {
-    let Some(workload) = catalog::workload(name)? else {
+    let mut found = catalog::workload(name)?;
+    if found.is_none()
+        && let Some((_, own)) = NAMES_OF_PGBENCH.iter().find(|(theirs, _)| *theirs == name)
+    {
+        found = catalog::workload(own)?;
+    }
+    let Some(workload) = found else {
         let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
         citus::check_coordinator(&error.message)?;
-        return Err(error.hint(known()?));
+        let names = catalog::workload_names()?;
+        let list = format!("Known workloads: {}.", names.join(", "));
+        return Err(error.hint(similar::hint(name, names.iter().map(String::as_str), list)));
     };
     if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
         return Err(UserError::new(

@@ -125,6 +125,19 @@ pub fn check_for_session(name: &str, value: &str) -> Result<(), UserError> {
     check_value(name, value, context, pg_sys::GucSource::PGC_S_SESSION)
 }
 
+/// The names of all parameters that the caller may see.
+pub fn names() -> Result<Vec<String>, UserError> {
+    let sql = "SELECT pg_catalog.array_agg(name) FROM pg_catalog.pg_settings";
+    Ok(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default())
+}
+
+/// Whether a parameter changes for the whole server, at a reload of the configuration files.
+pub fn is_reloadable(name: &str) -> bool {
+    let sql = "SELECT context FROM pg_catalog.pg_settings \
+               WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower($1)";
+    matches!(fetch::<String>(sql, &[name.into()]), Ok(Some(context)) if context == "sighup")
+}
+
 /// Checks a value as a reload of the configuration files would, without changing anything.
 ///
 /// # Errors
