@@ -33,6 +33,7 @@ pub mod findings;
 pub mod intervals;
 pub mod missing;
 pub mod part;
+pub mod progress;
 pub mod report;
 pub mod rows;
 pub mod schedule;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::progress::{Figures, Window};
 use bench_core::spec::RunSpec;
 
 use crate::engine::unserved;
@@ -13,8 +14,14 @@ const REPORT_EVERY_SECS: f64 = 5.0;
 
 /// The NOTICEs of a run under way, in the manner of pgbench's.
 pub struct Reporter {
+    workload: String,
+    announced: bool,
     every_secs: f64,
     next_secs: f64,
+    /// The samples since the last line, and how many samples and seconds of its phase were seen in all.
+    window: Window,
+    samples: u32,
+    seen_secs: f64,
     in_warmup: bool,
     warned: bool,
     warned_of_xids: bool,
@@ -28,8 +35,13 @@ impl Reporter {
         let every_secs = REPORT_EVERY_SECS.max(spec.options.sample_interval_secs);
         let o = &spec.options;
         Self {
+            workload: o.workload.clone(),
+            announced: false,
             every_secs,
             next_secs: every_secs,
+            window: Window::default(),
+            samples: 0,
+            seen_secs: 0.0,
             in_warmup: o.warmup_secs > 0.0,
             warned: false,
             warned_of_xids: false,
@@ -41,6 +53,10 @@ impl Reporter {
     /// Says what is new.
     pub fn report(&mut self, segment: &Segment) {
         let header = segment.header();
+        if !self.announced && segment.run_id() != 0 {
+            self.announced = true;
+            pgrx::notice!("run {} of {} starts", segment.run_id(), self.workload);
+        }
         if header.state() != RunState::Starting && !self.warned {
             self.warned = true;
             self.warn_of_unserved(header.unserved.load(Relaxed));
@@ -54,26 +70,39 @@ impl Reporter {
             );
         }
         let progress = &header.progress;
-        if progress.samples.load(Acquire) == 0 {
+        let samples = progress.samples.load(Acquire);
+        if samples == self.samples {
             return;
         }
+        self.samples = samples;
         let figures = progress.figures();
         let in_warmup = progress.in_warmup.load(Relaxed) != 0;
         if self.in_warmup && !in_warmup {
             self.in_warmup = false;
             self.next_secs = self.every_secs;
+            self.window = Window::default();
+            self.seen_secs = 0.0;
         }
+        let sample = Figures {
+            tps: figures.tps,
+            latency_avg_ms: figures.latency_avg_ms,
+            latency_stddev_ms: figures.latency_stddev_ms,
+            lag_avg_ms: figures.lag_avg_ms,
+        };
+        self.window.add(figures.elapsed_secs - self.seen_secs, sample);
+        self.seen_secs = figures.elapsed_secs;
         if figures.elapsed_secs + 1e-9 < self.next_secs {
             return;
         }
         self.next_secs = figures.elapsed_secs + self.every_secs;
+        let since = self.window.take();
         let mut more = String::new();
         let aborted = progress.aborted.get();
         if aborted > 0 {
             more += &format!(", {aborted} aborted");
         }
         if self.has_rate {
-            more += &format!(", lag {:.3} ms", figures.lag_avg_ms);
+            more += &format!(", lag {:.3} ms", since.lag_avg_ms);
         }
         if self.has_rate && self.has_limit {
             more += &format!(", {} skipped", progress.skipped.get());
@@ -82,9 +111,9 @@ impl Reporter {
             "progress: {}{:.1} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed{more}",
             if in_warmup { "warm-up " } else { "" },
             figures.elapsed_secs,
-            figures.tps,
-            figures.latency_avg_ms,
-            figures.latency_stddev_ms,
+            since.tps,
+            since.latency_avg_ms,
+            since.latency_stddev_ms,
             progress.failed.get()
         );
     }

@@ -380,11 +380,11 @@ COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the r
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
-       NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec
+       NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec, r.workload
 FROM bench.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
 WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.role)
 UNION ALL
-SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec
+SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec, NULL
 FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
 WHERE bench_internal.is_visible(l.role);
 COMMENT ON VIEW bench.progress IS 'Active runs and loads';
@@ -399,6 +399,7 @@ COMMENT ON COLUMN bench.progress.clients IS 'Active clients or load workers';
 COMMENT ON COLUMN bench.progress.fixture IS 'Load: fixture';
 COMMENT ON COLUMN bench.progress.rows IS 'Load: rows loaded so far';
 COMMENT ON COLUMN bench.progress.rows_per_sec IS 'Load: rows loaded per second so far';
+COMMENT ON COLUMN bench.progress.workload IS 'Run: name of the workload, or the mix as given';
 
 CREATE VIEW bench.fixture_definitions AS
 SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,

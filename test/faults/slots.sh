@@ -26,6 +26,8 @@ refused 'bench.load with 7 jobs' 8 1
 is "$(sql 'SELECT count(*) FROM bench_data.pk')" 1000 'bench.load with 7 jobs: the fixture is as it was'
 try "SELECT bench.run('pk_update', clients => 6, transactions => 10)"
 like "$OUT" 'actually processed: 60' '6 clients and their coordinator fill the slots: works'
+like "$OUT" "NOTICE:.*run $(last_run) of pk_update starts.*run $(last_run): pk_update with 6 clients" \
+    'the id of a run is told at its start and at its end'
 try "SELECT bench.run('pk_update', clients => 5, transactions => 10)" \
     "SELECT bench.run('pk_update', clients => 6, transactions => 10)"
 like "$OUT" 'processed: 50.*processed: 60' 'one run right after another: the slots are free again'

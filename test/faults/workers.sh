@@ -21,7 +21,8 @@ loses_a_client() { # FUNCTION SQLSTATE
     sql "SELECT $1(min(pid)) FROM pg_stat_activity WHERE $CLIENT" >/dev/null
     eventually 3 "SELECT count(*) = 2 FROM pg_stat_activity WHERE $CLIENT"
     is $? 0 "$1 of a client: the other two go on"
-    is "$(sql "SELECT clients FROM bench.progress WHERE run_id = $RUN")" 2 "$1 of a client: bench.progress says two"
+    is "$(sql "SELECT clients, workload FROM bench.progress WHERE run_id = $RUN")" '2|pk_update' \
+        "$1 of a client: bench.progress says two, and of which workload"
     status_is "$RUN" incomplete "$1 of a client"
     is "$(error_of "$RUN")" "$2" "$1 of a client: the run's error is $2"
     is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" "$2|1" \

@@ -439,6 +439,15 @@ LEFT JOIN (
 ) o ON o.run_id = a.run_id
 WHERE bench_internal.is_visible(r.role);
 
+CREATE OR REPLACE VIEW bench.progress WITH (security_barrier) AS
+SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
+       NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec, r.workload
+FROM bench.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
+WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.role)
+UNION ALL
+SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec, NULL
+FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
+WHERE bench_internal.is_visible(l.role);
 CREATE OR REPLACE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        ARRAY(SELECT bench_internal.as_int(bench_internal.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
@@ -775,6 +784,7 @@ COMMENT ON VIEW bench.summary_of_all IS 'Internal: rows of bench.summary for the
 COMMENT ON VIEW bench.summary IS 'Results: one row per run';
 COMMENT ON VIEW bench.nodes IS 'Results by node: one row per run and node, including nodes of the Citus cluster without clients';
 COMMENT ON VIEW bench.progress IS 'Active runs and loads';
+COMMENT ON COLUMN bench.progress.workload IS 'Run: name of the workload, or the mix as given';
 COMMENT ON VIEW bench.audits IS 'Audits: the rows of bench.audit(run_id) for all runs';
 COMMENT ON VIEW bench.sweep_runs IS 'Runs of each sweep: one row per number of clients, variant and round';
 COMMENT ON VIEW bench.sweep_results IS 'Results of each sweep: one row per number of clients and variant, over the completed runs';

@@ -47,6 +47,8 @@ fn the_closing_notice_is_its_begin() {
                  fell behind: 77 transactions were due but not started at the end\n\
                  number of transactions above the 50 ms latency limit: 900/90000 (1.000%), skipped: 25000 (20.000%)\n";
     assert!(text.starts_with(begin), "{}", text.lines().take(12).collect::<Vec<_>>().join("\n"));
+    document.run.clients = 1;
+    assert!(render(&document, Format::Text).starts_with("run 42: tpcb-like with 1 client, 90 s, "));
 }
 
 #[test]
