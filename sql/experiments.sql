@@ -275,6 +275,44 @@ SELECT * FROM bench.compare(ARRAY[:a], '{}');
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a, :b], ARRAY[:c, :b]))).*;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a, :a], ARRAY[:c]))).*;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, ''{-1}'')', ARRAY[:a]))).*;
+-- Reports of them
+SELECT
+    format,
+    length(report) > 500 AS length,
+    report ~ '(faster|slower|as fast as the baseline)' AS conclusion,
+    strpos(replace(report, '\', ''), 'synchronous_commit') > 0 AS differs
+FROM unnest('{text,markdown,json,html}'::text[]) AS format,
+    bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], format) AS report;
+WITH report AS MATERIALIZED (
+    SELECT paired, bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json', 0.5, paired)::jsonb AS json
+    FROM unnest('{f,t}'::boolean[]) AS paired
+)
+SELECT
+    paired,
+    json -> 'paired' AS said,
+    json -> 'margin' AS margin,
+    json -> 'verdict' = json #> '{metrics,0,verdict}' AS verdict,
+    jsonb_path_query_array(json, '$.baseline.runs[*].run_id') = to_jsonb(ARRAY[:a, :b]) AS baseline,
+    jsonb_path_query_array(json, '$.candidate.runs[*].run_id') = to_jsonb(ARRAY[:c, :d]) AS candidate,
+    jsonb_array_length(json #> '{candidate,runs,0,samples,tps}')
+        = (SELECT count(*) FROM bench.samples WHERE run_id = :c) AS samples,
+    (SELECT sum((b ->> 'count')::bigint) FROM jsonb_array_elements(json #> '{baseline,latencies}') AS b)
+        = (SELECT sum(transactions) FROM bench.summary WHERE run_id IN (:a, :b)) AS latencies,
+    jsonb_typeof(json -> 'waits') AS waits,
+    jsonb_typeof(json -> 'plans') AS plans
+FROM report;
+SELECT
+    (bench.compare_report(ARRAY[:a, :b], ARRAY[:c, :d], 'json')::jsonb #> '{metrics,0,ratio_low}')::float8
+        = (SELECT ratio_low FROM bench.compare(ARRAY[:a, :b], ARRAY[:c, :d]) WHERE metric = 'tps') AS same_interval;
+SELECT bench.compare_report(ARRAY[:a], NULL);
+SELECT bench.compare_report(NULL, ARRAY[:a]);
+SELECT bench.compare_report(ARRAY[:a], ARRAY[:c], NULL);
+SELECT bench.compare_report(ARRAY[:a], ARRAY[:c], 'pdf');
+SELECT bench.compare_report(ARRAY[:a], ARRAY[:c], 'text', NULL);
+SELECT bench.compare_report(ARRAY[:a], ARRAY[:c], 'text', 2);
+SELECT bench.compare_report(ARRAY[:a], ARRAY[:c], paired => NULL);
+SELECT bench.compare_report(ARRAY[:a, :b], ARRAY[:c], paired => true);
+SELECT bench.compare_report('{}', ARRAY[:c]);
 SELECT * FROM bench.compare(ARRAY[:a], ARRAY[:c], -0.01);
 SELECT * FROM bench.compare(ARRAY[:a], ARRAY[:c], 1);
 SELECT * FROM bench.compare(ARRAY[:a], ARRAY[:c], 2.5);

@@ -33,6 +33,13 @@ pub fn warn(message: impl Into<String>, hint: impl Into<String>) {
         .report(PgLogLevel::WARNING);
 }
 
+/// A NOTICE with a hint.
+pub fn notice(message: impl Into<String>, hint: impl Into<String>) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message.into(), "pgbench_ext")
+        .set_hint(hint.into())
+        .report(PgLogLevel::NOTICE);
+}
+
 /// The value, or the error raised.
 pub trait OrRaise<T> {
     fn or_raise(self) -> T;

@@ -1,8 +1,11 @@
-//! bench.compare, bench.ab, bench.scalability and bench.change_points: what several runs say together.
+//! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
-use bench_core::comparison::{Comparison, check_margin, compare as compare_groups, compare_pairs};
+use bench_core::comparison::{
+    Comparison, check_margin, check_pairs, compare as compare_groups, compare_pairs,
+};
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::report::compare::{Collected, ComparisonReport, render};
 use bench_core::spec::limits;
 use bench_core::stats::change_points::change_points as changes_of;
 use bench_core::stats::{Estimate, scalability as usl};
@@ -10,8 +13,9 @@ use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::reports::format_of;
 use super::required;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, notice};
 use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
 
@@ -91,6 +95,44 @@ fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, 
         .collect()
 }
 
+/// A report of two sides of runs. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn compare_report(
+    baseline: Option<Vec<Option<i64>>>,
+    candidate: Option<Vec<Option<i64>>>,
+    format: Option<String>,
+    margin: Option<f64>,
+    paired: Option<bool>,
+) -> String {
+    (|| {
+        let format = format_of(format)?;
+        let margin = required("margin", margin)?;
+        let paired = required("paired", paired)?;
+        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
+        let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
+        let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
+        let compared = if paired {
+            check_pairs(baseline.len(), candidate.len())?;
+            compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
+        } else {
+            compare_groups(&baseline, &candidate, margin)?
+        };
+        let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
+        Ok(render(&ComparisonReport::new(compared, margin, paired, baseline, candidate), format))
+    })()
+    .or_raise()
+}
+
+/// The details of runs, one run after the other: whole documents of all of them would take much memory.
+fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
+    let mut collected = Collected::default();
+    for run_id in run_ids {
+        pgrx::check_for_interrupts!();
+        collected.add(&catalog::document(*run_id)?);
+    }
+    Ok(collected)
+}
+
 /// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
@@ -133,8 +175,18 @@ fn ab(
             tags: Some(json!({})),
         })?;
         let sweep_id = sweep::launch::run_to_the_end(spec)?;
-        pgrx::notice!("the runs belong to sweep {sweep_id}");
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
+        let ids = |side: fn(&(i64, i64)) -> i64| {
+            pairs.iter().map(|pair| side(pair).to_string()).collect::<Vec<_>>().join(",")
+        };
+        notice(
+            format!("the runs belong to sweep {sweep_id}"),
+            format!(
+                "For a report: SELECT bench.compare_report('{{{}}}', '{{{}}}', paired => true).",
+                ids(|pair| pair.0),
+                ids(|pair| pair.1)
+            ),
+        );
         let pairs = pairs
             .into_iter()
             .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))

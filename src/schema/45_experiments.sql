@@ -89,12 +89,18 @@ CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin doub
 COMMENT ON FUNCTION bench.compare IS
 'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS (95 %) and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 
+CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], format text DEFAULT 'text', margin double precision DEFAULT 0.02,
+                                     paired boolean DEFAULT false)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_report_wrapper';
+COMMENT ON FUNCTION bench.compare_report IS
+'Returns a report of two sets of completed runs in a format of bench.report: the verdict of bench.compare on TPS in one sentence, ratios with their intervals, waits, plans, settings and machines that differ, and plots of both sides'' TPS over time and latencies. paired: compares within pairs, as bench.ab does; the runs of a pair are at the same place in both arrays.';
+
 CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10, clients int DEFAULT 1, secs double precision DEFAULT 10)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'ab_wrapper';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02.';
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
 
 CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,

@@ -158,6 +158,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('export', 'readers', format('SELECT length(bench.export(''{%s}'')::text)', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{}'', ''{%1$s}'')', :run)),
+    ('compare_report', 'readers', format('SELECT length(bench.compare_report(''{%1$s}'', ''{%1$s}''))', :run)),
     ('audit', 'no rows', format('SELECT count(*) FROM bench.audit(%s)', :run)),
     ('run_progress', 'no rows',
         format('SELECT count(*) FROM bench_internal.run_progress(%s, %s)', :going_segment, :going)),

@@ -24,6 +24,19 @@ pub fn margin(margin: f64) -> Result<(), UserError> {
         .hint(format!("It is a fraction: use {fraction} for {percentage} %.")))
 }
 
+/// That sides of so many runs can be compared in pairs.
+///
+/// # Errors
+/// 22023 where one is longer.
+pub fn pairs(baseline: usize, candidate: usize) -> Result<(), UserError> {
+    if baseline == candidate {
+        return Ok(());
+    }
+    Err(invalid("pairs need as many baseline as candidate runs".to_owned())
+        .detail(format!("The baseline has {baseline}, the candidate {candidate}."))
+        .hint("Name the two runs of a pair at the same place of both arrays, or use paired => false."))
+}
+
 /// That each side has runs, each of them once and completed.
 pub fn runs(baseline: &[&Document], candidate: &[&Document]) -> Result<(), UserError> {
     let mut first: BTreeSet<i64> = BTreeSet::new();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::Document;
 use crate::error::UserError;
-pub use checks::margin as check_margin;
+pub use checks::{margin as check_margin, pairs as check_pairs};
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Difference {
 }
 
 /// A line of `bench.compare`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms
     pub metric: &'static str,

@@ -111,7 +111,7 @@ fn write_plans(text: &mut String, document: &Document) {
 }
 
 /// A text on one line, with what Markdown or HTML would take for its own made harmless.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in one_line(text).chars() {
         match c {
@@ -126,7 +126,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A text as code on one line. In a table even code cannot hold a bar as it is.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = one_line(text).replace('|', "\\|");
     if text.is_empty() {
         return text;
@@ -137,7 +137,7 @@ fn code(text: &str) -> String {
 }
 
 /// A text as a block of code.
-fn fenced(text: &str) -> String {
+pub fn fenced(text: &str) -> String {
     let fence = "`".repeat((longest_fence(text) + 1).max(3));
     format!("{fence}\n{text}\n{fence}\n")
 }

@@ -1,9 +1,11 @@
-//! Reports: a run's [`Document`] as text, Markdown, JSON and HTML.
+//! Reports: a run's [`Document`] as text, Markdown, JSON and HTML; those of sweeps and of comparisons are in rooms of
+//! their own.
 //!
 //! What a report says is put together once, in [`content`], as titled sections of facts and tables; the formats
 //! differ in how they write those down, and in their pictures: a line of blocks in the text, SVG plots in HTML.
 //! JSON is the document itself.
 
+pub mod compare;
 mod content;
 mod html;
 mod hygiene;

@@ -82,6 +82,12 @@ COMMENT ON FUNCTION bench.delete_run IS
 'Deletes a run with all its results. Returns false if another session has just deleted it. Requires the privileges of the run''s role. Active runs, and runs of active sweeps, cannot be deleted: stop them first with bench.stop or bench.stop_sweep. Deleting the last run of a sweep deletes the sweep.';
 REVOKE ALL ON FUNCTION bench.delete_run FROM PUBLIC;
 
+CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], format text DEFAULT 'text', margin double precision DEFAULT 0.02,
+                                     paired boolean DEFAULT false)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_report_wrapper';
+COMMENT ON FUNCTION bench.compare_report IS
+'Returns a report of two sets of completed runs in a format of bench.report: the verdict of bench.compare on TPS in one sentence, ratios with their intervals, waits, plans, settings and machines that differ, and plots of both sides'' TPS over time and latencies. paired: compares within pairs, as bench.ab does; the runs of a pair are at the same place in both arrays.';
+
 CREATE FUNCTION bench_internal.forget_runs()
     RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
 COMMENT ON FUNCTION bench_internal.forget_runs IS
@@ -671,7 +677,7 @@ COMMENT ON FUNCTION bench.scalability IS
 COMMENT ON FUNCTION bench.compare IS
 'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS (95 %) and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02.';
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
 COMMENT ON FUNCTION bench_internal.node_state IS
 'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
 COMMENT ON FUNCTION bench_internal.start_part IS

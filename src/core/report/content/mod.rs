@@ -8,6 +8,7 @@ mod transactions;
 
 pub use headline::{closing_lines, outcome, subtitle};
 pub use machine::{environment, settings};
+pub use transactions::wait_name;
 
 use serde_json::{Map, Value};
 

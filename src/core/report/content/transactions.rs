@@ -46,7 +46,7 @@ pub fn waits(document: &Document) -> Section {
 }
 
 /// A wait event under its type; `CPU` and `Runnable` have but one name.
-fn wait_name(class: &str, event: &str) -> String {
+pub fn wait_name(class: &str, event: &str) -> String {
     match (class, event) {
         (class, event) if class == event || class.is_empty() => event.to_owned(),
         (class, "") => class.to_owned(),

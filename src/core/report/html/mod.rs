@@ -27,6 +27,7 @@ pub fn render(document: &Document) -> String {
         status: &run.status,
         subtitle: content::subtitle(document),
         outcome: content::outcome(&run.status, run.error.as_ref()),
+        conclusion: None,
     };
     page::open(&mut page, &head);
     write_headline(&mut page, document);

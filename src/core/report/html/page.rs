@@ -22,6 +22,17 @@ pub struct Head<'a> {
     pub subtitle: String,
     /// How it ended, where that is not as it should.
     pub outcome: Option<String>,
+    /// What it comes to, where it comes to something.
+    pub conclusion: Option<Conclusion<'a>>,
+}
+
+/// What a comparison comes to.
+pub struct Conclusion<'a> {
+    /// One word of known ones.
+    pub verdict: &'a str,
+    pub sentence: &'a str,
+    /// What to know about it.
+    pub remarks: &'a [String],
 }
 
 /// Writes everything up to the headline's figures, whose list it opens.
@@ -49,6 +60,12 @@ pub fn open(page: &mut String, head: &Head) {
     );
     if let Some(outcome) = &head.outcome {
         *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(outcome, OUTCOME)));
+    }
+    if let Some(Conclusion { verdict, sentence, remarks }) = &head.conclusion {
+        *page += &format!("<p class=\"conclusion {}\">{}</p>\n", escaped(verdict), escaped(sentence));
+        for remark in *remarks {
+            *page += &format!("<p class=\"remark\">{}</p>\n", escaped(&shortened(remark, OUTCOME)));
+        }
     }
     *page += "<dl class=\"headline\">\n";
 }

@@ -100,6 +100,28 @@ impl Axis {
         Axis { low: 0.0, high, ticks }
     }
 
+    /// Ratios on a logarithmic scale that has room for both values, with some beside them.
+    pub fn of_ratios(low: f64, high: f64) -> Axis {
+        let (low, high) = (low.clamp(1e-3, 1.0), high.clamp(1.0, 1e3));
+        let room = ((high / low).log10() * 0.06).max(1e-3);
+        let (from, to) = (low.log10() - room, high.log10() + room);
+        let (low, high) = (10f64.powf(from), 10f64.powf(to));
+        // Within a factor of three the scale looks like a linear one.
+        let values: Vec<f64> = if high / low < 3.0 {
+            let step = nice_step((high - low) / 6.0, &[1.0, 2.0, 5.0, 10.0]);
+            (0..=((high - low) / step) as u64 + 1).map(|i| ((low / step).ceil() + i as f64) * step).collect()
+        } else {
+            let wide = high / low > 100.0;
+            (-4..=3)
+                .flat_map(|power| [1.0, 2.0, 5.0].map(|digit| (digit, digit * 10f64.powi(power))))
+                .filter_map(|(digit, value)| (!wide || digit == 1.0).then_some(value))
+                .collect()
+        };
+        let inside = values.into_iter().filter(|value| (from..=to).contains(&value.log10()));
+        let ticks = inside.map(|value| (value.log10(), compact(value, 1.0))).collect();
+        Axis { low: from, high: to, ticks }
+    }
+
     /// So many things side by side at 1, 2, 3 …, each with its number.
     pub fn of_numbered(count: usize) -> Axis {
         let ticks = (1..=count).map(|number| (number as f64, number.to_string())).collect();
@@ -209,6 +231,9 @@ mod tests {
         let named = ["0", "16", "32", "64", "", "86", "", "128", "192", "256"];
         assert_eq!(labels(&Axis::of_clients(&rungs)), named, "as many as there is room for");
         assert_eq!(labels(&Axis::of_numbered(2)), ["1", "2"]);
+        assert_eq!(labels(&Axis::of_ratios(0.98, 1.061)), ["0.98", "1", "1.02", "1.04", "1.06"]);
+        assert_eq!(labels(&Axis::of_ratios(0.3, 1.2)), ["0.5", "1"]);
+        assert_eq!(labels(&Axis::of_ratios(0.001, 1.2)), ["0.001", "0.01", "0.1", "1"]);
     }
 
     proptest! {
@@ -222,6 +247,8 @@ mod tests {
                 Axis::of_percentiles(count),
                 Axis::of_clients(&[count as u32 / 2, u32::MAX - 1]),
                 Axis::of_numbered((count % 9) as usize + 1),
+                Axis::of_ratios(1.0 - ratio / 9.0, 1.0 + ratio / 100.0),
+                Axis::of_ratios(1.0 / value, value),
             ];
             for axis in axes {
                 prop_assert!(axis.low < axis.high, "{axis:?}");

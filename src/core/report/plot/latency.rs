@@ -8,7 +8,7 @@ use super::frame::{Chart, Drawn, Panel, svg};
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
-use crate::document::Document;
+use crate::document::{Bucket, Document};
 use crate::report::number::{count, finite, short_ms};
 use crate::report::thin::Envelope;
 
@@ -104,9 +104,18 @@ fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envel
     Ok(())
 }
 
-/// All latencies, by the share of transactions that are not slower; `None` without any.
-pub fn distribution(document: &Document) -> Option<Figure> {
-    let buckets = || document.latencies.iter().filter(|bucket| bucket.count > 0 && bucket.high_ms > 0.0);
+/// Latencies by the share of transactions that are not slower, in the coordinates of [`Axis::of_percentiles`] and
+/// [`Axis::of_latencies`].
+pub struct PercentileCurve {
+    /// Ascending; at least two.
+    pub points: Vec<(f64, f64)>,
+    /// Transactions.
+    pub total: u64,
+}
+
+/// The curve of a histogram; `None` of an empty one.
+pub fn percentile_curve(latencies: &[Bucket]) -> Option<PercentileCurve> {
+    let buckets = || latencies.iter().filter(|bucket| bucket.count > 0 && bucket.high_ms > 0.0);
     let total = buckets().map(|bucket| bucket.count).fold(0, u64::saturating_add);
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut before = 0u64;
@@ -116,8 +125,14 @@ pub fn distribution(document: &Document) -> Option<Figure> {
         let position = percentile_position(before as f64 / (total as f64 + 1.0));
         points.push((position, bucket.high_ms.log10()));
     }
+    points.insert(0, (0.0, points.first()?.1));
+    Some(PercentileCurve { points, total })
+}
+
+/// All latencies, by the share of transactions that are not slower; `None` without any.
+pub fn distribution(document: &Document) -> Option<Figure> {
+    let PercentileCurve { points, total } = percentile_curve(&document.latencies)?;
     let (first, last) = (*points.first()?, *points.last()?);
-    points.insert(0, (0.0, first.1));
     let x = Axis::of_percentiles(total);
     let y = Axis::of_latencies(10f64.powf(first.1), 10f64.powf(last.1));
     let summary = &document.summary;

@@ -6,7 +6,7 @@
 
 pub mod axis;
 pub mod frame;
-mod latency;
+pub mod latency;
 mod marks;
 pub mod palette;
 mod stacked;

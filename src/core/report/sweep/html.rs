@@ -20,6 +20,7 @@ pub fn render(report: &Report) -> String {
         status: &sweep.status,
         subtitle: content::subtitle(document),
         outcome: content::outcome(sweep),
+        conclusion: None,
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);

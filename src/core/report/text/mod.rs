@@ -79,7 +79,7 @@ fn write_findings(lines: &mut Vec<String>, document: &Document) {
 }
 
 /// A title with a rule under it.
-fn write_title(lines: &mut Vec<String>, title: &str) {
+pub fn write_title(lines: &mut Vec<String>, title: &str) {
     lines.push(String::new());
     lines.push(title.to_owned());
     lines.push("─".repeat(width(title)));

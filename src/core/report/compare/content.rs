@@ -1,0 +1,212 @@
+//! What the report of a comparison says, apart from how it looks.
+
+use super::{ComparisonReport, WaitDifference};
+use crate::comparison::Line;
+use crate::report::content::{Kind, Section, Table};
+use crate::report::hygiene::{cut, one_line};
+use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps};
+
+/// What the report is about.
+pub const SUBJECT: &str = "Comparison";
+
+/// How many wait events are named; the others are in the JSON.
+const WAITS: usize = 15;
+/// What would be shown as 0.0 %.
+const LEAST_SHARE: f64 = 0.0005;
+/// How many runs of a side are listed.
+const RUNS: usize = 50;
+/// How many workloads are named, and how long each name may be.
+const WORKLOADS: usize = 3;
+const NAME: usize = 60;
+
+/// The names of metrics where they stand for the metric.
+pub fn metric(name: &str) -> &str {
+    match name {
+        "tps" => "TPS",
+        "latency_avg_ms" => "average",
+        name => name.strip_prefix("latency_").and_then(|name| name.strip_suffix("_ms")).unwrap_or(name),
+    }
+}
+
+/// How far a ratio is from 1, in percent, with its sign.
+pub fn change(ratio: f64) -> String {
+    let change = fixed(Some((ratio - 1.0) * 100.0), 1);
+    match change.strip_prefix('-') {
+        Some(less) => format!("−{less} %"),
+        None if change == MISSING => change,
+        None => format!("+{change} %"),
+    }
+}
+
+/// The verdict on TPS with its interval, in one sentence. `runs` are those of the baseline and of the candidate.
+pub fn conclusion(line: Option<&Line>, margin: f64, paired: bool, runs: (usize, usize)) -> String {
+    let undecided = "It is undecided whether the candidate is faster or slower";
+    let runs = match (paired, runs) {
+        (true, (1, _)) => "1 pair of runs".to_owned(),
+        (true, (pairs, _)) => format!("{pairs} pairs of runs"),
+        (false, (1, candidate)) => format!("1 run against {candidate}"),
+        (false, (baseline, candidate)) => format!("{baseline} runs against {candidate}"),
+    };
+    let Some(line) = line else { return format!("{undecided}.") };
+    let interval = line
+        .ratio_low
+        .zip(line.ratio_high)
+        .map(|(low, high)| format!("95 % interval: {} to {}; {runs}", change(low), change(high)));
+    let Some(ratio) = line.ratio.filter(|ratio| ratio.is_finite()) else {
+        return format!("{undecided}: there is no ratio of TPS ({runs}).");
+    };
+    let Some(interval) = interval else {
+        // The only verdict that needs no interval: nothing is done any more.
+        return match line.verdict {
+            "slower" => format!("The candidate is slower: its TPS is 0 ({runs})."),
+            _ => format!("{undecided}: its TPS differs by {}, without an interval ({runs}).", change(ratio)),
+        };
+    };
+    match line.verdict {
+        "faster" => format!("The candidate is faster: its TPS differs by {} ({interval}).", change(ratio)),
+        "slower" => format!("The candidate is slower: its TPS differs by {} ({interval}).", change(ratio)),
+        "same" => format!(
+            "The candidate is as fast as the baseline, within the margin of {}: its TPS differs by {} ({interval}).",
+            percent(Some(margin)),
+            change(ratio)
+        ),
+        _ => format!("{undecided}: its TPS differs by {} ({interval}).", change(ratio)),
+    }
+}
+
+/// What to know about the verdict.
+pub fn remarks(report: &ComparisonReport) -> Vec<String> {
+    let is_other = report.differences.iter().any(|of| matches!(of.what.as_str(), "workload" | "script"));
+    let other = is_other.then(|| "The runs did not all run the same workload: see what differs.".to_owned());
+    other.into_iter().chain(report.advice.clone()).collect()
+}
+
+/// The workloads of both sides.
+pub fn workloads(report: &ComparisonReport) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for run in report.baseline.runs.iter().chain(&report.candidate.runs) {
+        let name = cut(&one_line(&run.workload), NAME);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > WORKLOADS { ", …" } else { "" };
+    names.truncate(WORKLOADS);
+    names.join(", ") + more
+}
+
+/// The comparison in one line.
+pub fn subtitle(report: &ComparisonReport) -> String {
+    let runs = |side: &super::Side| match side.runs.as_slice() {
+        [only] => format!("run {}", only.run_id),
+        [first, .., last] => format!("{} runs ({} to {})", side.runs.len(), first.run_id, last.run_id),
+        [] => "no run".to_owned(),
+    };
+    let paired = if report.paired { ", in pairs" } else { "" };
+    format!("baseline: {}; candidate: {}{paired}", runs(&report.baseline), runs(&report.candidate))
+}
+
+/// All sections that have something to say, apart from the plans.
+pub fn sections(report: &ComparisonReport) -> Vec<Section> {
+    let all = [metrics(report), waits(report), differences(report), runs(report)];
+    all.into_iter().filter(|section| !section.is_empty()).collect()
+}
+
+/// The ratios with their intervals.
+fn metrics(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("metric", Kind::Text),
+        ("baseline", Kind::Number),
+        ("candidate", Kind::Number),
+        ("ratio", Kind::Number),
+        ("low", Kind::Number),
+        ("high", Kind::Number),
+        ("verdict", Kind::Text),
+    ]);
+    for line in &report.metrics {
+        let is_tps = line.metric == "tps";
+        let value = |value| if is_tps { tps(value) } else { ms(value) };
+        table.rows.push(vec![
+            if is_tps { "TPS".to_owned() } else { format!("latency {}, ms", metric(line.metric)) },
+            value(line.baseline),
+            value(line.candidate),
+            fixed(line.ratio, 3),
+            fixed(line.ratio_low, 3),
+            fixed(line.ratio_high, 3),
+            line.verdict.to_owned(),
+        ]);
+    }
+    let note = "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and \
+                98.75 % for each latency, so that all four hold with 95 %. Verdicts are the candidate's.";
+    Section::of_table("metrics", "Metrics", table).with_note(Some(note.to_owned()))
+}
+
+/// Shares of the clients' time.
+fn waits(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("clients' time in", Kind::Text),
+        ("baseline", Kind::Number),
+        ("candidate", Kind::Number),
+        ("difference", Kind::Number),
+    ]);
+    let points = |line: &WaitDifference| match finite(line.difference) {
+        Some(difference) => change(1.0 + difference).replace(" %", ""),
+        None => MISSING.to_owned(),
+    };
+    let is_seen = |line: &&WaitDifference| {
+        [line.baseline, line.candidate].iter().flatten().any(|of| *of >= LEAST_SHARE)
+    };
+    for line in report.waits.iter().filter(is_seen).take(WAITS) {
+        let shares = [percent(line.baseline), percent(line.candidate), points(line)];
+        table.rows.push([&[line.wait.clone()][..], &shares[..]].concat());
+    }
+    let note =
+        "Mean shares of the clients' time over the runs of a side; the difference in percentage points.";
+    Section::of_table("waits", "Waits", table).with_note(Some(note.to_owned()))
+}
+
+/// What is not the same beside what was measured.
+fn differences(report: &ComparisonReport) -> Section {
+    let mut table =
+        Table::new(&[("differs", Kind::Text), ("baseline", Kind::Text), ("candidate", Kind::Text)]);
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_owned());
+    for of in &report.differences {
+        table.rows.push(vec![of.what.clone(), value(&of.baseline), value(&of.candidate)]);
+    }
+    let note =
+        "Arguments, settings, versions and machines. A dash: not there, for a server setting at its default.";
+    Section::of_table("differences", "What differs", table).with_note(Some(note.to_owned()))
+}
+
+/// The runs of both sides.
+fn runs(report: &ComparisonReport) -> Section {
+    let mut table = Table::new(&[
+        ("side", Kind::Text),
+        ("run", Kind::Number),
+        ("tps", Kind::Number),
+        ("avg ms", Kind::Number),
+        ("p95 ms", Kind::Number),
+        ("p99 ms", Kind::Number),
+        ("failed", Kind::Number),
+        ("skipped", Kind::Number),
+        ("started", Kind::Text),
+    ]);
+    for (side, runs) in [("baseline", &report.baseline.runs), ("candidate", &report.candidate.runs)] {
+        for run in runs.iter().take(RUNS) {
+            table.rows.push(vec![
+                side.to_owned(),
+                run.run_id.to_string(),
+                tps(run.tps),
+                ms(run.latency_avg_ms),
+                ms(run.latency_p95_ms),
+                ms(run.latency_p99_ms),
+                count(run.failed),
+                count(run.skipped),
+                run.started_at.clone().unwrap_or_else(|| MISSING.to_owned()),
+            ]);
+        }
+    }
+    let most = report.baseline.runs.len().max(report.candidate.runs.len());
+    let note = (most > RUNS).then(|| format!("The first {} runs of each side.", number::count(RUNS as u64)));
+    Section::of_table("runs", "Runs", table.without_idle(&["failed", "skipped"])).with_note(note)
+}

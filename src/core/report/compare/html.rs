@@ -1,0 +1,61 @@
+//! The report of a comparison as one page, in the frame and the style of a run's.
+
+use super::{ComparisonReport, PLAN, STATEMENTS, content, plans, plot};
+use crate::report::content::{Kind, Section, Table};
+use crate::report::html::page::{self, Head};
+use crate::report::html::{Plans, write_figure, write_plots, write_section};
+use crate::report::hygiene::shortened;
+use crate::report::number::{MISSING, tps};
+
+/// Writes the report.
+pub fn render(report: &ComparisonReport) -> String {
+    let mut page = String::new();
+    let workloads = content::workloads(report);
+    let remarks = content::remarks(report);
+    let head = Head {
+        subject: content::SUBJECT.to_owned(),
+        workload: &workloads,
+        status: "",
+        subtitle: content::subtitle(report),
+        outcome: None,
+        conclusion: Some(page::Conclusion {
+            verdict: report.verdict,
+            sentence: &report.conclusion,
+            remarks: &remarks,
+        }),
+    };
+    page::open(&mut page, &head);
+    write_headline(&mut page, report);
+    write_plots(&mut page, &plot::figures(report));
+    page += "<div class=\"sections\">\n";
+    for section in content::sections(report).iter().chain(&plans(report)) {
+        write_section(&mut page, section, &mut Plans::default());
+    }
+    page += "</div>\n";
+    page::close(&mut page, "", report.schema_version);
+    page
+}
+
+/// TPS of both sides, and how far they are apart.
+fn write_headline(page: &mut String, report: &ComparisonReport) {
+    let line = report.metrics.first();
+    let change = |ratio: Option<f64>| ratio.map_or(MISSING.to_owned(), content::change);
+    let of = |figure: fn(&crate::comparison::Line) -> Option<f64>| line.and_then(figure);
+    write_figure(page, "change in throughput", &change(of(|line| line.ratio)), "", "tps");
+    write_figure(page, "baseline", &tps(of(|line| line.baseline)), "tps", "");
+    write_figure(page, "candidate", &tps(of(|line| line.candidate)), "tps", "");
+    write_figure(page, "95 % interval from", &change(of(|line| line.ratio_low)), "", "");
+    write_figure(page, "to", &change(of(|line| line.ratio_high)), "", "");
+    *page += "</dl>\n</header>\n";
+}
+
+/// Statements with the plans of both sides beside each other; nothing where all are alike.
+fn plans(report: &ComparisonReport) -> Option<Section> {
+    let mut table =
+        Table::new(&[("statement", Kind::Code), ("baseline", Kind::Code), ("candidate", Kind::Code)]);
+    for plan in report.plans.iter().take(STATEMENTS) {
+        let side = |plans: &[String]| shortened(&plans.join("\n\n"), PLAN);
+        table.rows.push(vec![plan.statement.clone(), side(&plan.baseline), side(&plan.candidate)]);
+    }
+    (!table.rows.is_empty()).then(|| Section::of_table("plans", plans::TITLE, table))
+}

@@ -1,0 +1,71 @@
+//! Plans of a statement that both sides executed, and not in the same way.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::document::Document;
+
+/// The section's title.
+pub const TITLE: &str = "Plans that differ";
+
+/// A statement that was not executed alike on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PlanDifference {
+    /// Index of the script in the mix, from 0.
+    pub script: u32,
+    /// Its place in the script, from 1.
+    pub command: u32,
+    pub statement: String,
+    /// The plans of the runs of each side, one for each form.
+    pub baseline: Vec<String>,
+    pub candidate: Vec<String>,
+}
+
+impl PlanDifference {
+    /// The plans under the names of their sides.
+    pub fn sides(&self) -> [(&'static str, &Vec<String>); 2] {
+        [("baseline", &self.baseline), ("candidate", &self.candidate)]
+    }
+}
+
+/// The script, the place in it and the text of a statement.
+type Place = (u32, u32, String);
+
+/// The plans of a side by statement: each form that it was executed in, with the first plan of that form.
+#[derive(Clone, Debug, Default)]
+pub struct Plans(BTreeMap<Place, BTreeMap<String, String>>);
+
+impl Plans {
+    /// Adds those of a run.
+    pub fn add(&mut self, document: &Document) {
+        for statement in &document.statements {
+            let Some(plan) = &statement.plan else { continue };
+            let place = (statement.script, statement.command, statement.statement.clone());
+            self.0.entry(place).or_default().entry(form(plan)).or_insert_with(|| plan.clone());
+        }
+    }
+}
+
+/// What tells a plan from others: its nodes, with tables and indexes. Conditions are left out, in which a custom plan has
+/// the values of its parameters, and so are the headings, which say when each of several forms was met.
+fn form(plan: &str) -> String {
+    let nodes = plan.lines().filter(|line| !line.contains(": ") && !line.trim_end().ends_with(':'));
+    nodes.map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// The statements of both sides with a form on one that the other has not.
+pub fn plan_differences(baseline: &Plans, candidate: &Plans) -> Vec<PlanDifference> {
+    let both = baseline.0.iter().filter_map(|(place, forms)| Some((place, forms, candidate.0.get(place)?)));
+    let differ = both.filter(|(_, baseline, candidate)| !baseline.keys().eq(candidate.keys()));
+    let plans = |forms: &BTreeMap<String, String>| forms.values().cloned().collect();
+    differ
+        .map(|((script, command, statement), baseline, candidate)| PlanDifference {
+            script: *script,
+            command: *command,
+            statement: statement.clone(),
+            baseline: plans(baseline),
+            candidate: plans(candidate),
+        })
+        .collect()
+}

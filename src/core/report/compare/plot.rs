@@ -1,0 +1,189 @@
+//! The plots of a comparison: ratios with their intervals, and both sides' throughput and latencies over each other.
+
+use plotters::prelude::*;
+
+use super::{ComparedRun, ComparisonReport, Side, content};
+use crate::comparison::Line;
+use crate::report::number::{count, finite, tps};
+use crate::report::plot::Figure;
+use crate::report::plot::axis::Axis;
+use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::report::plot::latency::percentile_curve;
+use crate::report::plot::palette::{BLUE, GREEN, GREY, INDIGO, Ink, RED};
+use crate::report::thin::{Envelope, PLOT_COLUMNS};
+
+/// The colours of the sides.
+const BASELINE: Ink = BLUE;
+const CANDIDATE: Ink = RED;
+
+/// The plots that there is something to draw in.
+pub fn figures(report: &ComparisonReport) -> Vec<Figure> {
+    [forest(report), throughput(report), distribution(report)].into_iter().flatten().collect()
+}
+
+/// What the colours of the sides are.
+fn legend() -> Vec<(Ink, String)> {
+    vec![(BASELINE, "baseline".to_owned()), (CANDIDATE, "candidate".to_owned())]
+}
+
+/// The colours of verdicts.
+const VERDICTS: [(&str, Ink); 4] =
+    [("faster", GREEN), ("slower", RED), ("same", INDIGO), ("inconclusive", GREY)];
+
+/// The colour of a verdict.
+fn ink(verdict: &str) -> Ink {
+    VERDICTS.iter().find(|(name, _)| *name == verdict).map_or(GREY, |(_, ink)| *ink)
+}
+
+/// The ratio of each metric with its interval, and the margin around 1; `None` without any ratio.
+fn forest(report: &ComparisonReport) -> Option<Figure> {
+    let positive = |ratio: Option<f64>| finite(ratio).filter(|ratio| *ratio > 0.0).map(f64::log10);
+    let ratio = |line: &Line| positive(line.ratio);
+    let rows: Vec<(f64, &Line)> =
+        report.metrics.iter().rev().enumerate().map(|(row, line)| ((row + 1) as f64, line)).collect();
+    let known: Vec<f64> = rows
+        .iter()
+        .flat_map(|(_, line)| [line.ratio, line.ratio_low, line.ratio_high])
+        .filter_map(positive)
+        .collect();
+    rows.iter().find_map(|(_, line)| ratio(line))?;
+    let margin = [(1.0 - report.margin).max(0.1).log10(), (1.0 + report.margin).log10()];
+    let low = known.iter().chain(&margin).copied().fold(0.0, f64::min);
+    let high = known.iter().chain(&margin).copied().fold(0.0, f64::max);
+    let x = Axis::of_ratios(10f64.powf(low), 10f64.powf(high));
+    let names = rows.iter().map(|(row, line)| (*row, content::metric(line.metric).to_owned()));
+    let y = Axis { low: 0.4, high: rows.len() as f64 + 0.6, ticks: names.collect() };
+    let (bottom, top) = (y.low, y.high);
+    let draw = |chart: &mut Chart| {
+        let band = GREY.color().mix(0.45).filled();
+        chart.draw_series([Rectangle::new([(margin[0], top), (margin[1], bottom)], band)])?;
+        let one = INDIGO.color().stroke_width(2);
+        chart.draw_series([PathElement::new(vec![(0.0, bottom), (0.0, top)], one)])?;
+        rows.iter().try_for_each(|(row, line)| {
+            let color = ink(line.verdict).color();
+            let ends = positive(line.ratio_low).zip(positive(line.ratio_high));
+            chart.draw_series(ends.map(|(low, high)| {
+                PathElement::new(vec![(low, *row), (high, *row)], color.stroke_width(6))
+            }))?;
+            chart.draw_series(ratio(line).map(|ratio| Circle::new((ratio, *row), 10, color.filled())))?;
+            Ok(())
+        })
+    };
+    let svg = svg("Ratios with their intervals", &x, true, &[Panel { title: None, y, draw: &draw }])?;
+    let is_there = |verdict: &str| report.metrics.iter().any(|line| line.verdict == verdict);
+    let legend = VERDICTS.iter().filter(|(verdict, _)| is_there(verdict));
+    let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
+    let caption =
+        "TPS and latencies, candidate / baseline, with their intervals: 95 % for TPS, 98.75 % for each \
+                   latency. More TPS and less latency are faster. Shaded: the margin."
+            .to_owned();
+    Some(Figure { id: "plot-forest", title: "Ratios, candidate / baseline", caption, legend, svg })
+}
+
+/// When an interval of a run was, and its TPS.
+fn intervals(run: &ComparedRun) -> impl Iterator<Item = (f64, f64)> {
+    let ends = run.samples.elapsed.iter().map(|end| finite(*end).unwrap_or_default().max(0.0));
+    let begins = std::iter::once(0.0).chain(ends.clone());
+    begins
+        .zip(ends)
+        .zip(&run.samples.tps)
+        .filter_map(|((begin, end), tps)| Some((begin / 2.0 + end / 2.0, finite(*tps)?)))
+}
+
+/// When the last interval of a run ended.
+fn end(run: &ComparedRun) -> f64 {
+    run.samples.elapsed.iter().filter_map(|end| finite(*end)).fold(0.0, f64::max)
+}
+
+/// The range and the mean of the runs' TPS in each of so many columns up to `last` seconds.
+fn binned(side: &Side, columns: usize, last: f64) -> Vec<Option<Envelope>> {
+    let mut bins: Vec<Vec<f64>> = vec![Vec::new(); columns];
+    for (middle, tps) in side.runs.iter().flat_map(intervals) {
+        bins[((middle / last * columns as f64) as usize).min(columns - 1)].push(tps);
+    }
+    let envelope = |values: Vec<f64>| {
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        let share = 1.0 / values.len() as f64;
+        // Each is divided before they are added up, lest the sum be infinite; rounding must not carry it outside.
+        let mean = values.iter().map(|value| value * share).sum::<f64>().clamp(low, high);
+        Some(Envelope { low, high, mean })
+    };
+    bins.into_iter().map(envelope).collect()
+}
+
+/// Throughput over time of both sides; `None` without any interval.
+fn throughput(report: &ComparisonReport) -> Option<Figure> {
+    let runs = || report.baseline.runs.iter().chain(&report.candidate.runs);
+    let last = runs().map(end).reduce(f64::max).filter(|last| *last > 0.0)?;
+    // As wide as the coarsest run's intervals are, so that no side has gaps.
+    let widths = runs().filter_map(|run| match intervals(run).count() {
+        0 => None,
+        intervals => Some(end(run) / intervals as f64),
+    });
+    let width = widths.fold(last / PLOT_COLUMNS as f64, f64::max);
+    let columns = ((last / width).round() as usize).clamp(1, PLOT_COLUMNS);
+    let sides = [(BASELINE, &report.baseline), (CANDIDATE, &report.candidate)];
+    let binned = sides.map(|(ink, side)| (ink, binned(side, columns, last)));
+    let high =
+        binned.iter().flat_map(|(_, side)| side.iter().flatten()).map(|of| of.high).reduce(f64::max)?;
+    let y = Axis::from_zero(high * 1.08, 6);
+    let middle = |column: usize| (column as f64 + 0.5) * (last / columns as f64);
+    let draw =
+        |chart: &mut Chart| binned.iter().try_for_each(|(ink, side)| draw_side(chart, *ink, side, &middle));
+    let label = format!("Throughput of both sides over time, at most {} tps", tps(Some(high)));
+    let x = Axis::of_time(last);
+    let svg = svg(&label, &x, false, &[Panel { title: None, y, draw: &draw }])?;
+    let caption =
+        "Mean of the runs of each side as a line, from the lowest to the highest of them as a band."
+            .to_owned();
+    Some(Figure { id: "plot-tps", title: "Throughput, tps", caption, legend: legend(), svg })
+}
+
+/// A band with a line, broken where there is no value.
+fn draw_side(chart: &mut Chart, ink: Ink, side: &[Option<Envelope>], middle: &dyn Fn(usize) -> f64) -> Drawn {
+    let mut first = 0;
+    for run in side.chunk_by(|one, next| one.is_some() == next.is_some()) {
+        let begin = first;
+        first += run.len();
+        let points = || run.iter().flatten().zip(begin..).map(|(of, column)| (middle(column), *of));
+        let line: Vec<_> = points().map(|(x, of)| (x, of.mean)).collect();
+        if let [point] = line[..] {
+            chart.draw_series([Circle::new(point, 6, ink.color().filled())])?;
+        }
+        if line.len() < 2 {
+            continue;
+        }
+        let mut outline: Vec<_> = points().map(|(x, of)| (x, of.high)).collect();
+        outline.extend(points().map(|(x, of)| (x, of.low)).collect::<Vec<_>>().into_iter().rev());
+        chart.draw_series([Polygon::new(outline, ink.color().mix(0.2).filled())])?;
+        chart.draw_series([PathElement::new(line, ink.color().stroke_width(3))])?;
+    }
+    Ok(())
+}
+
+/// Latencies of both sides by percentile; `None` where neither has any.
+fn distribution(report: &ComparisonReport) -> Option<Figure> {
+    let curves: Vec<_> = [(BASELINE, &report.baseline), (CANDIDATE, &report.candidate)]
+        .into_iter()
+        .filter_map(|(ink, side)| Some((ink, percentile_curve(&side.latencies)?)))
+        .collect();
+    let total = curves.iter().map(|(_, curve)| curve.total).max()?;
+    let heights = || curves.iter().flat_map(|(_, curve)| curve.points.iter().map(|(_, ms)| *ms));
+    let (low, high) = (heights().reduce(f64::min)?, heights().reduce(f64::max)?);
+    let y = Axis::of_latencies(10f64.powf(low), 10f64.powf(high));
+    let draw = |chart: &mut Chart| {
+        curves.iter().try_for_each(|(ink, curve)| {
+            chart.draw_series([PathElement::new(curve.points.clone(), ink.color().stroke_width(4))])?;
+            Ok(())
+        })
+    };
+    let label = format!("Latency distributions of both sides, up to {} transactions", count(total));
+    let x = Axis::of_percentiles(total);
+    let svg = svg(&label, &x, true, &[Panel { title: None, y, draw: &draw }])?;
+    let caption =
+        "Latency by percentile of the transactions of all runs of a side: each step to the right is a tenth \
+                   of the remaining ones."
+            .to_owned();
+    Some(Figure { id: "plot-distribution", title: "Latency distribution", caption, legend: legend(), svg })
+}

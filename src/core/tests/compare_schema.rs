@@ -1,0 +1,66 @@
+//! What `docs/compare-json.md` says of the JSON report of a comparison, held against what is written.
+
+mod json_keys;
+
+use bench_core::comparison::{Comparison, Difference, Line};
+use bench_core::document::{Bucket, Document, Run, Samples, Statement, Wait};
+use bench_core::report::Format;
+use bench_core::report::compare::{Collected, ComparisonReport, SCHEMA_VERSION, render};
+use json_keys::{Keys, collect, differences, keys_in};
+use serde_json::Value;
+
+/// A run with an element in every list, executed by that plan.
+fn document(plan: &str) -> Document {
+    let samples = Samples { elapsed: vec![Some(1.0)], tps: vec![Some(100.0)], ..Samples::default() };
+    Document {
+        run: Run { run_id: 1, ..Run::default() },
+        samples,
+        latencies: vec![Bucket { low_ms: 1.0, high_ms: 1.01, count: 7 }],
+        statements: vec![Statement { plan: Some(plan.to_owned()), ..Statement::default() }],
+        waits: vec![Wait { wait_event: "WALSync".to_owned(), share: 1.0, ..Wait::default() }],
+        ..Document::default()
+    }
+}
+
+/// The keys of a report with an element in every list.
+fn keys() -> Keys {
+    let side = |plan: &str| {
+        let mut side = Collected::default();
+        side.add(&document(plan));
+        side
+    };
+    let line = Line {
+        metric: "tps",
+        baseline: None,
+        candidate: None,
+        ratio: None,
+        ratio_low: None,
+        ratio_high: None,
+        verdict: "inconclusive",
+        advice: None,
+    };
+    let difference = Difference { what: "clients".to_owned(), baseline: None, candidate: None };
+    let compared = Comparison { lines: vec![line], differences: vec![difference] };
+    let report = ComparisonReport::new(compared, 0.02, false, side("Seq Scan"), side("Index Scan"));
+    let report: Value = serde_json::from_str(&render(&report, Format::Json)).expect("JSON");
+    let mut found = Keys::new();
+    collect("", &report, &mut found);
+    found
+}
+
+fn documentation() -> String {
+    json_keys::documentation("compare-json.md")
+}
+
+#[test]
+fn the_documentation_and_the_report_have_the_same_keys() {
+    let found = differences(&keys(), &keys_in(&documentation()));
+    assert!(found.is_empty(), "docs/compare-json.md:\n{}", found.join("\n"));
+    assert!(keys()["candidate.runs[].samples"].contains("tps"), "{:?}", keys());
+}
+
+#[test]
+fn the_documentation_is_of_this_version() {
+    let title = format!("# The JSON report of a comparison, schema version {SCHEMA_VERSION}");
+    assert_eq!(documentation().lines().next(), Some(title.as_str()));
+}
