@@ -14,7 +14,7 @@ const CELL: usize = 2_000;
 /// Writes the report.
 pub fn render(document: &Document) -> String {
     let run = &document.run;
-    let outcome = content::outcome(&run.status, run.error.as_ref());
+    let outcome = content::run_outcome(document);
     let subject = format!("Run {}", run.run_id);
     let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
     // As pgbench prints them, so that they can be searched for.

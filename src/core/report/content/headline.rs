@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::open_loop::shortfall;
 use super::{Section, given, pairs, plain};
 use crate::document::{Document, Run};
 use crate::report::number::{self, finite, percent_of};
@@ -126,6 +127,13 @@ pub fn subtitle(document: &Document) -> String {
     }
     parts.extend(run.started_at.clone());
     parts.join(" · ")
+}
+
+/// How a run ended, where that is not as it should, and where a completed one did not keep its rate.
+pub fn run_outcome(document: &Document) -> Option<String> {
+    let run = &document.run;
+    outcome(&run.status, run.error.as_ref())
+        .or_else(|| Some(format!("{}, but {}", run.status, shortfall(document)?)))
 }
 
 /// How a run or a sweep ended, where that is not as it should: its status and its error.

@@ -4,10 +4,12 @@ mod database;
 mod headline;
 mod machine;
 mod nodes;
+mod open_loop;
 mod transactions;
 
-pub use headline::{closing_lines, outcome, subtitle};
+pub use headline::{closing_lines, outcome, run_outcome, subtitle};
 pub use machine::{environment, settings};
+pub use open_loop::OpenLoop;
 pub use transactions::wait_name;
 
 use serde_json::{Map, Value};
@@ -103,6 +105,7 @@ impl Table {
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         transactions::latency(document),
+        open_loop::open_loop(document),
         nodes::nodes(document),
         transactions::waits(document),
         machine::server(document),

@@ -26,7 +26,7 @@ pub fn render(document: &Document) -> String {
         workload: &run.workload,
         status: &run.status,
         subtitle: content::subtitle(document),
-        outcome: content::outcome(&run.status, run.error.as_ref()),
+        outcome: content::run_outcome(document),
         conclusion: None,
     };
     page::open(&mut page, &head);
@@ -50,8 +50,14 @@ pub fn render(document: &Document) -> String {
 /// The figures that one looks for first.
 fn write_headline(page: &mut String, document: &Document) {
     let summary = &document.summary;
-    let mut figure = |name, value: &str, unit, class| write_figure(page, name, value, unit, class);
-    figure("throughput", &number::tps(summary.tps), "tps", "tps");
+    let mut figure =
+        |name: &str, value: &str, unit: &str, class: &str| write_figure(page, name, value, unit, class);
+    let open_loop = content::OpenLoop::of(document);
+    let achieved = if open_loop.is_some() { "achieved" } else { "throughput" };
+    figure(achieved, &number::tps(summary.tps), "tps", "tps");
+    if let Some(open_loop) = &open_loop {
+        figure("offered", &number::tps(Some(open_loop.rate)), "tps", "");
+    }
     for (name, value) in [
         ("latency average", summary.latency_avg_ms),
         ("p95", summary.latency_p95_ms),
@@ -61,8 +67,18 @@ fn write_headline(page: &mut String, document: &Document) {
         figure(name, &value, unit, "");
     }
     figure("transactions", &count(summary.transactions), "", "");
-    let bad = if summary.failed > 0 { "bad" } else { "" };
-    figure("failed", &count(summary.failed), "", bad);
+    let bad = |number: u64| if number > 0 { "bad" } else { "" };
+    figure("failed", &count(summary.failed), "", bad(summary.failed));
+    if let Some(open_loop) = &open_loop {
+        let limit = document.run.latency_limit.is_some();
+        for (name, part) in [("skipped", limit.then_some(open_loop.skipped)), ("backlog", summary.backlog)] {
+            let Some(part) = part else { continue };
+            figure(name, &count(part), &open_loop.share(part), bad(part));
+        }
+        if limit {
+            figure("late", &count(summary.late), "", bad(summary.late));
+        }
+    }
     *page += "</dl>\n";
     // The very lines of pgbench, for those who look for them.
     let lines: Vec<_> = content::closing_lines(document).iter().map(|line| escaped(line)).collect();

@@ -48,7 +48,7 @@ pub fn open(page: &mut String, head: &Head) {
         palette::style_sheet()
     );
     // One word of known ones; what is not one of these has no class of its own.
-    let class = if head.status == "completed" { "good" } else { "bad" };
+    let class = if head.status == "completed" && head.outcome.is_none() { "good" } else { "bad" };
     let status = match head.status {
         "" => String::new(),
         status => format!(" <span class=\"status {class}\">{}</span>", escaped(status)),

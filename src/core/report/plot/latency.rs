@@ -73,7 +73,7 @@ fn logarithms(series: &[Option<f64>], times: &Times) -> Vec<Option<Envelope>> {
 }
 
 /// A line, with a band of its range where columns are thinned; both are broken where there is no value.
-fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
+pub fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
     let line = ink.color().stroke_width(3);
     let mut column = 0;
     for run in thinned.chunk_by(|one, next| one.is_some() == next.is_some()) {

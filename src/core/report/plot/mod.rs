@@ -8,6 +8,7 @@ pub mod axis;
 pub mod frame;
 pub mod latency;
 mod marks;
+mod open_loop;
 pub mod palette;
 mod stacked;
 mod steps;
@@ -36,6 +37,8 @@ pub struct Figure {
 pub fn figures(document: &Document) -> Vec<Figure> {
     let figures = [
         throughput::figure(document),
+        open_loop::rates(document),
+        open_loop::lag(document),
         latency::over_time(document),
         latency::distribution(document),
         stacked::waits(document),

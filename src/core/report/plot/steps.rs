@@ -3,7 +3,10 @@
 use plotters::prelude::*;
 
 use super::frame::{Chart, Drawn};
+use super::palette::Ink;
 use super::times::Times;
+use crate::document::Series;
+use crate::report::thin::Envelope;
 
 /// Fills what is between two series of a plot's columns, with gaps where the upper one has no value. One shape for
 /// as many columns as possible: between shapes side by side there would be fine stripes.
@@ -27,4 +30,16 @@ pub fn draw(
         first += run.len();
     }
     Ok(())
+}
+
+/// The area under the means, and paler the one under the highest.
+pub fn draw_area(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
+    let floor = vec![0.0; times.spans.len()];
+    let series = |choose: fn(Envelope) -> f64| -> Series {
+        thinned.iter().map(|envelope| envelope.map(choose)).collect()
+    };
+    if times.per_column > 1 {
+        draw(chart, times, &floor, &series(|envelope| envelope.high), ink.color().mix(0.35).filled())?;
+    }
+    draw(chart, times, &floor, &series(|envelope| envelope.mean), ink.color().filled())
 }

@@ -1,13 +1,11 @@
 //! WAL over time, and under it the full-page images that much of it may be.
 
-use plotters::prelude::*;
-
 use super::Figure;
 use super::axis::Axis;
-use super::frame::{Chart, Drawn, Panel, svg};
+use super::frame::{Chart, Panel, svg};
 use super::marks::Marks;
-use super::palette::{BLUE, Ink, RED};
-use super::steps;
+use super::palette::{BLUE, RED};
+use super::steps::draw_area;
 use super::times::Times;
 use crate::document::{Document, Samples, Series};
 use crate::report::thin::Envelope;
@@ -61,16 +59,4 @@ fn per_second(samples: &Samples, series: &Series, unit: f64) -> Series {
 /// The highest value of all columns.
 fn highest(thinned: &[Option<Envelope>]) -> Option<f64> {
     thinned.iter().flatten().map(|envelope| envelope.high).reduce(f64::max)
-}
-
-/// The area under the means, and paler the one under the highest.
-fn draw_area(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
-    let floor = vec![0.0; times.spans.len()];
-    let series = |choose: fn(Envelope) -> f64| -> Series {
-        thinned.iter().map(|envelope| envelope.map(choose)).collect()
-    };
-    if times.per_column > 1 {
-        steps::draw(chart, times, &floor, &series(|envelope| envelope.high), ink.color().mix(0.35).filled())?;
-    }
-    steps::draw(chart, times, &floor, &series(|envelope| envelope.mean), ink.color().filled())
 }

@@ -6,6 +6,7 @@ pub mod hostile;
 pub mod html;
 pub mod markdown;
 mod nodes;
+mod open_loop;
 pub mod text;
 
 use proptest::prelude::*;

@@ -16,8 +16,7 @@ pub fn render(document: &Document) -> String {
     for line in content::closing_lines(document) {
         lines.extend(hanging("", &line));
     }
-    let run = &document.run;
-    if let Some(outcome) = content::outcome(&run.status, run.error.as_ref()) {
+    if let Some(outcome) = content::run_outcome(document) {
         lines.extend(hanging("status: ", &outcome));
     }
     if let Some(sparkline) = sparkline::of_tps(&document.samples) {
