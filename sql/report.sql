@@ -119,6 +119,32 @@ FROM bench.report(:mixed, 'markdown') AS markdown;
 
 -- json: version 1 of the schema. Keys may be added, none goes
 SELECT (bench.report(:mixed, 'json')::jsonb ->> 'schema_version')::int AS schema_version;
+
+-- For other programs
+SELECT
+    (SELECT jsonb_object_keys(bmf)) AS benchmark,
+    abs((bmf #> '{"pk_update,report_errors@1, 4 clients",throughput,value}')::float8 / tps - 1) < 1e-12 AS throughput,
+    abs((bigger #> '{0,value}')::float8 / tps - 1) < 1e-12 AS bigger,
+    jsonb_array_length(smaller) AS latencies,
+    abs((otava #> '{0,metrics,0,value}')::float8 / tps - 1) < 1e-12 AS otava,
+    (otava #>> '{0,timestamp}')::bigint = floor(extract(epoch FROM r.started_at)) AS timestamp
+FROM bench.summary AS s
+JOIN bench.runs AS r USING (run_id),
+    CAST(bench.report(run_id, 'bmf') AS jsonb) AS bmf,
+    CAST(bench.report(run_id, 'github-bigger') AS jsonb) AS bigger,
+    CAST(bench.report(run_id, 'github-smaller') AS jsonb) AS smaller,
+    CAST(bench.report(run_id, 'otava') AS jsonb) AS otava
+WHERE run_id = :mixed;
+SELECT line
+FROM regexp_split_to_table(bench.report(:mixed, 'openmetrics'), E'\n') AS line
+WHERE line ~ '^#';
+SELECT
+    bool_and(m.value = s.tps AND m.workload = 'pk_update') AS tps,
+    count(*) = (SELECT count(*) FROM bench.samples WHERE run_id = :paced) AS intervals
+FROM bench.metrics AS m
+JOIN bench.samples AS s ON s.run_id = m.run_id AND s.at = m.time
+WHERE m.run_id = :paced AND m.metric = 'tps';
+SELECT count(*) = 0 AS no_null FROM bench.metrics WHERE run_id = :paced AND value IS NULL;
 CREATE TEMP VIEW documents AS
 SELECT r.run_id, bench.report(r.run_id, 'json')::jsonb AS d
 FROM bench.runs r

@@ -2,7 +2,7 @@
 
 use bench_core::document::{Document, Finding};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::report::{Format, render};
+use bench_core::report::{Exchange, Format, exchange, render};
 use pgrx::prelude::*;
 
 use super::required;
@@ -50,22 +50,26 @@ fn findings(
 /// 22023 with the known ones.
 pub fn format_of(format: Option<String>) -> Result<Format, UserError> {
     let format = required("format", format)?;
-    Format::parse(&format).ok_or_else(|| {
-        let known: Vec<String> = Format::NAMES.iter().map(|name| format!("'{name}'")).collect();
-        UserError::new(
-            sqlstate::INVALID_PARAMETER_VALUE,
-            format!("unrecognized value for format: \"{format}\""),
-        )
+    Format::parse(&format).ok_or_else(|| unknown_format(&format, Format::NAMES.iter()))
+}
+
+fn unknown_format<'a>(format: &str, known: impl Iterator<Item = &'a &'a str>) -> UserError {
+    let known: Vec<String> = known.map(|name| format!("'{name}'")).collect();
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, format!("unrecognized value for format: \"{format}\""))
         .hint(format!("Available values: {}.", known.join(", ")))
-    })
 }
 
 /// A report of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn report(run_id: Option<i64>, format: Option<String>) -> String {
     (|| {
-        let format = format_of(format)?;
-        Ok(render(&document(run_id)?, format))
+        let format = required("format", format)?;
+        if let Some(format) = Format::parse(&format) {
+            return Ok(render(&document(run_id)?, format));
+        }
+        let names = || Format::NAMES.iter().chain(Exchange::NAMES);
+        let format = Exchange::parse(&format).ok_or_else(|| unknown_format(&format, names()))?;
+        Ok(exchange(&document(run_id)?, format))
     })()
     .or_raise()
 }

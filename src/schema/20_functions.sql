@@ -122,7 +122,7 @@ COMMENT ON FUNCTION bench.findings IS
 CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'report_wrapper';
 COMMENT ON FUNCTION bench.report IS
-'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts); for other programs: bmf (Bencher), github-bigger and github-smaller (github-action-benchmark), otava (Apache Otava), openmetrics (Prometheus): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 
 CREATE FUNCTION bench.version()
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'version_wrapper';

@@ -248,4 +248,29 @@ COMMENT ON COLUMN bench.history.latency_p50_ms IS 'Median latency in millisecond
 COMMENT ON COLUMN bench.history.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.history.latency_p99_ms IS '99th percentile of the latency in milliseconds';
 
-GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_results, bench.history TO PUBLIC;
+CREATE VIEW bench.metrics WITH (security_barrier) AS
+SELECT s.at AS "time", m.metric, m.value, s.run_id, s.node, r.workload
+FROM bench.samples s
+JOIN bench.runs r USING (run_id)
+CROSS JOIN LATERAL (
+    VALUES ('tps', s.tps), ('failed', s.failed), ('retried', s.retried), ('skipped', s.skipped), ('late', s.late),
+        ('latency_avg_ms', s.latency_avg_ms), ('latency_p50_ms', s.latency_p50_ms), ('latency_p95_ms', s.latency_p95_ms),
+        ('latency_p99_ms', s.latency_p99_ms), ('latency_max_ms', s.latency_max_ms), ('lag_avg_ms', s.lag_avg_ms),
+        ('wal_bytes', s.wal_bytes), ('wal_fpi', s.wal_fpi), ('checkpoints', s.checkpoints),
+        ('blks_hit', s.blks_hit), ('blks_read', s.blks_read), ('temp_bytes', s.temp_bytes),
+        ('cpu_user', s.cpu_user), ('cpu_system', s.cpu_system), ('cpu_iowait', s.cpu_iowait), ('cpu_steal', s.cpu_steal),
+        ('cpu_idle', s.cpu_idle), ('disk_read_bytes', s.disk_read_bytes), ('disk_written_bytes', s.disk_written_bytes)
+    UNION ALL
+    SELECT 'wait ' || w.key, bench_internal.json_figure(w.value)
+    FROM jsonb_each(CASE WHEN jsonb_typeof(s.waits) = 'object' THEN s.waits END) w
+) AS m (metric, value)
+WHERE m.value IS NOT NULL;
+COMMENT ON VIEW bench.metrics IS 'Samples of the runs that bench.runs shows, one row per metric: time series as Grafana reads them';
+COMMENT ON COLUMN bench.metrics."time" IS 'End of the interval';
+COMMENT ON COLUMN bench.metrics.metric IS 'A column of bench.samples, or the word wait and a wait event, with its share of the clients'' time';
+COMMENT ON COLUMN bench.metrics.value IS 'Value of the interval';
+COMMENT ON COLUMN bench.metrics.run_id IS 'The run';
+COMMENT ON COLUMN bench.metrics.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench.metrics.workload IS 'Name of the workload, or the mix as given';
+
+GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_results, bench.history, bench.metrics TO PUBLIC;

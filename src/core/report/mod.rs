@@ -7,6 +7,7 @@
 
 pub mod compare;
 mod content;
+mod exchange;
 mod html;
 mod hygiene;
 mod markdown;
@@ -15,6 +16,8 @@ mod plot;
 pub mod sweep;
 mod text;
 mod thin;
+
+pub use exchange::{Exchange, exchange};
 
 use crate::document::Document;
 

@@ -647,7 +647,7 @@ COMMENT ON FUNCTION bench.percentile IS
 COMMENT ON FUNCTION bench.findings IS
 'Returns findings about a run, the most severe first: dips in throughput and their causes, a warm-up that was too short, drift, processors and quotas, vacuums, plans. severity: critical (the figures are misleading), warning (something made them worse or less steady) or notice. advice: what to try. A clean run has no findings.';
 COMMENT ON FUNCTION bench.report IS
-'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
+'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts); for other programs: bmf (Bencher), github-bigger and github-smaller (github-action-benchmark), otava (Apache Otava), openmetrics (Prometheus): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 COMMENT ON FUNCTION bench.export IS
 'Returns all data of ended runs, including samples and histograms, as one document for bench.import; format_version is the version of its format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
 COMMENT ON FUNCTION bench.import IS
@@ -1030,6 +1030,32 @@ BEGIN
 END $$;
 
 -- What is new.
+
+CREATE VIEW bench.metrics WITH (security_barrier) AS
+SELECT s.at AS "time", m.metric, m.value, s.run_id, s.node, r.workload
+FROM bench.samples s
+JOIN bench.runs r USING (run_id)
+CROSS JOIN LATERAL (
+    VALUES ('tps', s.tps), ('failed', s.failed), ('retried', s.retried), ('skipped', s.skipped), ('late', s.late),
+        ('latency_avg_ms', s.latency_avg_ms), ('latency_p50_ms', s.latency_p50_ms), ('latency_p95_ms', s.latency_p95_ms),
+        ('latency_p99_ms', s.latency_p99_ms), ('latency_max_ms', s.latency_max_ms), ('lag_avg_ms', s.lag_avg_ms),
+        ('wal_bytes', s.wal_bytes), ('wal_fpi', s.wal_fpi), ('checkpoints', s.checkpoints),
+        ('blks_hit', s.blks_hit), ('blks_read', s.blks_read), ('temp_bytes', s.temp_bytes),
+        ('cpu_user', s.cpu_user), ('cpu_system', s.cpu_system), ('cpu_iowait', s.cpu_iowait), ('cpu_steal', s.cpu_steal),
+        ('cpu_idle', s.cpu_idle), ('disk_read_bytes', s.disk_read_bytes), ('disk_written_bytes', s.disk_written_bytes)
+    UNION ALL
+    SELECT 'wait ' || w.key, bench_internal.json_figure(w.value)
+    FROM jsonb_each(CASE WHEN jsonb_typeof(s.waits) = 'object' THEN s.waits END) w
+) AS m (metric, value)
+WHERE m.value IS NOT NULL;
+COMMENT ON VIEW bench.metrics IS 'Samples of the runs that bench.runs shows, one row per metric: time series as Grafana reads them';
+COMMENT ON COLUMN bench.metrics."time" IS 'End of the interval';
+COMMENT ON COLUMN bench.metrics.metric IS 'A column of bench.samples, or the word wait and a wait event, with its share of the clients'' time';
+COMMENT ON COLUMN bench.metrics.value IS 'Value of the interval';
+COMMENT ON COLUMN bench.metrics.run_id IS 'The run';
+COMMENT ON COLUMN bench.metrics.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench.metrics.workload IS 'Name of the workload, or the mix as given';
+GRANT SELECT ON bench.metrics TO PUBLIC;
 
 CREATE FUNCTION bench.version()
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'version_wrapper';

@@ -1,0 +1,334 @@
+//! The figures of a run in the formats that services for continuous benchmarking and for monitoring read.
+
+use serde_json::{Map, Value, json};
+
+use super::hygiene::one_line;
+use super::number::finite;
+use crate::document::Document;
+
+/// A format of another program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange {
+    /// Bencher Metric Format, <https://bencher.dev/docs/reference/bencher-metric-format>: throughput in operations per
+    /// second, latencies in nanoseconds, which are the units of Bencher's own measures.
+    Bmf,
+    /// github-action-benchmark's `customBiggerIsBetter`: throughput.
+    GithubBigger,
+    /// github-action-benchmark's `customSmallerIsBetter`: latencies.
+    GithubSmaller,
+    /// Apache Otava's JSON: an array with one object for the run; those of several runs are concatenated.
+    Otava,
+    /// OpenMetrics 1.0, as Prometheus reads it.
+    OpenMetrics,
+}
+
+impl Exchange {
+    /// The formats' names.
+    pub const NAMES: &[&str] = &["bmf", "github-bigger", "github-smaller", "otava", "openmetrics"];
+
+    /// The format of a name.
+    pub fn parse(name: &str) -> Option<Exchange> {
+        match name {
+            "bmf" => Some(Exchange::Bmf),
+            "github-bigger" => Some(Exchange::GithubBigger),
+            "github-smaller" => Some(Exchange::GithubSmaller),
+            "otava" => Some(Exchange::Otava),
+            "openmetrics" => Some(Exchange::OpenMetrics),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a run's figures. Those that are not known are left out.
+pub fn exchange(document: &Document, format: Exchange) -> String {
+    match format {
+        Exchange::Bmf => bmf(document).to_string(),
+        Exchange::GithubBigger => github(document, &throughput(document), "tps").to_string(),
+        Exchange::GithubSmaller => github(document, &latencies(document), "ms").to_string(),
+        Exchange::Otava => otava(document).to_string(),
+        Exchange::OpenMetrics => open_metrics(document),
+    }
+}
+
+/// What the run is called from build to build: its workload and what else makes it another benchmark.
+fn benchmark(document: &Document) -> String {
+    let run = &document.run;
+    let noun = if run.clients == 1 { "client" } else { "clients" };
+    let rate = finite(run.rate).map_or(String::new(), |rate| format!(", rate {rate}"));
+    format!("{}, {} {noun}{rate}", one_line(&run.workload), run.clients)
+}
+
+/// A figure under the name that metrics have in `bench.compare`.
+type Figure = (&'static str, f64);
+
+fn known(figures: &[(&'static str, Option<f64>)]) -> Vec<Figure> {
+    figures.iter().filter_map(|(name, value)| Some((*name, finite(*value)?))).collect()
+}
+
+fn throughput(document: &Document) -> Vec<Figure> {
+    known(&[("tps", document.summary.tps)])
+}
+
+/// In milliseconds.
+fn latencies(document: &Document) -> Vec<Figure> {
+    let summary = &document.summary;
+    known(&[
+        ("latency_avg_ms", summary.latency_avg_ms),
+        ("latency_p50_ms", summary.latency_p50_ms),
+        ("latency_p95_ms", summary.latency_p95_ms),
+        ("latency_p99_ms", summary.latency_p99_ms),
+    ])
+}
+
+fn bmf(document: &Document) -> Value {
+    let mut measures = Map::new();
+    for (_, tps) in throughput(document) {
+        measures.insert("throughput".to_owned(), json!({"value": tps}));
+    }
+    for (name, ms) in latencies(document) {
+        let measure = match name {
+            "latency_p50_ms" => "latency-p50",
+            "latency_p95_ms" => "latency-p95",
+            "latency_p99_ms" => "latency-p99",
+            _ => "latency",
+        };
+        measures.insert(measure.to_owned(), json!({"value": ms * 1e6}));
+    }
+    json!({benchmark(document): measures})
+}
+
+fn github(document: &Document, figures: &[Figure], unit: &str) -> Value {
+    let run = &document.run;
+    let extra = format!("run {}, PostgreSQL {}", run.run_id, one_line(&run.server_version));
+    let line = |(name, value): &Figure| {
+        json!({
+            "name": format!("{}: {name}", benchmark(document)),
+            "unit": unit,
+            "value": value,
+            "extra": extra,
+        })
+    };
+    figures.iter().map(line).collect()
+}
+
+fn otava(document: &Document) -> Value {
+    let run = &document.run;
+    let metrics: Vec<Value> = throughput(document)
+        .into_iter()
+        .map(|figure| (figure, "tps"))
+        .chain(latencies(document).into_iter().map(|figure| (figure, "ms")))
+        .map(|((name, value), unit)| json!({"name": name, "unit": unit, "value": value}))
+        .collect();
+    json!([{
+        "timestamp": run.started_at.as_deref().and_then(epoch),
+        "metrics": metrics,
+        "attributes": {
+            "run_id": run.run_id.to_string(),
+            "workload": one_line(&run.workload),
+            "server_version": one_line(&run.server_version),
+        },
+    }])
+}
+
+/// Whole seconds since 1970-01-01 UTC of a timestamp in ISO 8601 with its offset, as PostgreSQL writes it into JSON; `None`
+/// of what is none.
+fn epoch(timestamp: &str) -> Option<i64> {
+    let (date, rest) = timestamp.split_once(['T', ' '])?;
+    let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1..=9_999).contains(&year) {
+        return None;
+    }
+    let zone = rest.find(['+', '-', 'Z'])?;
+    let secs = |text: &str| -> Option<i64> {
+        let mut units = [3_600, 60, 1].into_iter();
+        let whole = text.split('.').next()?;
+        whole.split(':').map(|part| Some(part.parse::<i64>().ok()? * units.next()?)).sum()
+    };
+    let (time, zone) = rest.split_at(zone);
+    let offset = match zone.split_at(1) {
+        ("Z", _) => 0,
+        ("-", offset) => -secs(offset)?,
+        (_, offset) => secs(offset)?,
+    };
+    // Days of the proleptic Gregorian calendar, years taken to begin with March so that a leap day comes last.
+    let (shifted, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (month * 153 + 2) / 5 + day - 1;
+    // 1970-01-01 is that many days after 0000-03-01.
+    Some((days - 719_468) * 86_400 + secs(time)? - offset)
+}
+
+fn open_metrics(document: &Document) -> String {
+    let (run, summary) = (&document.run, &document.summary);
+    let labels = format!(
+        "run_id=\"{}\",workload=\"{}\",clients=\"{}\"",
+        run.run_id,
+        label(&run.workload),
+        run.clients
+    );
+    let mut text = String::new();
+    for (_, tps) in throughput(document) {
+        text += "# TYPE pgbench_ext_tps gauge\n# HELP pgbench_ext_tps Committed transactions per second.\n";
+        text += &format!("pgbench_ext_tps{{{labels}}} {tps}\n");
+    }
+    text += "# TYPE pgbench_ext_transactions counter\n# HELP pgbench_ext_transactions Transactions by their outcome.\n";
+    for (outcome, count) in
+        [("committed", summary.transactions), ("failed", summary.failed), ("skipped", summary.skipped)]
+    {
+        text += &format!("pgbench_ext_transactions_total{{{labels},outcome=\"{outcome}\"}} {count}\n");
+    }
+    text += "# TYPE pgbench_ext_latency_seconds summary\n# UNIT pgbench_ext_latency_seconds seconds\n\
+             # HELP pgbench_ext_latency_seconds Latency of committed transactions.\n";
+    for (name, ms) in latencies(document).into_iter().filter(|(_, ms)| *ms >= 0.0) {
+        let quantile = match name {
+            "latency_p50_ms" => "0.5",
+            "latency_p95_ms" => "0.95",
+            "latency_p99_ms" => "0.99",
+            _ => continue,
+        };
+        let seconds = ms / 1e3;
+        text += &format!("pgbench_ext_latency_seconds{{{labels},quantile=\"{quantile}\"}} {seconds}\n");
+    }
+    if let Some(ms) = finite(summary.latency_avg_ms).filter(|ms| *ms >= 0.0) {
+        let count = summary.transactions;
+        text += &format!("pgbench_ext_latency_seconds_sum{{{labels}}} {}\n", ms / 1e3 * count as f64);
+        text += &format!("pgbench_ext_latency_seconds_count{{{labels}}} {count}\n");
+    }
+    // Without a line end, which clients of the server add: nothing may follow, not even an empty line.
+    text + "# EOF"
+}
+
+/// A text as the value of a label.
+fn label(text: &str) -> String {
+    one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::example::believable;
+    use crate::report::tests::hostile::hostile;
+
+    const ALL: [Exchange; 5] = [
+        Exchange::Bmf,
+        Exchange::GithubBigger,
+        Exchange::GithubSmaller,
+        Exchange::Otava,
+        Exchange::OpenMetrics,
+    ];
+
+    fn in_json(document: &Document, format: Exchange) -> Value {
+        serde_json::from_str(&exchange(document, format)).expect("JSON")
+    }
+
+    #[test]
+    fn every_name_has_its_format() {
+        let parsed: Vec<_> = Exchange::NAMES.iter().map(|name| Exchange::parse(name)).collect();
+        assert_eq!(parsed, ALL.map(Some));
+        assert_eq!(Exchange::parse("github"), None);
+    }
+
+    /// A run with figures that can be checked by head.
+    fn run() -> Document {
+        let mut document = believable(10);
+        let summary = &mut document.summary;
+        (summary.tps, summary.transactions, summary.failed) = (Some(1_234.5), 12_345, 3);
+        (summary.latency_avg_ms, summary.latency_p50_ms) = (Some(2.0), Some(1.5));
+        (summary.latency_p95_ms, summary.latency_p99_ms) = (Some(4.0), None);
+        document
+    }
+
+    #[test]
+    fn bencher_reads_nanoseconds() {
+        assert_eq!(
+            in_json(&run(), Exchange::Bmf),
+            json!({"tpcb-like, 16 clients": {
+                "throughput": {"value": 1234.5},
+                "latency": {"value": 2e6},
+                "latency-p50": {"value": 1.5e6},
+                "latency-p95": {"value": 4e6},
+            }})
+        );
+    }
+
+    #[test]
+    fn bigger_and_smaller_are_apart() {
+        let extra = "run 42, PostgreSQL 17.6";
+        assert_eq!(
+            in_json(&run(), Exchange::GithubBigger),
+            json!([{"name": "tpcb-like, 16 clients: tps", "unit": "tps", "value": 1234.5, "extra": extra}])
+        );
+        let smaller = in_json(&run(), Exchange::GithubSmaller);
+        let names: Vec<_> = smaller.as_array().expect("array").iter().map(|line| &line["name"]).collect();
+        assert_eq!(
+            names,
+            [
+                "tpcb-like, 16 clients: latency_avg_ms",
+                "tpcb-like, 16 clients: latency_p50_ms",
+                "tpcb-like, 16 clients: latency_p95_ms"
+            ]
+        );
+        assert_eq!(smaller[0], json!({"name": names[0], "unit": "ms", "value": 2.0, "extra": extra}));
+    }
+
+    #[test]
+    fn otava_reads_seconds_since_1970() {
+        let written = in_json(&run(), Exchange::Otava);
+        // date -u -d '2026-11-21 22:03:17' +%s
+        assert_eq!(written[0]["timestamp"], 1_795_298_597);
+        assert_eq!(written[0]["metrics"][0], json!({"name": "tps", "unit": "tps", "value": 1234.5}));
+        assert_eq!(written[0]["attributes"]["run_id"], "42");
+        for (timestamp, expected) in [
+            ("1970-01-01T00:00:00+00:00", Some(0)),
+            ("2000-02-29T12:00:00.5+05:30", Some(951_805_800)),
+            ("2000-03-01T00:00:00-02", Some(951_876_000)),
+            ("1969-12-31T23:59:59Z", Some(-1)),
+            ("infinity", None),
+            ("2000-13-01T00:00:00Z", None),
+            ("2000-01-01T1:2:3:4:5Z", None),
+        ] {
+            assert_eq!(epoch(timestamp), expected, "{timestamp}");
+        }
+    }
+
+    #[test]
+    fn open_metrics_has_units_types_and_an_end() {
+        let labels = r#"run_id="42",workload="tpcb-like",clients="16""#;
+        let expected = format!(
+            "# TYPE pgbench_ext_tps gauge\n\
+             # HELP pgbench_ext_tps Committed transactions per second.\n\
+             pgbench_ext_tps{{{labels}}} 1234.5\n\
+             # TYPE pgbench_ext_transactions counter\n\
+             # HELP pgbench_ext_transactions Transactions by their outcome.\n\
+             pgbench_ext_transactions_total{{{labels},outcome=\"committed\"}} 12345\n\
+             pgbench_ext_transactions_total{{{labels},outcome=\"failed\"}} 3\n\
+             pgbench_ext_transactions_total{{{labels},outcome=\"skipped\"}} 0\n\
+             # TYPE pgbench_ext_latency_seconds summary\n\
+             # UNIT pgbench_ext_latency_seconds seconds\n\
+             # HELP pgbench_ext_latency_seconds Latency of committed transactions.\n\
+             pgbench_ext_latency_seconds{{{labels},quantile=\"0.5\"}} 0.0015\n\
+             pgbench_ext_latency_seconds{{{labels},quantile=\"0.95\"}} 0.004\n\
+             pgbench_ext_latency_seconds_sum{{{labels}}} 24.69\n\
+             pgbench_ext_latency_seconds_count{{{labels}}} 12345\n\
+             # EOF"
+        );
+        assert_eq!(exchange(&run(), Exchange::OpenMetrics), expected);
+    }
+
+    #[test]
+    fn hostile_names_and_numbers_stay_what_they_are() {
+        for document in [hostile(), Document::default()] {
+            for format in &ALL[..4] {
+                let written = in_json(&document, *format).to_string();
+                assert!(!written.chars().any(|c| c.is_control() || c == '\u{202e}'), "{format:?}");
+            }
+            let text = exchange(&document, Exchange::OpenMetrics);
+            assert!(text.ends_with("\n# EOF") && !text.contains("NaN") && !text.contains("inf\n"));
+            for line in text.lines() {
+                let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+                assert!(line.starts_with("# ") || quotes % 2 == 0, "{line}");
+                assert!(line.starts_with("# ") || line.starts_with("pgbench_ext_"), "{line}");
+            }
+        }
+    }
+}
