@@ -6,6 +6,8 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `error` | an error with SQLSTATE, DETAIL and HINT |
+//! | `similar` | the name that was probably meant by a mistyped one |
+//! | `progress` | the figures of a line of progress |
 //! | `missing` | the parts of a run's end that could not be written |
 //! | `script` | pgbench's script language: parser, expressions, random numbers |
 //! | `stats` | histograms, moments, comparisons, change points, the scalability law |
