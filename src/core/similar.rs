@@ -58,6 +58,7 @@ mod tests {
             ("tpbc_like", "tpcb_like"),
             ("wideinsert", "wide_insert"),
             ("tpcb", "tpcb_like"),
+            ("select", "pk_select"),
         ] {
             assert_eq!(nearest(mistyped, NAMES), Some(meant), "{mistyped}");
         }
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn other_names_are_not() {
-        for other in ["", "x", "orders", "pk", "select", &"pk_select".repeat(30)] {
+        for other in ["", "x", "orders", "pk", "insert_all", &"pk_select".repeat(30)] {
             assert_eq!(nearest(other, NAMES), None, "{other}");
         }
         assert_eq!(nearest("pk_select", []), None);
