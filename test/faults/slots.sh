@@ -36,7 +36,7 @@ unlike "$OUT" ERROR 'bench.load chooses its own number of jobs by the slots'
 
 # Two runs that exceed the slots together: the second is refused, the first goes on.
 before=$(last_run)
-sql "SELECT bench.start('pk_update', clients => 5, secs => 5, sample_interval => 0.2)" >/dev/null
+sql "SELECT bench.start('pk_update', clients => 5, secs => 8, sample_interval => 0.2)" >/dev/null
 sampling "$before" 2
 try "SELECT bench.run('pk_update', clients => 2, secs => 1)" "SELECT 'usable'"
 refused 'a second run' 3 7

@@ -17,7 +17,7 @@ start() { # ARGUMENTS
 
 # One client is lost; the others go on.
 loses_a_client() { # FUNCTION SQLSTATE
-    start "'pk_update', clients => 3, secs => 4"
+    start "'pk_update', clients => 3, secs => 6"
     sql "SELECT $1(min(pid)) FROM pg_stat_activity WHERE $CLIENT" >/dev/null
     eventually 3 "SELECT count(*) = 2 FROM pg_stat_activity WHERE $CLIENT"
     is $? 0 "$1 of a client: the other two go on"

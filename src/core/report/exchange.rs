@@ -172,9 +172,13 @@ fn open_metrics(document: &Document) -> String {
         text += &format!("pgbench_ext_tps{{{labels}}} {tps}\n");
     }
     text += "# TYPE pgbench_ext_transactions counter\n# HELP pgbench_ext_transactions Transactions by their outcome.\n";
-    for (outcome, count) in
-        [("committed", summary.transactions), ("failed", summary.failed), ("skipped", summary.skipped)]
-    {
+    for (outcome, count) in [
+        ("committed", Some(summary.transactions)),
+        ("failed", Some(summary.failed)),
+        ("aborted", summary.aborted),
+        ("skipped", Some(summary.skipped)),
+    ] {
+        let Some(count) = count else { continue };
         text += &format!("pgbench_ext_transactions_total{{{labels},outcome=\"{outcome}\"}} {count}\n");
     }
     text += "# TYPE pgbench_ext_latency_seconds summary\n# UNIT pgbench_ext_latency_seconds seconds\n\
@@ -233,6 +237,7 @@ mod tests {
         let mut document = believable(10);
         let summary = &mut document.summary;
         (summary.tps, summary.transactions, summary.failed) = (Some(1_234.5), 12_345, 3);
+        summary.aborted = Some(1);
         (summary.latency_avg_ms, summary.latency_p50_ms) = (Some(2.0), Some(1.5));
         (summary.latency_p95_ms, summary.latency_p99_ms) = (Some(4.0), None);
         document
@@ -302,6 +307,7 @@ mod tests {
              # HELP pgbench_ext_transactions Transactions by their outcome.\n\
              pgbench_ext_transactions_total{{{labels},outcome=\"committed\"}} 12345\n\
              pgbench_ext_transactions_total{{{labels},outcome=\"failed\"}} 3\n\
+             pgbench_ext_transactions_total{{{labels},outcome=\"aborted\"}} 1\n\
              pgbench_ext_transactions_total{{{labels},outcome=\"skipped\"}} 0\n\
              # TYPE pgbench_ext_latency_seconds summary\n\
              # UNIT pgbench_ext_latency_seconds seconds\n\

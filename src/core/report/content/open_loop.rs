@@ -19,7 +19,8 @@ impl OpenLoop {
     pub fn of(document: &Document) -> Option<OpenLoop> {
         let summary = &document.summary;
         let backlog = summary.backlog.unwrap_or_default();
-        let parts = [summary.transactions, summary.failed, summary.skipped, backlog];
+        let aborted = summary.aborted.unwrap_or_default();
+        let parts = [summary.transactions, summary.failed, aborted, summary.skipped, backlog];
         Some(OpenLoop {
             rate: finite(document.run.rate)?,
             due: parts.into_iter().fold(0, u64::saturating_add),
