@@ -275,6 +275,9 @@ SELECT * FROM bench.compare(ARRAY[:a], '{}');
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a, :b], ARRAY[:c, :b]))).*;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a, :a], ARRAY[:c]))).*;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, ''{-1}'')', ARRAY[:a]))).*;
+-- Runs of another script
+SELECT bench.run('nothing', transactions => 5) AS e \gset
+SELECT metric FROM bench.compare(ARRAY[:a], ARRAY[:e]) WHERE metric = 'tps';
 -- Reports of them
 SELECT
     format,

@@ -45,5 +45,6 @@ pgrx::pg_module_magic!(name, version);
 /// Called by the server when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    server::process::take_no_backtraces();
     launch::settings::define();
 }

@@ -1,7 +1,7 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
 use bench_core::comparison::{
-    Comparison, check_margin, check_pairs, compare as compare_groups, compare_pairs,
+    Comparison, check_margin, check_pairs, compare as compare_groups, compare_pairs, scripts_differ,
 };
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::reports::format_of;
 use super::required;
-use crate::error::{OrRaise, notice};
+use crate::error::{OrRaise, notice, warn};
 use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
 
@@ -82,8 +82,12 @@ fn compare(
     let compared = (|| {
         let margin = required("margin", margin)?;
         compare_groups(&side("baseline", baseline)?, &side("candidate", candidate)?, margin)
-    })();
-    TableIterator::new(rows(compared.or_raise()))
+    })()
+    .or_raise();
+    if scripts_differ(&compared.differences) {
+        warn("the runs did not all run the same script", "See the column differences. Name runs of the same workload on both sides.");
+    }
+    TableIterator::new(rows(compared))
 }
 
 fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {

@@ -253,7 +253,7 @@ SELECT s.at AS "time", m.metric, m.value, s.run_id, s.node, r.workload
 FROM bench.samples s
 JOIN bench.runs r USING (run_id)
 CROSS JOIN LATERAL (
-    VALUES ('tps', s.tps), ('failed', s.failed), ('retried', s.retried), ('skipped', s.skipped), ('late', s.late),
+    VALUES ('tps', s.tps), ('failed', s.failed), ('aborted', s.aborted), ('retried', s.retried), ('skipped', s.skipped), ('late', s.late),
         ('latency_avg_ms', s.latency_avg_ms), ('latency_p50_ms', s.latency_p50_ms), ('latency_p95_ms', s.latency_p95_ms),
         ('latency_p99_ms', s.latency_p99_ms), ('latency_max_ms', s.latency_max_ms), ('lag_avg_ms', s.lag_avg_ms),
         ('wal_bytes', s.wal_bytes), ('wal_fpi', s.wal_fpi), ('checkpoints', s.checkpoints),

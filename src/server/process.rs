@@ -31,6 +31,23 @@ pub fn start_timestamp() -> i64 {
     unsafe { pg_sys::MyStartTimestamp }
 }
 
+/// Keeps Rust's backtraces out of errors' DETAIL, where pgrx puts them if the server's environment has RUST_BACKTRACE. The
+/// standard library decides once for each library that has it linked in, so that others still have theirs.
+pub fn take_no_backtraces() {
+    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+    let before = std::env::var_os(VARIABLE);
+    // SAFETY: the server has one thread when it loads the library.
+    unsafe { std::env::set_var(VARIABLE, "0") };
+    drop(std::backtrace::Backtrace::capture());
+    // SAFETY: as above.
+    unsafe {
+        match before {
+            Some(value) => std::env::set_var(VARIABLE, value),
+            None => std::env::remove_var(VARIABLE),
+        }
+    }
+}
+
 /// A seed that nobody can guess.
 pub fn random_seed() -> i64 {
     let mut bytes = [0; 8];

@@ -5,6 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
+# A developer's environment: what Rust says of it belongs into no message.
+export RUST_BACKTRACE=1
 faults_start
 
 RUN_LONG="SELECT bench.run('pk_update', clients => 4, secs => 60, sample_interval => 0.2)"
@@ -46,6 +48,9 @@ RUN=$(last_run)
 like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout' \
     'statement_timeout in bench.run: the caller gets 57014'
 like "$OUT" 'usable 1s' 'statement_timeout in bench.run: the session is usable'
+unlike "$OUT" 'backtrace|\.rs:[0-9]+:[0-9]+' 'statement_timeout in bench.run: no backtrace'
+like "$(as_pg cat "/proc/$(head -n 1 "$PGHOST/data/postmaster.pid")/environ" | tr '\0' '\n')" RUST_BACKTRACE=1 \
+    'the environment says RUST_BACKTRACE=1'
 within 4000 'statement_timeout in bench.run: is punctual'
 status_is "$RUN" canceled 'statement_timeout in bench.run'
 nothing_left 'statement_timeout in bench.run'

@@ -52,6 +52,11 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
+/// Whether the runs did not all run the same script: then a ratio says nothing about what else was changed.
+pub fn scripts_differ(differences: &[Difference]) -> bool {
+    differences.iter().any(|difference| difference.what == "script")
+}
+
 /// Compares two groups of runs, of which run, summary and environment are known. `margin` is a fraction: 0.02 for 2 %.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! What the report of a comparison says, apart from how it looks.
 
 use super::{ComparisonReport, WaitDifference};
-use crate::comparison::Line;
+use crate::comparison::{Line, scripts_differ};
 use crate::report::content::{Kind, Section, Table};
 use crate::report::hygiene::{cut, one_line};
 use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps};
@@ -76,8 +76,8 @@ pub fn conclusion(line: Option<&Line>, margin: f64, paired: bool, runs: (usize, 
 
 /// What to know about the verdict.
 pub fn remarks(report: &ComparisonReport) -> Vec<String> {
-    let is_other = report.differences.iter().any(|of| matches!(of.what.as_str(), "workload" | "script"));
-    let other = is_other.then(|| "The runs did not all run the same workload: see what differs.".to_owned());
+    let other = scripts_differ(&report.differences)
+        .then(|| "The runs did not all run the same script: see what differs.".to_owned());
     other.into_iter().chain(report.advice.clone()).collect()
 }
 
