@@ -188,6 +188,7 @@ SELECT bench.run('nothing', transactions => 1, settings => '{"log_min_duration_s
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_statement_sample_rate": "0.5"}');
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_transaction_sample_rate": "1"}');
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_executor_stats": "on"}');
+SELECT bench.run('nothing', transactions => 1, settings => '{"log_parameter_max_length_on_error": "100"}');
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_statement_stats": "on"}');
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_disconnections": "on"}');
 SELECT bench.run('nothing', transactions => 1, settings => '{"log_connections": "on"}');

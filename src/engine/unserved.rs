@@ -16,8 +16,12 @@ const CLIENT: &str = "It watches the connection of a client, and the engine's se
 const PER_TRANSACTION: &str = "Set the parameter's default_transaction_... counterpart instead.";
 const IDENTITY: &str = "A client is a session of the calling role: use SET ROLE before the call.";
 
+/// Those that only say how much of a statement is logged: by themselves they cost nothing.
+const OF_LOGGED_STATEMENTS: [&str; 3] =
+    ["log_statement_sample_rate", "log_parameter_max_length", "log_parameter_max_length_on_error"];
+
 /// All of them; the order is the order of bits in a run's header, so it holds at most 32.
-pub const UNSERVED: [Unserved; 17] = [
+pub const UNSERVED: [Unserved; 19] = [
     Unserved { name: "log_statement", off: "none", hint: LOGGING },
     Unserved { name: "log_duration", off: "off", hint: LOGGING },
     Unserved { name: "log_min_duration_statement", off: "-1", hint: LOGGING },
@@ -35,6 +39,8 @@ pub const UNSERVED: [Unserved; 17] = [
     Unserved { name: "role", off: "", hint: IDENTITY },
     Unserved { name: "session_authorization", off: "", hint: IDENTITY },
     Unserved { name: "is_superuser", off: "", hint: IDENTITY },
+    Unserved { name: "log_parameter_max_length", off: "-1", hint: LOGGING },
+    Unserved { name: "log_parameter_max_length_on_error", off: "0", hint: LOGGING },
 ];
 
 /// The parameter's entry, if it is one of these.
@@ -47,7 +53,7 @@ pub fn on_by_default() -> u32 {
     UNSERVED
         .iter()
         .enumerate()
-        .filter(|(_, u)| u.hint == LOGGING && u.name != "log_statement_sample_rate")
+        .filter(|(_, u)| u.hint == LOGGING && !OF_LOGGED_STATEMENTS.contains(&u.name))
         .filter(|(_, u)| guc::current(u.name).is_some_and(|value| value != u.off))
         .fold(0, |bits, (bit, _)| bits | 1 << bit)
 }

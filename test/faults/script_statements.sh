@@ -31,6 +31,13 @@ DROP INDEX CONCURRENTLY acct_n;"
 as_pgbench 'a table for each transaction' "CREATE TABLE made (x int PRIMARY KEY);
 DROP TABLE made;
 $ADD"
+# As by pgbench since 16; before that it prepared all statements at once.
+ends 'a table altered between two statements' completed '' "SELECT * FROM acct WHERE id = 1;
+ALTER TABLE acct ADD COLUMN extra int;
+SELECT * FROM acct WHERE id = 1;
+ALTER TABLE acct DROP COLUMN extra;
+$ADD"
+state_is "3 0 0 0 0 0 0 0 0 0 / $RELATIONS" 'a table altered between two statements: three times'
 as_pgbench 'CREATE TABLE AS and SELECT INTO' "CREATE TABLE made AS SELECT 1 AS x;
 SELECT 2 AS x INTO other;
 CREATE MATERIALIZED VIEW seen AS SELECT count(*) FROM acct;

@@ -29,7 +29,7 @@ loses_a_client() { # FUNCTION SQLSTATE
         "$1 of a client: bench.errors has it once"
     is "$(sql "SELECT max(clients), min(clients) FROM bench.samples WHERE run_id = $RUN")" '3|2' \
         "$1 of a client: the samples tell how many were at work"
-    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 4.0 \
+    is "$(sql "SELECT sum(secs)::numeric(9,1) FROM bench.samples WHERE run_id = $RUN")" 6.0 \
         "$1 of a client: the run goes on for its time"
     is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$1 of a client: the audit does not accuse"
     kept "$RUN" "$1 of a client"

@@ -18,7 +18,7 @@ use crate::shm::{CommandCounters, CommandPlans};
 /// How a command is executed.
 enum Step {
     Prepared(Box<Statement>),
-    /// To be prepared when it comes to it: what it needs may not exist before.
+    /// To be prepared when it comes to it: what it needs may not exist before, or be another.
     Deferred(Parameterized),
     Extended(Box<Unprepared>),
     Simple,
@@ -200,9 +200,9 @@ impl Next {
     }
 }
 
-/// Prepares a statement, or sees whether it could be. With `waits` one that cannot be prepared now
-/// gets its chance when the script comes to it, as in pgbench; otherwise that is an error, so that a
-/// run that cannot work ends before it begins.
+/// Prepares a statement, or sees whether it could be. With `waits` it is prepared when the script comes to it, as by
+/// pgbench since PostgreSQL 16: what comes before may create what it needs, or change it. Otherwise an error is one at
+/// once, so that a run that cannot work ends before it begins.
 fn prepare(
     sql: &Sql,
     mode: QueryMode,
@@ -232,8 +232,8 @@ fn prepare(
         (QueryMode::Extended, _) => {
             Step::Extended(Box::new(Unprepared::new(&parameterized.text, parameterized.parameters)?))
         }
-        (_, Some(statement)) => Step::Prepared(Box::new(statement)),
-        (_, None) => Step::Deferred(parameterized),
+        (_, Some(statement)) if !waits => Step::Prepared(Box::new(statement)),
+        _ => Step::Deferred(parameterized),
     };
     Ok((step, traits))
 }
