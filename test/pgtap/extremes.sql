@@ -159,6 +159,11 @@ FROM made m,
         'audit(RUN),"percentile(RUN, 0.5)",export(ARRAY[RUN])}'::text[]) AS call
 WHERE kind <> 'odd'
 ORDER BY m.run_id;
+SELECT lives_ok(format('SELECT bench.compare_report(ARRAY[%s], ARRAY[%s], %L)', m.run_id, o.run_id, format),
+    format('compare_report(, , %L) of runs with %s and %s', format, m.kind, o.kind))
+FROM made m, made o, unnest('{text,markdown,json,html}'::text[]) AS format
+WHERE (m.kind = 'all' OR o.kind = 'all') AND m.kind <> o.kind AND m.kind || o.kind !~ 'odd|crashed'
+ORDER BY m.run_id, o.run_id;
 SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f',
     replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
     replace(call, 'SWEEP', 'of the sweep'))

@@ -13,6 +13,9 @@ const DIGIT: f64 = 0.018;
 /// How much there is beside its end, of its length.
 const BEYOND: f64 = 0.05;
 
+/// The least end of an axis: from a lesser one no step could be taken.
+const LEAST: f64 = 1e-300;
+
 /// An axis in the coordinates of its plot: those of a logarithmic one are logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
@@ -25,7 +28,7 @@ pub struct Axis {
 impl Axis {
     /// From 0 to `high`, with at most about `count` round ticks.
     pub fn from_zero(high: f64, count: usize) -> Axis {
-        let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
+        let high = if high.is_finite() && high >= LEAST { high } else { 1.0 };
         let step = nice_step(high / count as f64, &[1.0, 2.0, 2.5, 5.0, 10.0]);
         let steps = (high / step + 1e-9) as u64;
         let ticks =
@@ -41,7 +44,7 @@ impl Axis {
 
     /// Time from 0 to `end` seconds; ticks are whole seconds, minutes or hours where that is possible.
     pub fn of_time(end: f64) -> Axis {
-        let end = if end.is_finite() && end > 0.0 { end } else { 1.0 };
+        let end = if end.is_finite() && end >= LEAST { end } else { 1.0 };
         let (unit, name) = match end {
             end if end <= 300.0 => (1.0, "s"),
             end if end <= 3.0 * 3_600.0 => (60.0, "min"),
@@ -102,7 +105,8 @@ impl Axis {
 
     /// Ratios on a logarithmic scale that has room for both values, with some beside them.
     pub fn of_ratios(low: f64, high: f64) -> Axis {
-        let (low, high) = (low.clamp(1e-3, 1.0), high.clamp(1.0, 1e3));
+        let known = |ratio: f64| if ratio.is_nan() { 1.0 } else { ratio };
+        let (low, high) = (known(low).clamp(1e-3, 1.0), known(high).clamp(1.0, 1e3));
         let room = ((high / low).log10() * 0.06).max(1e-3);
         let (from, to) = (low.log10() - room, high.log10() + room);
         let (low, high) = (10f64.powf(from), 10f64.powf(to));
@@ -234,6 +238,20 @@ mod tests {
         assert_eq!(labels(&Axis::of_ratios(0.98, 1.061)), ["0.98", "1", "1.02", "1.04", "1.06"]);
         assert_eq!(labels(&Axis::of_ratios(0.3, 1.2)), ["0.5", "1"]);
         assert_eq!(labels(&Axis::of_ratios(0.001, 1.2)), ["0.001", "0.01", "0.1", "1"]);
+    }
+
+    /// Whatever the figures are: a table may hold anything.
+    #[test]
+    fn axes_of_the_least_and_the_greatest_have_an_end() {
+        for value in [0.0, 5e-324, 1e-310, 1e-300, 1e300, f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
+            for axis in [Axis::from_zero(value, 6), Axis::of_time(value)] {
+                assert!(axis.low < axis.high && (1..=17).contains(&axis.ticks.len()), "{value}: {axis:?}");
+            }
+            for (low, high) in [(value, value), (0.0, value), (value, 1.0)] {
+                let axis = Axis::of_ratios(low, high);
+                assert!(axis.low < axis.high && axis.ticks.len() <= 17, "{low} to {high}: {axis:?}");
+            }
+        }
     }
 
     proptest! {
