@@ -85,7 +85,10 @@ fn compare(
     })()
     .or_raise();
     if scripts_differ(&compared.differences) {
-        warn("the runs did not all run the same script", "See the column differences. Name runs of the same workload on both sides.");
+        warn(
+            "the runs did not all run the same script",
+            "See the column differences. Name runs of the same workload on both sides.",
+        );
     }
     TableIterator::new(rows(compared))
 }
