@@ -24,7 +24,7 @@ SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS is_ready,
 \endif
 
 \if :{?clients} \else \set clients 128,96 \endif
--- Besides, a run has a link to each node, and one on all nodes a coordinator of its part here.
+-- A run also has a link to each node, and a run on all nodes a coordinator for its part on this one.
 SELECT format('{%s}', btrim(:'clients', '{} ')) AS clients, :most_clients - :nodes - 1 AS most_clients,
        greatest(1, round(1000 * :scale))::int AS tpcb_scale, greatest(1, round(2.56e9 * :scale))::bigint AS rows,
        jsonb_build_object('schema', :'schema', 'shard_count', 128) AS options \gset
@@ -32,7 +32,7 @@ SELECT (:'clients'::int[])[1] AS one_clients, (:'clients'::int[])[least(2, cardi
 \ir parts/room.sql
 \ir parts/citus_room.sql
 
--- Of each rung of a sweep the means of its runs. On a cluster with clients on this node alone its number is 0.
+-- The means of the runs of each rung. On a cluster whose clients are all on this node, the node's number is 0.
 BEGIN;
 SET LOCAL client_min_messages = error; -- as in published.sql
 CREATE OR REPLACE TEMPORARY VIEW measured AS
@@ -96,7 +96,7 @@ FROM times GROUP BY command, times.statement ORDER BY command;
 \ir parts/citus_nodes.sql
 \ir parts/citus_analytic.sql
 
--- Saturated processors are the columns of idle ones above.
+-- Saturated processors show in the columns of idle ones above.
 \echo 'What was found on the cluster (no rows: nothing)'
 SELECT run_id, workload, nodes, topic, rtrim(regexp_replace(finding, '(.{1,45})( |$)', E'\\1\n', 'g'), E'\n') AS finding
 FROM bench.runs r, LATERAL bench.findings(r.run_id) WITH ORDINALITY AS f (severity, topic, finding, figures, advice, place)

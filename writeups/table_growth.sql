@@ -15,7 +15,7 @@ SELECT format('{%s}', btrim(:'clients', '{} ')) AS clients, least(:jobs, greates
        jsonb_build_object('schema', :'schema', 'unlogged', true, 'info', 'short', 'index', 'before') AS options, '[]' AS sizes \gset
 \ir parts/room.sql
 
--- Each size is loaded once, for all its workloads: the load's rate is a figure of its own, and a billion rows are dear.
+-- Each size is loaded once for all its workloads: a billion rows take long, and the load's rate is a result of its own.
 \set published_rows 10000000
 \set load_jobs 1
 \ir parts/table_growth_size.sql

@@ -14,7 +14,7 @@ END $$;
 GRANT USAGE ON SCHEMA bench TO PUBLIC;
 COMMENT ON SCHEMA bench IS 'pgbench_ext: benchmarks from inside the server';
 
--- What nobody calls by hand. PUBLIC has USAGE and, but for functions of triggers, EXECUTE: views check the privileges of whoever
+-- Internal functions. PUBLIC has USAGE and, but for functions of triggers, EXECUTE: views check the privileges of whoever
 -- reads them on the functions that they call, and what runs with the caller's rights (bodies in PL/pgSQL, questions of other
 -- nodes) looks the names up as the caller.
 CREATE SCHEMA bench_internal;
@@ -152,12 +152,12 @@ CREATE TABLE bench.run_log (
     part_of           jsonb,
     counted_from      timestamptz
 );
--- When a run's work can have reached the server's counters, for bench.audits: from the first reading of them until its end.
--- A clock may be set back.
+-- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
+-- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
--- A role has a run of another server once.
+-- A role can import a run of another server only once.
 CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
     (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL;
 ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
@@ -316,7 +316,7 @@ CREATE TABLE bench.event_log (
 );
 COMMENT ON TABLE bench.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
 
--- Not a table of results: the shape in which the recorder reads a relation.
+-- A relation as the recorder reads it; no table of results.
 CREATE TYPE bench_internal.relation_reading AS (
     oid bigint, relation text, kind text, bytes bigint, live bigint, dead bigint, inserted bigint, updated bigint, hot_updated bigint,
     deleted bigint, mod_since_analyze bigint, seq_scan bigint, seq_tup_read bigint, idx_scan bigint,

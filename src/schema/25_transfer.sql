@@ -1,4 +1,4 @@
--- Runs that come and go.
+-- Export, import and deletion of runs.
 
 CREATE FUNCTION bench.export(run_ids bigint[])
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_wrapper';

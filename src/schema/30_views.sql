@@ -424,23 +424,23 @@ SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench_internal.as_bigin
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
 FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
--- Runs that another was in the way of: each once, and found by the index run_log_counted.
+-- Runs that another run disturbed, each once; the index run_log_counted finds them.
 LEFT JOIN (
     SELECT b.run_id, min(x.run_id) AS beside
     FROM bench.run_log b JOIN bench.run_log x ON
-        -- of other servers' runs that was said when they were exported
+        -- the export of another server's run says which of its runs were disturbed
         b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
         AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)
          && tstzrange(least(x.counted_from, x.started_at), CASE WHEN x.finished_at IS NOT NULL THEN greatest(x.finished_at, least(x.counted_from, x.started_at)) END)
         AND x.run_id <> b.run_id
-        -- a run on several nodes and its part on this one are one
+        -- a run on several nodes and its part on this node count as one run
         AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND b.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
         AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM b.run_id::text)
         AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
              -- names of a mix, without their weights
              OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
-        -- The clients of one that crashed were at work until a while after its last sign of life.
+        -- The clients of a crashed run may have worked for a while after its last sign of life.
         AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
              OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench_internal.figure(x.sample_interval), 0)::numeric + 60
                 + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),

@@ -33,7 +33,7 @@ DECLARE
 BEGIN
     SELECT r.status INTO status FROM bench.runs r WHERE r.run_id = status_to_assert.run_id;
     IF NOT FOUND THEN
-        -- It knows why, and says so.
+        -- raises the error that says why the run cannot be read
         PERFORM FROM bench.findings(run_id);
     END IF;
     RETURN status;
@@ -147,7 +147,7 @@ BEGIN
         RETURN bench_internal.tap(false, description, remark);
     END IF;
     SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
-    -- A side at which nothing was done has no interval, and needs none.
+    -- A side without transactions has no interval, and needs none.
     passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - tolerance, true);
     IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
         remark := concat_ws(E'\n',

@@ -63,8 +63,8 @@ END $$;
 -- Tables.
 
 ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz;
--- When a run's work can have reached the server's counters, for bench.audits: from the first reading of them until its end.
--- A clock may be set back.
+-- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
+-- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
@@ -255,7 +255,7 @@ BEGIN
         RETURN bench_internal.tap(false, description, remark);
     END IF;
     SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
-    -- A side at which nothing was done has no interval, and needs none.
+    -- A side without transactions has no interval, and needs none.
     passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - tolerance, true);
     IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
         remark := concat_ws(E'\n',
@@ -420,23 +420,23 @@ SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench_internal.as_bigin
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
 FROM bench.audit_log a
 JOIN bench.run_log r USING (run_id)
--- Runs that another was in the way of: each once, and found by the index run_log_counted.
+-- Runs that another run disturbed, each once; the index run_log_counted finds them.
 LEFT JOIN (
     SELECT b.run_id, min(x.run_id) AS beside
     FROM bench.run_log b JOIN bench.run_log x ON
-        -- of other servers' runs that was said when they were exported
+        -- the export of another server's run says which of its runs were disturbed
         b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
         AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)
          && tstzrange(least(x.counted_from, x.started_at), CASE WHEN x.finished_at IS NOT NULL THEN greatest(x.finished_at, least(x.counted_from, x.started_at)) END)
         AND x.run_id <> b.run_id
-        -- a run on several nodes and its part on this one are one
+        -- a run on several nodes and its part on this node count as one run
         AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND b.part_of ->> 'run_id' IS NOT DISTINCT FROM x.run_id::text)
         AND NOT (x.nodes <> 'local' AND b.nodes <> 'local' AND x.part_of ->> 'run_id' IS NOT DISTINCT FROM b.run_id::text)
         AND (string_to_array(x.fixture, ',') && string_to_array(b.fixture, ',')
              -- names of a mix, without their weights
              OR string_to_array(rtrim(regexp_replace(x.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ',')
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
-        -- The clients of one that crashed were at work until a while after its last sign of life.
+        -- The clients of a crashed run may have worked for a while after its last sign of life.
         AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
              OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench_internal.figure(x.sample_interval), 0)::numeric + 60
                 + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
@@ -463,7 +463,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
        CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench_internal.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
        bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
-       -- What is left takes as long a run as what is done since it began, or was taken up.
+       -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
        s.role, s.error, s.server_version, s.extension_version
