@@ -90,9 +90,11 @@ same() { # NAME TRANSACTIONS [MODE…]
     VARIABLES=() WEIGHTS=()
 }
 
-# What pgbench counted, out of OUT.
+# What pgbench counted, out of OUT. Since 18 it says nothing of failed transactions where none was processed.
 processed_and_failed() {
-    sed -nE 's/^number of (transactions actually processed|failed transactions): ([0-9]+).*/\2/p' <<<"$OUT" | xargs
+    local failed
+    failed=$(sed -nE 's/^number of failed transactions: ([0-9]+).*/\1/p' <<<"$OUT")
+    echo "$(sed -nE 's/^number of transactions actually processed: ([0-9]+).*/\1/p' <<<"$OUT") ${failed:-0}"
 }
 
 # A script that ends clients: pgbench says the message, bench.errors has it and its SQLSTATE. What was written before
