@@ -33,7 +33,7 @@ DECLARE
 BEGIN
     SELECT r.status INTO status FROM bench.runs r WHERE r.run_id = status_to_assert.run_id;
     IF NOT FOUND THEN
-        -- raises the error that says why the run cannot be read
+        -- It knows why, and says so.
         PERFORM FROM bench.findings(run_id);
     END IF;
     RETURN status;
