@@ -107,11 +107,11 @@ SELECT bench.start('nothing', secs => 0.3) AS run_id \gset
 SELECT bench.wait(:run_id);
 SELECT horizon_held FROM bench.runs WHERE run_id = :run_id;
 -- A run that ended after the snapshot was taken has not crashed
-SELECT bench.start('nothing', secs => 0.3) AS run_id \gset
+SELECT bench.start('nothing', secs => 2) AS run_id \gset
 SELECT bench.wait(:run_id, 0.1);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT status FROM bench.runs WHERE run_id = :run_id;
-SELECT pg_sleep(0.6);
+SELECT pg_sleep(3);
 SELECT status <> 'crashed' AS alive FROM bench.runs WHERE run_id = :run_id;
 SELECT status <> 'crashed' AS alive FROM bench.summary WHERE run_id = :run_id;
 SELECT bench.stop(:run_id);
