@@ -40,7 +40,8 @@ table() {
         }' "$COUNTS"
     echo
     echo 'The files that took longest, in seconds:'
-    sort -k 6,6 -rn "$COUNTS" | head -n 15 | awk '{
+    # Not by head, whose early end would be a failure of sort's.
+    sort -k 6,6 -rn "$COUNTS" | awk 'NR <= 15 {
         version = index($1, "/") ? substr($1, 1, index($1, "/") - 1) " " : ""
         printf "%8.1f  %s%s\n", $6 / 1000, version, $2
     }'
