@@ -1,7 +1,9 @@
 //! The figures of a run in the formats that services for continuous benchmarking and for monitoring read.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::content::clients_noun;
 use super::hygiene::one_line;
 use super::number::finite;
 use crate::document::Document;
@@ -53,7 +55,7 @@ pub fn exchange(document: &Document, format: Exchange) -> String {
 /// What the run is called from build to build: its workload and what else makes it another benchmark.
 fn benchmark(document: &Document) -> String {
     let run = &document.run;
-    let noun = if run.clients == 1 { "client" } else { "clients" };
+    let noun = clients_noun(run);
     let rate = finite(run.rate).map_or(String::new(), |rate| format!(", rate {rate}"));
     format!("{}, {} {noun}{rate}", one_line(&run.workload), run.clients)
 }
@@ -133,29 +135,7 @@ fn otava(document: &Document) -> Value {
 /// Whole seconds since 1970-01-01 UTC of a timestamp in ISO 8601 with its offset, as PostgreSQL writes it into JSON; `None`
 /// of what is none.
 fn epoch(timestamp: &str) -> Option<i64> {
-    let (date, rest) = timestamp.split_once(['T', ' '])?;
-    let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1..=9_999).contains(&year) {
-        return None;
-    }
-    let zone = rest.find(['+', '-', 'Z'])?;
-    let secs = |text: &str| -> Option<i64> {
-        let mut units = [3_600, 60, 1].into_iter();
-        let whole = text.split('.').next()?;
-        whole.split(':').map(|part| Some(part.parse::<i64>().ok()? * units.next()?)).sum()
-    };
-    let (time, zone) = rest.split_at(zone);
-    let offset = match zone.split_at(1) {
-        ("Z", _) => 0,
-        ("-", offset) => -secs(offset)?,
-        (_, offset) => secs(offset)?,
-    };
-    // Days of the proleptic Gregorian calendar, years taken to begin with March so that a leap day comes last.
-    let (shifted, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + (month * 153 + 2) / 5 + day - 1;
-    // 1970-01-01 is that many days after 0000-03-01.
-    Some((days - 719_468) * 86_400 + secs(time)? - offset)
+    timestamp.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
 fn open_metrics(document: &Document) -> String {

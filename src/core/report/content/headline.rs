@@ -90,7 +90,8 @@ fn times_nodes(document: &Document) -> String {
     }
 }
 
-fn clients_noun(run: &Run) -> &'static str {
+/// What the number of a run's clients counts.
+pub fn clients_noun(run: &Run) -> &'static str {
     if run.clients == 1 { "client" } else { "clients" }
 }
 

@@ -7,7 +7,7 @@ mod nodes;
 mod open_loop;
 mod transactions;
 
-pub use headline::{closing_lines, outcome, run_outcome, subtitle};
+pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle};
 pub use machine::{environment, settings};
 pub use open_loop::OpenLoop;
 pub use transactions::wait_name;
