@@ -35,8 +35,8 @@ pub fn envelopes(series: &[Option<f64>], per_column: usize) -> Vec<Option<Envelo
     columns(series.len(), per_column).map(|range| envelope(&series[range])).collect()
 }
 
-/// The envelope of some values.
-fn envelope(values: &[Option<f64>]) -> Option<Envelope> {
+/// The envelope of some values; `None` without any.
+pub fn envelope(values: &[Option<f64>]) -> Option<Envelope> {
     let finite = || values.iter().flatten().copied().filter(|value| value.is_finite());
     let count = finite().count();
     if count == 0 {

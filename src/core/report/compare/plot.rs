@@ -4,13 +4,15 @@ use plotters::prelude::*;
 
 use super::{ComparedRun, ComparisonReport, Side, content};
 use crate::comparison::Line;
+use crate::document::Series;
 use crate::report::number::{count, finite, tps};
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
 use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
 use crate::report::plot::latency::percentile_curve;
+use crate::report::plot::lines::{draw_band, means, unbroken};
 use crate::report::plot::palette::{BLUE, GREEN, GREY, INDIGO, Ink, RED};
-use crate::report::thin::{Envelope, PLOT_COLUMNS};
+use crate::report::thin::{Envelope, PLOT_COLUMNS, envelope};
 
 /// The colours of the sides.
 const BASELINE: Ink = BLUE;
@@ -97,19 +99,11 @@ fn end(run: &ComparedRun) -> f64 {
 
 /// The range and the mean of the runs' TPS in each of so many columns up to `last` seconds.
 fn binned(side: &Side, columns: usize, last: f64) -> Vec<Option<Envelope>> {
-    let mut bins: Vec<Vec<f64>> = vec![Vec::new(); columns];
+    let mut bins: Vec<Series> = vec![Series::new(); columns];
     for (middle, tps) in side.runs.iter().flat_map(intervals) {
-        bins[((middle / last * columns as f64) as usize).min(columns - 1)].push(tps);
+        bins[((middle / last * columns as f64) as usize).min(columns - 1)].push(Some(tps));
     }
-    let envelope = |values: Vec<f64>| {
-        let low = values.iter().copied().reduce(f64::min)?;
-        let high = values.iter().copied().reduce(f64::max)?;
-        let share = 1.0 / values.len() as f64;
-        // Each is divided before they are added up, lest the sum be infinite; rounding must not carry it outside.
-        let mean = values.iter().map(|value| value * share).sum::<f64>().clamp(low, high);
-        Some(Envelope { low, high, mean })
-    };
-    bins.into_iter().map(envelope).collect()
+    bins.iter().map(|bin| envelope(bin)).collect()
 }
 
 /// Throughput over time of both sides; `None` without any interval.
@@ -142,21 +136,15 @@ fn throughput(report: &ComparisonReport) -> Option<Figure> {
 
 /// A band with a line, broken where there is no value.
 fn draw_side(chart: &mut Chart, ink: Ink, side: &[Option<Envelope>], middle: &dyn Fn(usize) -> f64) -> Drawn {
-    let mut first = 0;
-    for run in side.chunk_by(|one, next| one.is_some() == next.is_some()) {
-        let begin = first;
-        first += run.len();
-        let points = || run.iter().flatten().zip(begin..).map(|(of, column)| (middle(column), *of));
-        let line: Vec<_> = points().map(|(x, of)| (x, of.mean)).collect();
+    for columns in unbroken(side) {
+        let points: Vec<_> =
+            columns.into_iter().map(|(column, envelope)| (middle(column), envelope)).collect();
+        let line = means(&points);
         if let [point] = line[..] {
             chart.draw_series([Circle::new(point, 6, ink.color().filled())])?;
-        }
-        if line.len() < 2 {
             continue;
         }
-        let mut outline: Vec<_> = points().map(|(x, of)| (x, of.high)).collect();
-        outline.extend(points().map(|(x, of)| (x, of.low)).collect::<Vec<_>>().into_iter().rev());
-        chart.draw_series([Polygon::new(outline, ink.color().mix(0.2).filled())])?;
+        draw_band(chart, &points, ink.color().mix(0.2).filled())?;
         chart.draw_series([PathElement::new(line, ink.color().stroke_width(3))])?;
     }
     Ok(())

@@ -4,7 +4,8 @@ use plotters::prelude::*;
 
 use super::Figure;
 use super::axis::{Axis, percentile_position};
-use super::frame::{Chart, Drawn, Panel, svg};
+use super::frame::{Chart, Panel, svg};
+use super::lines::draw_line;
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
@@ -70,38 +71,6 @@ fn logarithms(series: &[Option<f64>], times: &Times) -> Vec<Option<Envelope>> {
         mean: envelope.mean.log10(),
     };
     times.thinned(&positive).into_iter().map(|envelope| envelope.map(logarithm)).collect()
-}
-
-/// A line, with a band of its range where columns are thinned; both are broken where there is no value.
-pub fn draw_line(chart: &mut Chart, times: &Times, ink: Ink, thinned: &[Option<Envelope>]) -> Drawn {
-    let line = ink.color().stroke_width(3);
-    let mut column = 0;
-    for run in thinned.chunk_by(|one, next| one.is_some() == next.is_some()) {
-        let first = column;
-        column += run.len();
-        let points =
-            || run.iter().flatten().zip(first..).map(|(envelope, column)| (times.middle(column), *envelope));
-        let means: Vec<_> = points().map(|(x, envelope)| (x, envelope.mean)).collect();
-        match means[..] {
-            [] => continue,
-            // A single interval has a length, but no line.
-            [(_, mean)] => {
-                let (begin, end) = times.spans[first];
-                chart.draw_series([PathElement::new(vec![(begin, mean), (end, mean)], line)])?;
-            }
-            _ => {
-                if times.per_column > 1 {
-                    let upper = points().map(|(x, envelope)| (x, envelope.high));
-                    let lower = points().map(|(x, envelope)| (x, envelope.low));
-                    let mut outline: Vec<_> = upper.collect();
-                    outline.extend(lower.collect::<Vec<_>>().into_iter().rev());
-                    chart.draw_series([Polygon::new(outline, ink.color().mix(0.25).filled())])?;
-                }
-                chart.draw_series([PathElement::new(means, line)])?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Latencies by the share of transactions that are not slower, in the coordinates of [`Axis::of_percentiles`] and

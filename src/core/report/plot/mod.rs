@@ -7,6 +7,7 @@
 pub mod axis;
 pub mod frame;
 pub mod latency;
+pub mod lines;
 mod marks;
 mod open_loop;
 pub mod palette;

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
-use super::latency::draw_line;
+use super::lines::draw_line;
 use super::marks::Marks;
 use super::palette::{BLUE, Ink, ORANGE, PINK, RED, TEAL};
 use super::steps::draw_area;
