@@ -71,7 +71,7 @@ told "$(last_run)" horizon 'the session that waited for the run' 'a caller with 
 # What comes in the way of observing
 #
 name='a reset of the statistics'
-begin "'pk_update', clients => 2, secs => 5, sample_interval => 0.25"
+begin "'pk_update', clients => 2, secs => 5, rate => 500, sample_interval => 0.25"
 sql 'SELECT pg_stat_reset()' "SELECT pg_stat_reset_shared('wal')" "SELECT pg_stat_reset_shared('bgwriter')" >/dev/null
 sleep 1
 sql VACUUM\ bench_data.pk CHECKPOINT 'SELECT pg_stat_reset()' "SELECT pg_stat_reset_shared('wal')" \
@@ -84,7 +84,7 @@ unlike "$(sql "SELECT string_agg(bench.report($RUN, format), ' ') FROM unnest('{
     tr '\n' ' ')" 'updated[^|]{0,20}-[0-9]' "$name: no report tells of negative rows"
 
 name='CHECKPOINTs in a row'
-begin "'pk_update', clients => 2, secs => 8, sample_interval => 0.5" 2
+begin "'pk_update', clients => 2, secs => 8, rate => 500, sample_interval => 0.5" 2
 for _ in 1 2 3 4 5; do
     sql CHECKPOINT
     sleep 0.5
@@ -98,7 +98,7 @@ is "$(sql "SELECT count(*) FROM bench.events a JOIN bench.events b USING (run_id
 is "$(sql "SELECT count(*) FROM bench.events WHERE run_id = $RUN AND (ended IS NULL OR detail IS DISTINCT
     FROM 'requested')")" 0 "$name: all have ended and were requested"
 sound "$RUN" "$name"
-begin "'pk_update', clients => 2, secs => 3, sample_interval => 0.5" 2
+begin "'pk_update', clients => 2, secs => 3, rate => 500, sample_interval => 0.5" 2
 for _ in {1..10}; do sql CHECKPOINT CHECKPOINT CHECKPOINT; done
 finish
 status_is "$RUN" completed "$name, without a pause"
@@ -135,7 +135,7 @@ said "$RUN" "topic = 'clients' AND severity = 'critical'" "$name: lost clients a
 still_works "$name"
 
 name='ALTER SYSTEM and reload'
-begin "'pk_update', clients => 2, secs => 4, sample_interval => 0.25"
+begin "'pk_update', clients => 2, secs => 4, rate => 500, sample_interval => 0.25"
 sql "ALTER SYSTEM SET random_page_cost = 1.1" "ALTER SYSTEM SET track_wal_io_timing = on" \
     "ALTER SYSTEM SET log_min_messages = 'warning'" 'SELECT pg_reload_conf()' >/dev/null
 sleep 0.5
@@ -162,7 +162,7 @@ done
 told "$RUN" processors '64 clients, ' "$name: processors are told"
 
 name='a lock on what the recorder reads'
-begin "'pk_update', clients => 2, secs => 4, sample_interval => 0.25"
+begin "'pk_update', clients => 2, secs => 4, rate => 500, sample_interval => 0.25"
 session holder BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' 'SELECT pg_sleep(60)'
 holds holder
 sleep 1

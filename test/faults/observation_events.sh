@@ -22,7 +22,7 @@ sound "$RUN" 'CHECKPOINT without full_page_writes'
 
 # Vacuums: by hand, one that is canceled, by autovacuum.
 name='VACUUM'
-begin "'pk_update', clients => 2, secs => 9, sample_interval => 0.5"
+begin "'pk_update', clients => 2, secs => 9, rate => 500, sample_interval => 0.5"
 sql 'VACUUM other' 'SET vacuum_cost_delay = 20' 'SET vacuum_cost_limit = 10' 'SET statement_timeout = 2000' \
     'VACUUM (DISABLE_PAGE_SKIPPING) bench_data.pk' >"$work/vacuum" 2>&1
 sleep 1.2 # of two within an interval only one would be seen
@@ -42,7 +42,7 @@ name='autovacuum'
 sql 'ALTER TABLE bench_data.pk SET (autovacuum_enabled = on, autovacuum_vacuum_threshold = 100,
     autovacuum_vacuum_scale_factor = 0)' \
     'ALTER SYSTEM SET autovacuum = on' 'ALTER SYSTEM SET autovacuum_naptime = 1'
-begin "'pk_update', clients => 2, secs => 10, sample_interval => 0.5" 2
+begin "'pk_update', clients => 2, secs => 10, rate => 500, sample_interval => 0.5" 2
 sql 'SELECT pg_reload_conf()' >/dev/null
 finish
 sql 'ALTER SYSTEM RESET autovacuum' 'ALTER SYSTEM RESET autovacuum_naptime' 'SELECT pg_reload_conf()' >/dev/null

@@ -94,13 +94,19 @@ try() { OUT=$(timeout 60 bash -c "$(declare -f psql_verbose)"'; psql_verbose "$@
 
 eventually() {
     local deadline=$((SECONDS + $1 + SLACK_S))
-    until [ "$(sql "$2" 2>/dev/null)" = t ]; do
+    until [ "$(sql "$2" 2>/dev/null)" = t ] || watched "$2" $((deadline - SECONDS)); do
         if [ "$SECONDS" -ge "$deadline" ]; then
             diag "never came true: $2"
             return 1
         fi
         sleep 0.03
     done
+}
+
+# Asks again and again in one session: a psql for each question would take the processors from what is waited for.
+# It fails as soon as its session ends, by an error or with the server.
+watched() { # QUERY SECS
+    timeout "$(($2 > 0 ? $2 : 1))" psql -XAtq <<<"$1 \\watch 0.03" 2>/dev/null | grep -qxm1 t
 }
 
 clock() { CLOCK=${EPOCHREALTIME/[.,]/}; }

@@ -24,7 +24,7 @@ in_elsewhere() { PGDATABASE=elsewhere "$@"; }
 in_elsewhere sql 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" >/dev/null
 
 # What is missing, step by step
-schedule="SELECT bench.schedule('soak', '* * * * *', 'pk_update', clients => 2, secs => 300,
+schedule="SELECT bench.schedule('soak', '* * * * *', 'pk_update', clients => 2, secs => 300, rate => 100,
     settings => '{\"synchronous_commit\": \"off\"}', tags => '{\"note\": \"it''s a \\\\ \"}')"
 try "$schedule"
 like "$OUT" 'ERROR:  55000: extension "pg_cron" is not installed.*CREATE EXTENSION pg_cron' \
@@ -79,8 +79,8 @@ is "$(sql "SELECT bench.unschedule('soak')")" f 'bench.unschedule by another rol
 eventually 75 "SELECT EXISTS (SELECT FROM bench.runs WHERE tags ->> 'job' = 'soak' AND status = 'running')"
 is $? 0 'the job starts a run within the minute'
 RUN=$(sql "SELECT min(run_id) FROM bench.runs WHERE tags ->> 'job' = 'soak'")
-is "$(sql "SELECT workload, clients, secs, settings, tags, role FROM bench.runs WHERE run_id = $RUN")" \
-    'pk_update|2|300|{"synchronous_commit": "off"}|{"job": "soak", "note": "it'"'"'s a \\ "}|tester' \
+is "$(sql "SELECT workload, clients, secs, rate, settings, tags, role FROM bench.runs WHERE run_id = $RUN")" \
+    'pk_update|2|300|100|{"synchronous_commit": "off"}|{"job": "soak", "note": "it'"'"'s a \\ "}|tester' \
     'as it was asked for'
 eventually 10 "SELECT status = 'succeeded' FROM cron.job_run_details WHERE jobid = $job"
 is $? 0 'the job itself has ended'
@@ -96,7 +96,7 @@ is "$(sql "$drop" "SELECT count(*) FROM cron.job WHERE database = 'elsewhere'")"
     'the call that bench.unschedule has named there drops it'
 
 # Meanwhile: one run of a job, whoever starts it, and whatever an older snapshot sees
-start="SELECT bench.start_scheduled('pk_update', secs => 60, tags => '{\"job\": \"by hand\"}')"
+start="SELECT bench.start_scheduled('pk_update', secs => 60, rate => 100, tags => '{\"job\": \"by hand\"}')"
 session snapshot 'BEGIN ISOLATION LEVEL REPEATABLE READ' 'SELECT FROM bench.runs' 'SELECT pg_sleep(4)' "$start" \
     'SELECT pg_sleep(60)'
 holds snapshot
