@@ -25,7 +25,7 @@ const TAG: &str = "job";
 
 run_function!(
     /// Makes a job of pg_cron's that starts runs. See the COMMENT ON.
-    schedule,
+    schedule_workload,
     schedule_runs,
     name,
     schedule
@@ -33,7 +33,7 @@ run_function!(
 
 run_function!(
     /// Starts a run of a job. See the COMMENT ON.
-    start_scheduled,
+    start_scheduled_workload,
     start_unless_under_way
 );
 
@@ -87,6 +87,7 @@ fn command(arguments: &RunArguments) -> String {
         ("results", text(&a.results)),
         ("nodes", text(&a.nodes)),
         ("tags", json(&a.tags)),
+        ("log_rate", number(a.log_rate)),
     ];
     let given: Vec<String> =
         given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();

@@ -12,7 +12,7 @@ use crate::catalog::{self, current_status, is_open};
 use crate::error::OrRaise;
 use crate::launch::handle::{Watch, stop_and_wait};
 use crate::launch::horizon::releasable_or_warn;
-use crate::launch::run::{run_to_the_end, start as start_run};
+use crate::launch::run::{run_to_the_end, start};
 use crate::server::database::is_standby;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
@@ -43,6 +43,7 @@ macro_rules! run_function {
             results: Option<String>,
             nodes: Option<String>,
             tags: Option<Jsonb>,
+            log_rate: Option<f64>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -63,6 +64,7 @@ macro_rules! run_function {
                 results,
                 nodes,
                 tags: json(tags),
+                log_rate,
             })
             .or_raise()
         }
@@ -73,14 +75,14 @@ pub(super) use run_function;
 
 run_function!(
     /// Runs a workload and waits for it. See the COMMENT ON.
-    run,
+    run_workload,
     run_to_the_end
 );
 
 run_function!(
     /// Starts a run and returns at once. See the COMMENT ON.
-    start,
-    start_run
+    start_workload,
+    start
 );
 
 /// Waits for a run. See the COMMENT ON.

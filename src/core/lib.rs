@@ -14,6 +14,7 @@
 //! | `timeline` | phases and intervals of a run |
 //! | `tally` | counts of one client in one interval |
 //! | `intervals` | tallies of all clients, in shared memory |
+//! | `transaction_log` | single transactions, in shared memory |
 //! | `document` | everything known of a run or a sweep: the JSON report |
 //! | `wait_events` | names of wait events in each version of the server |
 //! | `findings` | sentences about a run, drawn from its document |
@@ -47,4 +48,5 @@ pub mod stats;
 pub mod sweep;
 pub mod tally;
 pub mod timeline;
+pub mod transaction_log;
 pub mod wait_events;

@@ -19,7 +19,7 @@ use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape, ring_for};
+use crate::shm::{Segment, Shape, log_for, ring_for};
 use crate::worker::run::coordinator;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -129,6 +129,7 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
         scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
         commands: if is_here { commands } else { 0 },
         ring: ring_for(spec.options.sample_interval_secs),
+        log: if is_here && spec.options.log_rate > 0.0 { log_for(spec.options.clients) } else { 0 },
         nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
         spec_bytes: json.len() as u32,
     };

@@ -150,7 +150,10 @@ CREATE TABLE bench.run_log (
     backlog           bigint,
     origin            jsonb,
     part_of           jsonb,
-    counted_from      timestamptz
+    counted_from      timestamptz,
+    log_rate          double precision NOT NULL DEFAULT 0,
+    logged            bigint,
+    log_lost          bigint
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -230,6 +233,31 @@ COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, start
 COMMENT ON COLUMN bench.latencies.low_ms IS 'Lower bound of the bucket in milliseconds, inclusive';
 COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milliseconds, exclusive';
 COMMENT ON COLUMN bench.latencies.count IS 'Transactions in the bucket';
+
+CREATE TABLE bench.transactions (
+    run_id      bigint NOT NULL,
+    node        int NOT NULL DEFAULT 0,
+    client      int NOT NULL,
+    transaction bigint NOT NULL,
+    script      int NOT NULL,
+    started     timestamptz NOT NULL,
+    lag_ms      double precision,
+    latency_ms  double precision,
+    retries     int NOT NULL,
+    outcome     text NOT NULL,
+    PRIMARY KEY (run_id, node, client, transaction)
+);
+COMMENT ON TABLE bench.transactions IS 'Log of single transactions: one row per measured or skipped transaction, or for a share of them, of runs with a log_rate';
+COMMENT ON COLUMN bench.transactions.run_id IS 'The run';
+COMMENT ON COLUMN bench.transactions.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.transactions.client IS 'Index of the client on its node, starting at 0';
+COMMENT ON COLUMN bench.transactions.transaction IS 'Number of the transaction among the client''s measured and skipped ones, logged or not, starting at 1';
+COMMENT ON COLUMN bench.transactions.script IS 'Index of the script in a mix, starting at 0';
+COMMENT ON COLUMN bench.transactions.started IS 'When the transaction started or was skipped';
+COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from when the transaction was due until it started or was skipped';
+COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
+COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
+COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped';
 
 CREATE TABLE bench.error_log (
     run_id   bigint NOT NULL,
@@ -494,7 +522,7 @@ BEGIN
     END LOOP;
 END $$;
 
-GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies TO PUBLIC;
+GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions TO PUBLIC;
 
 -- Results, the users' own workloads and fixtures, and the sequence go into dumps.
 SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
@@ -509,6 +537,7 @@ SELECT pg_catalog.pg_extension_config_dump('bench.sweep_run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.script_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.statement_log', '');

@@ -94,6 +94,8 @@ pub struct Header {
     pub ring: AtomicU32,
     /// Nodes of the cluster that the coordinator has links to.
     pub nodes: AtomicU32,
+    /// Entries that each client's log has room for.
+    pub log: AtomicU32,
     pub spec_bytes: AtomicU32,
     state: AtomicU32,
     stop: AtomicU32,

@@ -5,7 +5,8 @@
 //! ```text
 //! Header | ClientSlot × clients | ClientIntervals × clients | CommandCounters × clients × commands
 //!        | CommandTimes × clients × commands | Tally × ring
-//!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes | specification
+//!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes
+//!        | Ends × clients | Place × clients × log | specification
 //! ```
 
 pub mod build;
@@ -23,6 +24,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::intervals::{ClientIntervals, Ring};
 pub use bench_core::tally::{Counter, Tally};
+use bench_core::transaction_log::{Ends, Place, Queue};
 use pgrx::pg_sys;
 
 pub use cells::*;
@@ -49,6 +51,8 @@ pub struct Shape {
     pub ring: u32,
     /// Nodes of the cluster that the coordinator has links to.
     pub nodes: u32,
+    /// Entries that each client's log has room for before the coordinator has taken them; 0: nothing is logged.
+    pub log: u32,
     pub spec_bytes: u32,
 }
 
@@ -62,6 +66,8 @@ struct Offsets {
     tallies: usize,
     plans: usize,
     nodes: usize,
+    log_ends: usize,
+    log: usize,
     spec: usize,
     end: usize,
 }
@@ -89,9 +95,13 @@ impl Shape {
         let plans = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
         let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
             .next_multiple_of(align_of::<NodeCell>());
-        let spec = nodes + self.nodes as usize * size_of::<NodeCell>();
+        let log_ends =
+            (nodes + self.nodes as usize * size_of::<NodeCell>()).next_multiple_of(align_of::<Ends>());
+        let logging = if self.log > 0 { clients } else { 0 };
+        let log = log_ends + logging * size_of::<Ends>();
+        let spec = log + logging * self.log as usize * size_of::<Place>();
         let end = spec + self.spec_bytes as usize;
-        Offsets { slots, intervals, commands, times, ring, tallies, plans, nodes, spec, end }
+        Offsets { slots, intervals, commands, times, ring, tallies, plans, nodes, log_ends, log, spec, end }
     }
 }
 
@@ -141,6 +151,7 @@ impl Segment {
         header.commands.store(shape.commands, Relaxed);
         header.ring.store(shape.ring, Relaxed);
         header.nodes.store(shape.nodes, Relaxed);
+        header.log.store(shape.log, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
         header.database.store(database::oid().to_u32(), Relaxed);
         header.build.store(build::own(), Relaxed);
@@ -203,6 +214,7 @@ impl Segment {
                 commands: header.commands.load(Relaxed),
                 ring: header.ring.load(Relaxed),
                 nodes: header.nodes.load(Relaxed),
+                log: header.log.load(Relaxed),
                 spec_bytes: header.spec_bytes.load(Relaxed),
             };
             (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
@@ -342,6 +354,24 @@ impl Segment {
         (0..self.shape.nodes).map(|node| self.node(node))
     }
 
+    /// A client's log; `None` where nothing is logged.
+    pub fn log(&self, client: u32) -> Option<Queue<'_>> {
+        assert!(client < self.shape.clients);
+        let room = self.shape.log as usize;
+        if room == 0 {
+            return None;
+        }
+        let offsets = self.shape.offsets();
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(offsets.log).cast::<Place>();
+            Some(Queue {
+                ends: &*self.base.add(offsets.log_ends).cast::<Ends>().add(client as usize),
+                places: std::slice::from_raw_parts(first.add(client as usize * room), room),
+            })
+        }
+    }
+
     /// The specification that the segment was created with.
     pub fn spec(&self) -> &str {
         // SAFETY: inside the mapping, valid UTF-8 as it came from a &str, never written again.
@@ -356,4 +386,10 @@ impl Segment {
 /// harm: about a minute's worth, and never fewer than eight.
 pub fn ring_for(sample_interval_secs: f64) -> u32 {
     (60.0 / sample_interval_secs).ceil().max(8.0) as u32
+}
+
+/// How many entries each of so many clients' logs has room for: together some 6 MB, which at 100,000 transactions per
+/// second last a second, and enough of each for a client that gets on while the coordinator does not.
+pub fn log_for(clients: u32) -> u32 {
+    (131_072 / clients.max(1)).max(512)
 }

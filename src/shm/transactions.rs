@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::intervals::Writer;
 use bench_core::timeline::{Phase, Timeline};
+use bench_core::transaction_log::{Entry, LogWriter, LoggedOutcome};
 
 use super::{ClientSlot, Header, Segment, Tally, Totals, TotalsOf};
 use crate::server::process::now_ns;
@@ -47,11 +48,13 @@ pub struct Recorder<'a> {
     phase: Phase,
     /// Latency above which a transaction is late, ns.
     limit_ns: i64,
+    /// Where transactions are logged one by one.
+    log: Option<LogWriter<'a>>,
 }
 
 impl<'a> Recorder<'a> {
     /// A recorder for a client that has passed the gate: the time line is in place.
-    pub fn new(segment: &'a Segment, client: u32, limit_ns: Option<i64>) -> Self {
+    pub fn new(segment: &'a Segment, client: u32, limit_ns: Option<i64>, log: Option<LogWriter<'a>>) -> Self {
         let header = segment.header();
         let slot = segment.slot(client);
         Self {
@@ -63,6 +66,7 @@ impl<'a> Recorder<'a> {
             until_ns: i64::MIN,
             phase: Phase::Ramp,
             limit_ns: limit_ns.unwrap_or(i64::MAX),
+            log,
         }
     }
 
@@ -111,14 +115,31 @@ impl<'a> Recorder<'a> {
         };
         count(&self.slot.totals[of as usize], t);
         self.intervals.pass();
+        if let Some(log) = &mut self.log
+            && of == TotalsOf::Measured
+        {
+            log_ended(log, t);
+        }
     }
 
     /// Counts a transaction that was not started, because it was late already at the last [`Recorder::end_clock`].
-    pub fn skip(&mut self, script: usize, now_ns: i64) {
+    pub fn skip(&mut self, script: usize, due_ns: i64, now_ns: i64) {
+        let mut of = TotalsOf::Drain;
         if let Phase::Interval(interval) = self.phase_at(now_ns) {
-            self.write(interval, script, |tally| tally.skipped.add(1));
+            of = self.write(interval, script, |tally| tally.skipped.add(1));
         }
         self.intervals.pass();
+        if let Some(log) = &mut self.log
+            && of == TotalsOf::Measured
+        {
+            log.log(Entry {
+                script: script as u32,
+                outcome: LoggedOutcome::Skipped,
+                start_ns: now_ns,
+                lag_ns: (now_ns - due_ns).max(0).unsigned_abs(),
+                ..Entry::default()
+            });
+        }
     }
 
     #[inline]
@@ -194,4 +215,22 @@ fn count(totals: &Totals, t: &Transaction) {
     if t.tries > 1 {
         totals.retries.add(t.tries - 1);
     }
+}
+
+#[inline(never)]
+fn log_ended(log: &mut LogWriter, t: &Transaction) {
+    log.log(Entry {
+        transaction: 0,
+        script: t.script as u32,
+        retries: u32::try_from(t.tries - 1).unwrap_or(u32::MAX),
+        outcome: match t.outcome {
+            Outcome::Committed => LoggedOutcome::Processed,
+            Outcome::LeftOpen => LoggedOutcome::LeftOpen,
+            Outcome::Failed => LoggedOutcome::Failed,
+            Outcome::Aborted => LoggedOutcome::Aborted,
+        },
+        start_ns: t.start_ns,
+        lag_ns: (t.start_ns - t.due_ns).max(0).unsigned_abs(),
+        latency_ns: (t.end_ns - t.due_ns).max(0).unsigned_abs(),
+    });
 }

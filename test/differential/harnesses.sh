@@ -359,6 +359,28 @@ $WRITE"
 both_fail 'a variable that nobody sets, in simple mode' 42601 'syntax error at or near ":"' "$WRITE
 SELECT :nowhere;" simple
 
+# ---- the log of single transactions
+
+printf '%s\n' "$WRITE" >"$work/0.sql"
+for share in 1 0.2; do
+    rm -f "$work"/log.*
+    OUT=$(pgbench -n -c $CLIENTS -j $CLIENTS -t 200 --random-seed=$SEED -f "$work/0.sql" \
+        --log --log-prefix="$work/log" --sampling-rate=$share 2>&1)
+    # client_id transaction_no time script_no time_epoch time_us
+    expected=$(cat "$work"/log.* | awk '{ print $1 "|" $2 "|" $4 }' | sort -t'|' -k1,1n -k2,2n)
+    run=$(sql "SELECT bench.create_workload('w0', \$script\$$WRITE\$script\$)" \
+        "SELECT bench.run('w0', clients => $CLIENTS, transactions => 200, seed => $SEED, log_rate => $share)" \
+        2>/dev/null | tail -n 1)
+    got=$(sql "SELECT client, transaction, script FROM bench.transactions WHERE run_id = $run
+        ORDER BY client, transaction")
+    if [ -n "$expected" ] && [ "$got" = "$expected" ]; then
+        tap_pass "pgbench --log --sampling-rate=$share logs the same $(wc -l <<<"$expected") transactions"
+    else
+        tap_fail "pgbench --log --sampling-rate=$share logs the same transactions" \
+            "$(diff <(echo "$expected") <(echo "$got") | head -n 20)"$'\n'"$OUT"
+    fi
+done
+
 # ---- where they differ on purpose
 
 # Refused before anything has run, where pgbench finds it out later, or does it.

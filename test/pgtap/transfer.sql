@@ -21,8 +21,8 @@ SELECT bench.create_workload('trf_slow', 'SELECT pg_sleep(0.01);');
 SELECT bench.create_workload('trf_nothing', 'SELECT 1;');
 SELECT bench.run('pk_update@3,trf_errors@1', clients => 2, secs => 0.6, warmup => 0.2, sample_interval => 0.1,
     rate => 500, latency_limit => 1000, variables => '{"x": null, "y": 1.5}', settings => '{"work_mem": "5MB"}',
-    tags => '{"a": null, "b": {"c": [1, null]}}', seed => 9223372036854775807) AS mixed \gset
-SELECT bench.run('pk_insert', clients => 2, transactions => 50, sample_interval => 0.1) AS plain \gset
+    tags => '{"a": null, "b": {"c": [1, null]}}', seed => 9223372036854775807, log_rate => 1) AS mixed \gset
+SELECT bench.run('pk_insert', clients => 2, transactions => 50, sample_interval => 0.1, log_rate => 1) AS plain \gset
 \o
 
 -- What a run is to those who read it, without what has to differ.
@@ -276,7 +276,10 @@ FROM base,
         ('of no run', '22003', '{run_log,0,part_of}', '{}'),
         ('a weight below 0', '22003', '{script_log,weight,0}', '-1'),
         ('a line before the first', '22003', '{statement_log,line,0}', '-1'),
-        ('a node below 0', '22003', '{samples,node,0}', '-1')
+        ('a node below 0', '22003', '{samples,node,0}', '-1'),
+        ('a log of more than all', '22003', '{run_log,0,log_rate}', '1.5'),
+        ('an outcome that is none', '22003', '{transactions,outcome,0}', '"gone"'),
+        ('a latency of it below 0', '22003', '{transactions,latency_ms,0}', '-1')
     ) AS v (what, code, path, value);
 INSERT INTO hostile
 SELECT 'a run twice', '22023', jsonb_set(d, '{run_log}', (d -> 'run_log') || (d -> 'run_log'))
@@ -287,7 +290,7 @@ SELECT
     '23505',
     jsonb_set(d, ARRAY[relation],
         (SELECT jsonb_object_agg(key, value || jsonb_build_array(value -> 0)) FROM jsonb_each(d -> relation)))
-FROM base, unnest('{samples,latencies,script_log,statement_log,audit_log}'::text[]) AS relation;
+FROM base, unnest('{samples,latencies,transactions,script_log,statement_log,audit_log}'::text[]) AS relation;
 INSERT INTO hostile SELECT 'a column that must be there', '23502', d #- '{samples,tps}' FROM base;
 -- nodes of a cluster
 INSERT INTO hostile
@@ -337,7 +340,8 @@ SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}'
             ||
                 '{"segment": 1, "coordinator_pid": 1, "role": "trf_alice", "later": {}, "run_id": 77}') -
             '{driver,query_mode,nodes}'::text[]))) -
-    '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[])
+    '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[] -
+    'transactions')
     AS ignored
 FROM base \gset
 SELECT

@@ -45,7 +45,7 @@ SELECT
     bench.create_workload('vis_slow', 'SELECT pg_sleep(0.01);') \g /dev/null
 SET SESSION AUTHORIZATION vis_owner;
 SELECT bench.load('pk', 1000, options => '{"schema": "vis_own"}') \g /dev/null
-SELECT bench.run('pk_update', warmup => 0.2, secs => 0.4, sample_interval => 0.1) AS run \gset
+SELECT bench.run('pk_update', warmup => 0.2, secs => 0.4, sample_interval => 0.1, log_rate => 1) AS run \gset
 SELECT bench.run('vis_fails', transactions => 1) AS failed \gset
 SELECT bench.sweep('pk_select', '{1}', 0.1) AS sweep \gset
 SELECT (bench.import(bench.export(ARRAY[:run])))[1] AS imported \gset
@@ -128,7 +128,7 @@ SET ROLE vis_owner;
 SELECT ok(count(*) > 0, 'SET ROLE gives what NOINHERIT withholds') FROM bench.samples WHERE run_id = :run;
 RESET SESSION AUTHORIZATION;
 -- The tables' owner dumps and restores them whole.
-SELECT is(array_agg(relname::text ORDER BY relname), '{latencies,samples,warmup_samples}',
+SELECT is(array_agg(relname::text ORDER BY relname), '{latencies,samples,transactions,warmup_samples}',
     'row-level security is where rows must be hidden')
 FROM pg_class
 WHERE relnamespace = 'bench'::regnamespace AND relrowsecurity AND NOT relforcerowsecurity;

@@ -23,7 +23,7 @@ sql "CREATE ROLE dump_alice LOGIN" "CREATE SCHEMA dump_data AUTHORIZATION dump_a
     "SET ROLE dump_alice" "SELECT bench.load('log', 10, options => '{\"schema\": \"dump_data\"}')" "RESET ROLE" \
     "SELECT bench.load('wide', 10)" "DROP TABLE bench_data.wide" \
     "SELECT bench.run('dump_own', 2, secs => 0.4, warmup => 0.2, sample_interval => 0.1, tags => '{\"a\": \"b\"}',
-        settings => '{\"work_mem\": \"5MB\"}')" \
+        settings => '{\"work_mem\": \"5MB\"}', log_rate => 1)" \
     "SELECT bench.run('pk_update', transactions => 20)" "SELECT bench.run('dump_fails', transactions => 1)" \
     >/dev/null 2>&1
 last=$(last_run)
@@ -46,7 +46,7 @@ like "$(pg_dump -U dump_reader -f /dev/null 2>&1)" 'would be affected by row-lev
     'without BYPASSRLS it says so, and leaves no rows out'
 
 for db in restored restored_in_parallel; do
-    for table in samples warmup_samples latencies error_log audit_log; do
+    for table in samples warmup_samples latencies transactions error_log audit_log; do
         is "$(content $db $table "run_id <= $last")" "$(content postgres $table "run_id <= $last")" \
             "$db: bench.$table is the same"
     done

@@ -20,6 +20,8 @@ pub struct Closing<'a> {
     pub measured: &'a Totals,
     /// Under a rate: transactions due before the end and neither started nor skipped.
     pub backlog: u64,
+    /// Lines of bench.transactions: written, and lost.
+    pub logged: (u64, u64),
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
@@ -103,7 +105,8 @@ fn whole_row(
              lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \
              lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
              backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
-             environment = environment || $15 \
+             environment = environment || $15, \
+             logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -121,6 +124,8 @@ fn whole_row(
             ms(closing.measured.lag_max_ns as f64).into(),
             closing.backlog.cast_signed().into(),
             pgrx::JsonB(known_now(closing.environment)).into(),
+            closing.logged.0.cast_signed().into(),
+            closing.logged.1.cast_signed().into(),
         ],
     )
 }

@@ -38,6 +38,14 @@ pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError
                       FROM bench.samples WHERE run_id = $2 AND node = $3) s"
             ),
             &[document.into(), run_id.into(), node.into()],
+        )?;
+        run(
+            &format!(
+                "UPDATE bench.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
+                 FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
+                 WHERE r.run_id = $2 AND x.logged IS NOT NULL"
+            ),
+            &[document.into(), run_id.into()],
         )
         .map(drop)
     })

@@ -2,6 +2,7 @@
 //! everybody's.
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::transaction_log::LoggedOutcome;
 
 use super::columns::{Column, columns};
 use super::{Imported, RUN_LOG};
@@ -59,6 +60,15 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
         (RUN_LOG, "warmup") => between("0", MAX_SECS),
         (RUN_LOG, "rate") => between("0.000001", "1000000"),
         (RUN_LOG, "latency_limit") => between("0.000001", MAX_MS),
+        (RUN_LOG, "log_rate") => between("0", "1"),
+        ("transactions", "outcome") => Some(Rule::new(
+            name,
+            &format!(
+                "outcome IN ({})",
+                LoggedOutcome::ALL.map(|outcome| format!("'{}'", outcome.as_str())).join(", ")
+            ),
+            "processed, left open, failed, aborted or skipped",
+        )),
         (RUN_LOG, "sample_interval") => between("0.1", "3600"),
         (RUN_LOG, "fixture_rows") => Some(Rule::new(name, "0 <= ALL (fixture_rows)", "rows, not below 0")),
         (RUN_LOG, "environment") => Some(Rule::between(

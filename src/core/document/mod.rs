@@ -86,6 +86,12 @@ pub struct Run {
     pub tags: Map<String, Value>,
     /// Seconds.
     pub sample_interval: f64,
+    /// Share of the transactions that were to be logged.
+    pub log_rate: f64,
+    /// Lines of bench.transactions; `None` without a log.
+    pub logged: Option<u64>,
+    /// Lines that there was no room for.
+    pub log_lost: Option<u64>,
     pub status: String,
     /// ISO 8601, as PostgreSQL writes a timestamptz into JSON.
     pub started_at: Option<String>,

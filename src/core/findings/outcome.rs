@@ -26,6 +26,7 @@ pub fn findings(document: &Document, intervals: &Intervals) -> Vec<Finding> {
     findings.extend(clients(document, intervals));
     findings.extend(failed(document));
     findings.extend(rate(document));
+    findings.extend(log(document));
     findings
 }
 
@@ -225,4 +226,33 @@ fn rate(document: &Document) -> Option<Finding> {
         "Lower the rate, or add clients if all were busy while processors were idle. At a rate that the server \
          cannot sustain, latencies grow with the length of the run.",
     ))
+}
+
+fn log(document: &Document) -> Option<Finding> {
+    let (logged, lost) = (document.run.logged?, document.run.log_lost.filter(|lost| *lost > 0)?);
+    let all = logged as f64 + lost as f64;
+    let share = lost as f64 / all;
+    Some(finding(
+        Severity::Notice,
+        "log",
+        format!(
+            "{} of {} entries of the transaction log were lost ({}).",
+            grouped(lost as f64),
+            grouped(all),
+            percent(share)
+        ),
+        json!({ "logged": logged, "lost": lost, "log_rate": document.run.log_rate }),
+        format!(
+            "Transactions ended faster than they could be written to bench.transactions, so those that are there are no \
+             even sample. All other figures are complete. Run again with log_rate => {} or less.",
+            one_digit(document.run.log_rate * (1.0 - share) / 2.0)
+        ),
+    ))
+}
+
+/// A share between 0 and 1 with the digit of it that tells most, as a user would type it.
+fn one_digit(share: f64) -> String {
+    let share = share.clamp(1e-6, 1.0);
+    let digits = (-share.log10().floor()) as usize;
+    format!("{share:.digits$}")
 }

@@ -65,7 +65,7 @@ impl Prng {
     }
 
     /// A number evenly from those of `[0, 1)` that are multiples of 2⁻⁵² (`pg_prng_double`).
-    pub(super) fn unit_interval(&mut self) -> f64 {
+    pub(crate) fn unit_interval(&mut self) -> f64 {
         /// 2⁻⁵²
         const STEP: f64 = f64::EPSILON;
         (self.next_u64() >> 12) as f64 * STEP

@@ -33,6 +33,7 @@ pub struct RunArguments {
     pub results: Option<String>,
     pub nodes: Option<String>,
     pub tags: Option<Value>,
+    pub log_rate: Option<f64>,
 }
 
 /// How long a run goes on.
@@ -144,6 +145,9 @@ pub struct RunOptions {
     pub nodes: Nodes,
     /// The user's own labels, kept with the run.
     pub tags: Value,
+    /// Share of the transactions that are kept one by one; 0: none.
+    #[serde(default)]
+    pub log_rate: f64,
 }
 
 impl RunOptions {
@@ -204,6 +208,11 @@ impl RunOptions {
             "discard" => Results::Discard,
             _ => Results::Serialize,
         };
+        let log_rate = required("log_rate", a.log_rate)?;
+        if !(0.0..=1.0).contains(&log_rate) {
+            return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
+                .hint("It is the share of the transactions to log: 0.01 for one in a hundred."));
+        }
         Ok(Self {
             mix: mix(&workload)?,
             workload,
@@ -221,6 +230,7 @@ impl RunOptions {
             results,
             nodes,
             tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+            log_rate,
         })
     }
 
@@ -250,6 +260,7 @@ impl RunOptions {
             results: Some(self.results.as_str().to_owned()),
             nodes: Some(self.nodes.as_str().to_owned()),
             tags: Some(self.tags.clone()),
+            log_rate: Some(self.log_rate),
         }
     }
 }

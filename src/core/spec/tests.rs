@@ -16,6 +16,7 @@ fn defaults() -> RunArguments {
         results: text("serialize"),
         nodes: text("local"),
         tags: empty(),
+        log_rate: Some(0.0),
         ..RunArguments::default()
     }
 }
@@ -56,6 +57,9 @@ fn numbers_out_of_range() {
     for interval in [0.0, 0.01, f64::NAN, 4000.0] {
         assert_eq!(state(RunArguments { sample_interval: Some(interval), ..defaults() }), "22023");
     }
+    for log_rate in [-0.1, 1.1, f64::NAN] {
+        assert_eq!(state(RunArguments { log_rate: Some(log_rate), ..defaults() }), "22023", "{log_rate}");
+    }
     assert_eq!(state(RunArguments { transactions: Some(0), ..defaults() }), "22023");
     for number in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert_eq!(state(RunArguments { rate: Some(number), ..defaults() }), "22023");
@@ -68,6 +72,7 @@ fn numbers_out_of_range() {
 fn nulls_and_exclusions() {
     assert_eq!(state(RunArguments { workload: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { log_rate: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");
     assert_eq!(state(RunArguments { transactions: Some(1), max_tries: Some(0), ..defaults() }), "22023");
 }

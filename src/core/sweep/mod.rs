@@ -221,6 +221,7 @@ impl SweepOptions {
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
+            log_rate: Some(0.0),
         }
     }
 

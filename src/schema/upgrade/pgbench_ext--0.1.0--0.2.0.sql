@@ -62,7 +62,8 @@ END $$;
 
 -- Tables.
 
-ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz;
+ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN log_rate double precision NOT NULL DEFAULT 0, ADD COLUMN logged bigint,
+    ADD COLUMN log_lost bigint;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
@@ -73,6 +74,35 @@ ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.node_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
+
+-- Tables that are new.
+
+CREATE TABLE bench.transactions (
+    run_id      bigint NOT NULL,
+    node        int NOT NULL DEFAULT 0,
+    client      int NOT NULL,
+    transaction bigint NOT NULL,
+    script      int NOT NULL,
+    started     timestamptz NOT NULL,
+    lag_ms      double precision,
+    latency_ms  double precision,
+    retries     int NOT NULL,
+    outcome     text NOT NULL,
+    PRIMARY KEY (run_id, node, client, transaction)
+);
+COMMENT ON TABLE bench.transactions IS 'Log of single transactions: one row per measured or skipped transaction, or for a share of them, of runs with a log_rate';
+COMMENT ON COLUMN bench.transactions.run_id IS 'The run';
+COMMENT ON COLUMN bench.transactions.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.transactions.client IS 'Index of the client on its node, starting at 0';
+COMMENT ON COLUMN bench.transactions.transaction IS 'Number of the transaction among the client''s measured and skipped ones, logged or not, starting at 1';
+COMMENT ON COLUMN bench.transactions.script IS 'Index of the script in a mix, starting at 0';
+COMMENT ON COLUMN bench.transactions.started IS 'When the transaction started or was skipped';
+COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from when the transaction was due until it started or was skipped';
+COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
+COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
+COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped';
+GRANT SELECT ON bench.transactions TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
 
 -- Functions that are new.
 
@@ -284,6 +314,17 @@ COMMENT ON FUNCTION bench.change_points IS
 $create$, 'bench.change_points(text, text, jsonb, double precision)');
 
 -- Views: columns are added at the end, so that grants and what depends on them stay.
+
+CREATE OR REPLACE VIEW bench.runs WITH (security_barrier) AS
+SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
+       driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
+       bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
+       server_version, extension_version, environment, origin, part_of, log_rate, logged, log_lost
+FROM bench.run_log
+WHERE bench_internal.is_visible(role);
+COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
+COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
+COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';
 
 CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
@@ -512,7 +553,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY '{samples,warmup_samples,latencies}'::text[] LOOP
+    FOREACH name IN ARRAY '{samples,warmup_samples,latencies,transactions}'::text[] LOOP
         EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
         EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Shows the rows of runs that bench.runs shows');
@@ -528,9 +569,10 @@ CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
     FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of all runs';
 
--- A sample's length follows from the run's by default.
+-- A sample's length follows from the run's by default, and transactions can be logged.
 
-CREATE OR REPLACE FUNCTION bench.run(
+SELECT bench_internal.replace_function('bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
+CREATE FUNCTION bench.run(
     workload        text,
     clients         int              DEFAULT 1,
     secs            double precision DEFAULT NULL,
@@ -547,10 +589,14 @@ CREATE OR REPLACE FUNCTION bench.run(
     query_mode      text             DEFAULT 'prepared',
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    log_rate        double precision DEFAULT 0)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
+$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, double precision)');
 
-CREATE OR REPLACE FUNCTION bench.start(
+SELECT bench_internal.replace_function('bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
+CREATE FUNCTION bench.start(
     workload        text,
     clients         int              DEFAULT 1,
     secs            double precision DEFAULT NULL,
@@ -567,10 +613,14 @@ CREATE OR REPLACE FUNCTION bench.start(
     query_mode      text             DEFAULT 'prepared',
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    log_rate        double precision DEFAULT 0)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
+$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, double precision)');
 
-CREATE OR REPLACE FUNCTION bench.schedule(
+SELECT bench_internal.replace_function('bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
+CREATE FUNCTION bench.schedule(
     name            text,
     schedule        text,
     workload        text,
@@ -589,10 +639,14 @@ CREATE OR REPLACE FUNCTION bench.schedule(
     query_mode      text             DEFAULT 'prepared',
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    log_rate        double precision DEFAULT 0)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
+$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, double precision)');
 
-CREATE OR REPLACE FUNCTION bench.start_scheduled(
+SELECT bench_internal.replace_function('bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
+CREATE FUNCTION bench.start_scheduled(
     workload        text,
     clients         int              DEFAULT 1,
     secs            double precision DEFAULT NULL,
@@ -609,8 +663,11 @@ CREATE OR REPLACE FUNCTION bench.start_scheduled(
     query_mode      text             DEFAULT 'prepared',
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    log_rate        double precision DEFAULT 0)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
+$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, double precision)');
 
 -- Comments.
 
@@ -629,7 +686,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. log_rate: share of the transactions to log in bench.transactions. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS

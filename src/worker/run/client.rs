@@ -7,6 +7,7 @@ use std::time::Duration;
 use bench_core::schedule::Schedule;
 use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, Variables, parse};
 use bench_core::spec::{Extent, Observation, RunSpec};
+use bench_core::transaction_log::LogWriter;
 use pgrx::pg_sys;
 
 use super::pause::Alarm;
@@ -217,7 +218,9 @@ impl Client<'_> {
     /// The client's part of the run.
     fn run(&mut self, context: &WorkerContext, spec: &RunSpec) -> Result<(), Ending> {
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-        let mut recorder = Recorder::new(&context.segment, context.index, limit_ns);
+        let log = context.segment.log(context.index);
+        let log = log.map(|queue| LogWriter::new(queue, self.seeds.sample, spec.options.log_rate));
+        let mut recorder = Recorder::new(&context.segment, context.index, limit_ns, log);
         let left = match spec.options.extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
@@ -377,7 +380,7 @@ impl Pace {
             if let Some(limit_ns) = self.limit_ns {
                 let now = recorder.end_clock();
                 if due_ns < now - limit_ns && now < recorder.end_ns() {
-                    recorder.skip(script, now);
+                    recorder.skip(script, due_ns, now);
                     *left -= u64::from(now >= self.measure_start_ns);
                     if *left == 0 {
                         return Ok(Turn::End);

@@ -11,6 +11,7 @@ use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 use serde_json::Value;
 
+use super::log::TransactionLog;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
 use super::{client, part, verdict};
@@ -21,7 +22,7 @@ use crate::integration::citus;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{my_pid, nap, now_ns, wake};
+use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
@@ -99,6 +100,7 @@ struct Run<'a> {
     spec: &'a RunSpec,
     run_id: i64,
     sampler: Sampler<'a>,
+    log: TransactionLog<'a>,
     before: Counters,
     /// The reading of the tables and indexes before the run.
     relations: Value,
@@ -134,6 +136,7 @@ impl<'a> Run<'a> {
             spec,
             run_id,
             sampler: Sampler::new(segment, spec, run_id),
+            log: TransactionLog::new(segment, run_id),
             before: Counters::default(),
             relations: relations::none(),
             next_xid: 0,
@@ -273,7 +276,9 @@ impl<'a> Run<'a> {
         let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
         let timeline = timeline(&self.spec.options, begins_ns);
         header.timeline.store(&timeline);
-        self.sampler.begin(timeline);
+        let began = (now_ns(), current_timestamp());
+        self.sampler.begin(timeline, began);
+        self.log.begin(began);
         let mut observes = ramp_ns == 0;
         if observes {
             self.sampler.observe();
@@ -311,7 +316,7 @@ impl<'a> Run<'a> {
                 }
                 // Writing may have to wait, reading not: first whatever was due with it.
                 if self.sampler.has_read_what_was_due()
-                    && let Err(error) = self.sampler.write()
+                    && let Err(error) = self.sampler.write().and_then(|()| self.log.follow(true))
                 {
                     // What cannot be kept need not be measured; what was measured is written at the end.
                     self.unwritten = Some(error);
@@ -319,10 +324,19 @@ impl<'a> Run<'a> {
                 }
                 continue;
             }
-            // Late wake-ups do no harm; the cap is for a stop that came without a latch.
+            let longest_ms = match self.log.follow(false) {
+                Ok(more) if more => 0,
+                Ok(_) if self.log.is_on() => 20,
+                // Late wake-ups do no harm; the cap is for a stop that came without a latch.
+                Ok(_) => 200,
+                Err(error) => {
+                    self.unwritten = Some(error);
+                    return;
+                }
+            };
             let begin_ns = if observes { i64::MAX } else { timeline.warmup_start_ns };
             let until_ns = end_ns.min(self.sampler.observer.next_look_ns()).min(begin_ns);
-            nap(((until_ns - now) / 1_000_000 + 1).clamp(0, 200));
+            nap(((until_ns - now) / 1_000_000 + 1).clamp(0, longest_ms));
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod coordinator;
+mod log;
 mod part;
 mod pause;
 mod program;

@@ -12,7 +12,7 @@ use crate::catalog::patience::Patience;
 use crate::catalog::recorder::{self, Sample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
-use crate::server::process::{NS_PER_SEC, current_timestamp, now_ns, wake};
+use crate::server::process::{NS_PER_SEC, now_ns, wake};
 use crate::shm::{ClientSlot, ProgressFigures, Segment};
 
 const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
@@ -83,9 +83,10 @@ impl<'a> Sampler<'a> {
     }
 
     /// The run begins.
-    pub fn begin(&mut self, timeline: Timeline) {
+    /// `began` is now, by CLOCK_MONOTONIC in nanoseconds and as a TimestampTz.
+    pub fn begin(&mut self, timeline: Timeline, began: (i64, i64)) {
         self.timeline = timeline;
-        self.began = (now_ns(), current_timestamp());
+        self.began = began;
     }
 
     /// The first interval begins, as far as it is observed.

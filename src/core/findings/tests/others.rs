@@ -52,6 +52,16 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
         document.errors.push(ErrorLine { sqlstate: "40001".into(), failed: 100_000, ..ErrorLine::default() });
     }),
     ("failed", Severity::Notice, "0.2 %", |document| document.summary.failed = 2_000),
+    (
+        "log",
+        Severity::Notice,
+        "1,000 of 5,000 entries of the transaction log were lost (20 %).",
+        |document| {
+            document.run.log_rate = 0.5;
+            document.run.logged = Some(4_000);
+            document.run.log_lost = Some(1_000);
+        },
+    ),
     ("rate", Severity::Warning, "5,000 transactions were due", |document| {
         document.run.rate = Some(3000.0);
         document.summary.backlog = Some(5000);

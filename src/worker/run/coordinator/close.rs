@@ -16,6 +16,9 @@ use crate::server::transaction::transaction;
 use crate::shm::{ClientState, StopReason};
 use crate::worker::run::verdict;
 
+/// After a stop the log has so long.
+const LOG_DONE_NS: i64 = 1_000_000_000;
+
 impl Run<'_> {
     /// Writes everything that is known at the end.
     pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
@@ -23,6 +26,10 @@ impl Run<'_> {
         let mut missing: Vec<(Part, UserError)> = Vec::new();
         if measured && let Err(error) = self.sampler.write_rest() {
             missing.push(("bench.samples", error));
+        }
+        let deadline_ns = self.stopped_at_ns.map(|at| at + LOG_DONE_NS);
+        if measured && let Err(error) = self.log.write_rest(deadline_ns) {
+            missing.push(("bench.transactions", error));
         }
         // Those that a stop has ended are no errors.
         let lost = if self.stop_reason().is_some() { 0 } else { self.lost };
@@ -65,6 +72,7 @@ impl Run<'_> {
             horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
             measured: &self.sampler.measured,
             backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
+            logged: (self.log.written, self.log.lost()),
             spec: self.spec,
             scripts: &scripts,
             statements: &statements,
