@@ -87,6 +87,7 @@ fn command(arguments: &RunArguments) -> String {
         ("results", text(&a.results)),
         ("nodes", text(&a.nodes)),
         ("tags", json(&a.tags)),
+        ("before", text(&a.before)),
         ("log_rate", number(a.log_rate)),
     ];
     let given: Vec<String> =

@@ -43,6 +43,7 @@ macro_rules! run_function {
             results: Option<String>,
             nodes: Option<String>,
             tags: Option<Jsonb>,
+            before: Option<String>,
             log_rate: Option<f64>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
@@ -64,6 +65,7 @@ macro_rules! run_function {
                 results,
                 nodes,
                 tags: json(tags),
+                before,
                 log_rate,
             })
             .or_raise()

@@ -1,5 +1,6 @@
 //! The specification of a run: its [`RunOptions`], and everything that was looked up in the server for them.
 
+mod before;
 pub mod limits;
 mod options;
 
@@ -10,6 +11,7 @@ use crate::cluster::{ClusterSpec, Nodes, PartOf};
 use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
+pub use before::Before;
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, Share};
 
 /// A script of a run.

@@ -9,7 +9,7 @@ use super::horizon::releasable_or_warn;
 use super::load_progress::Reporter;
 use crate::catalog;
 use crate::error::warn;
-use crate::fixture::LoadSpec;
+use crate::fixture::{self, LoadSpec};
 use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
 use crate::server::{relations, worker_slots};
@@ -91,6 +91,20 @@ pub fn load(
         );
     }
     Ok(Loaded { spec, rows })
+}
+
+/// Rows and options that a fixture was loaded with; `None` where it is not.
+pub fn loaded_as(name: &str) -> Result<Option<(i64, Map<String, Value>)>, UserError> {
+    let Some(usable) = fixture::usable(name)? else { return Ok(None) };
+    let of_schema = |f: &catalog::Fixture| Some(&f.schema) == usable.schema.as_ref();
+    Ok(catalog::fixtures(name)?.into_iter().find(of_schema).map(|loaded| {
+        let mut options = match loaded.options {
+            Value::Object(options) => options,
+            _ => Map::new(),
+        };
+        options.insert("schema".to_owned(), Value::String(loaded.schema));
+        (loaded.rows, options)
+    }))
 }
 
 /// As many jobs as asked for, or as processors and free worker slots allow and the rows deserve.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
+use bench_core::spec::{Before, FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
 use pgrx::pg_sys;
 
 use super::checks::{
@@ -13,13 +13,14 @@ use super::checks::{
 use super::handle::LaunchHandle;
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
-use super::{nodes, outcome, settings, workload};
+use super::{load, nodes, outcome, settings, workload};
 use crate::integration::citus;
 use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, log_for, ring_for};
+use crate::worker::before;
 use crate::worker::run::coordinator;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
@@ -60,7 +61,20 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     settings::check(&options.settings)?;
     check_role()?;
     check_connection_limit(options.clients)?;
+    check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names })
+}
+
+/// What the steps before the run need of the role, and where they cannot be done.
+fn check_before(options: &RunOptions) -> Result<(), UserError> {
+    if options.nodes != Nodes::Local && !options.before.is_empty() {
+        return Err(UserError::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("before is not supported with nodes => '{}'", options.nodes.as_str()),
+        )
+        .hint("A sweep does such steps for all nodes: bench.sweep(…, before => 'vacuum')."));
+    }
+    before::check(&options.before)
 }
 
 /// Everything that can be found wrong before any worker is started.
@@ -72,6 +86,9 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
         nodes::check_loaded(&fixture_names)?;
     }
+    if options.before.contains(&Before::Reload) {
+        fixture_names.iter().try_for_each(|name| reload(name))?;
+    }
     let fixtures = fixture_names
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
@@ -81,12 +98,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     workload::check_names(&fixtures, &options.settings)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {
-        check_own_locks(
-            &tables,
-            lock_of(&scripts),
-            "the workload",
-            "Commit or roll back before the call, or use bench.start.",
-        )?;
+        check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
     }
     let seed = options.seed.unwrap_or_else(random_seed);
     let cluster = nodes::of_run(&options, &tables, has_blocks(&scripts))?;
@@ -113,7 +125,21 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         part_of: None,
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
     };
+    before::check_run(&spec.options.before, &spec)?;
+    for step in &spec.options.before {
+        let (tables, lock) = before::locks_of(*step, &spec)?;
+        let what = format!("before => '{}'", step.as_str());
+        check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
+    }
     Ok((spec, checked.commands))
+}
+
+const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.start.";
+
+/// Loads a fixture anew as it was loaded. One that is not is loaded later, with its defaults.
+fn reload(name: &str) -> Result<(), UserError> {
+    let Some((rows, options)) = load::loaded_as(name)? else { return Ok(()) };
+    load::load(name, &options, Some(rows), None).map(drop)
 }
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.

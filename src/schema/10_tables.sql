@@ -151,6 +151,7 @@ CREATE TABLE bench.run_log (
     origin            jsonb,
     part_of           jsonb,
     counted_from      timestamptz,
+    before            text NOT NULL DEFAULT 'none',
     log_rate          double precision NOT NULL DEFAULT 0,
     logged            bigint,
     log_lost          bigint

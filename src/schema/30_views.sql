@@ -33,7 +33,7 @@ CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
-       server_version, extension_version, environment, origin, part_of, log_rate, logged, log_lost
+       server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
@@ -72,6 +72,7 @@ COMMENT ON COLUMN bench.runs.extension_version IS 'Version of the extension at t
 COMMENT ON COLUMN bench.runs.environment IS 'Environment: server_settings (non-default settings of a client''s session), version, processors, memory, kernel, filesystem, cost of a clock read and of a flush to disk, unserved_defaults (parameters that were on but have no effect on engine sessions), transaction ids used';
 COMMENT ON COLUMN bench.runs.origin IS 'Origin of an imported run: run_id, role, database, system_identifier (as in pg_control_system) and started_at on the original server, exported_at, imported_at; NULL for runs of this database';
 COMMENT ON COLUMN bench.runs.part_of IS 'For this node''s part of another node''s run, until that node has fetched it: node, name and run_id there';
+COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';
 COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
 COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
 COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';

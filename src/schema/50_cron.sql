@@ -20,6 +20,7 @@ CREATE FUNCTION bench.schedule(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 COMMENT ON FUNCTION bench.schedule IS
@@ -48,6 +49,7 @@ CREATE FUNCTION bench.start_scheduled(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 COMMENT ON FUNCTION bench.start_scheduled IS

@@ -108,6 +108,8 @@ pub struct Header {
     /// Of a run on several nodes: when the clients' time is to begin, by the calendar, in microseconds as a timestamptz
     /// counts them; 0 while it has not been said.
     pub begins_us: AtomicI64,
+    /// 1 when all is done that is to be done before the run.
+    pub prepared: AtomicU32,
     /// 1 when its clients stand at the gate.
     pub is_ready: AtomicU32,
     /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.

@@ -22,6 +22,7 @@ use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape};
+use crate::worker::before;
 
 /// Everything that can be found wrong before the first run, of any of the runs.
 pub fn plan(arguments: SweepArguments) -> Result<SweepSpec, UserError> {
@@ -53,12 +54,12 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     // One more than the run needs: the sweep's own.
     worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
     parameters::check(options)?;
-    state::check(options)?;
+    before::check(&options.before)?;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let (run, _) = prepare(options.run_arguments(variant, most, None))?;
-            state::check_run(options, &run)?;
+            before::check_run(&options.before, &run)?;
         } else {
             let load = state::load_of(options, variant)?;
             let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;

@@ -27,7 +27,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
-use crate::worker::{WorkerContext, attach};
+use crate::worker::{WorkerContext, attach, before};
 
 /// The kind of worker that a sweep's leader is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -269,7 +269,9 @@ impl Sweep<'_> {
         run.horizon_held = self.spec.horizon_held;
         // A session that waits for the sweep does nothing else meanwhile.
         run.starter.pid = header.caller_pid.load(Relaxed);
-        self.interruptibly(|sweep| sweep.state.prepare(&run))?;
+        self.interruptibly(|sweep| {
+            before::prepare(&mut sweep.state.session, &run, &sweep.spec.options.before)
+        })?;
         let run = std::panic::AssertUnwindSafe(&run);
         let launched = transaction(|| {
             let launched = run::launch(&run, commands, my_pid())?;

@@ -14,7 +14,6 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{SweepOptions, Variant};
 use serde_json::{Map, Value};
 
-use super::state::execute;
 use crate::catalog::{self, Forgotten};
 use crate::engine::Session;
 use crate::server::guc;
@@ -24,6 +23,7 @@ use crate::server::process::{forget_cancel, nap_until_canceled};
 use crate::server::roles::superuser;
 use crate::server::spi::{self, fetch, quote_identifier, quote_literal};
 use crate::server::transaction::{durable_transaction, transaction};
+use crate::worker::before::execute;
 
 /// How long a reload may take to reach this process, in looks of 20 ms.
 const LOOKS: u32 = 500;

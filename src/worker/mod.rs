@@ -4,6 +4,7 @@
 //! cluster has a session for each node, and one on several nodes a coordinator without clients ([`cluster`]). All of them meet
 //! in a [`Segment`].
 
+pub mod before;
 mod cluster;
 pub mod load;
 pub mod run;

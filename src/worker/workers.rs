@@ -41,6 +41,11 @@ pub fn all_stopped() -> bool {
     WORKERS.with_borrow(|workers| workers.iter().all(Worker::has_stopped))
 }
 
+/// Forgets workers that have ended, so that others can be launched.
+pub fn forget() {
+    WORKERS.with_borrow_mut(Vec::clear);
+}
+
 /// Tells every worker to end.
 pub fn terminate() {
     WORKERS.with_borrow(|workers| workers.iter().for_each(Worker::terminate));

@@ -35,6 +35,12 @@ before_start 'LOCK TABLE of the fixture and bench.load' 'LOCK TABLE bench_data.p
     "SELECT bench.load('pk', 1000)"
 try BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' "SELECT bench.run('pk_select', transactions => 10)" COMMIT
 like "$OUT" 'actually processed: 10' 'SHARE lock and a workload that reads: works'
+before_start 'SHARE lock and a VACUUM before the run' 'LOCK TABLE bench_data.pk IN SHARE MODE' \
+    "SELECT bench.run('pk_select', transactions => 10, before => 'vacuum')"
+sql "SELECT bench.load('log', 0)" >/dev/null
+before_start 'a table that was read and TRUNCATE before the run' 'SELECT count(*) FROM bench_data.log' \
+    "SELECT bench.run('pk_insert', transactions => 10, before => 'truncate')"
+sql "SELECT bench.unload('log')" >/dev/null
 before_start 'TRUNCATE in the open transaction and bench.run' 'TRUNCATE bench_data.pk' \
     "SELECT bench.run('pk_select', transactions => 10)"
 
@@ -156,5 +162,34 @@ like "$OUT" 'actually processed' 'another row than the updated one: the run work
 status_is "$(last_run)" completed 'another row than the updated one'
 still_works 'at the end'
 log_is_clean
+# ---- what is done before a run waits for a lock of another session, and the run is stopped
+
+session holder BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' 'SELECT pg_sleep(600)'
+eventually 20 "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'ShareLock' AND granted
+    AND relation = 'bench_data.pk'::regclass)"
+run=$(sql "SELECT bench.start('pk_select', transactions => 10, before => 'vacuum')")
+eventually 20 "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'bench_data.pk'::regclass)"
+is "$(sql "SELECT status FROM bench.runs WHERE run_id = $run")" starting \
+    'VACUUM before a run waits: the run is starting'
+is "$(sql "SELECT bench.stop($run)")" t 'VACUUM before a run waits: bench.stop stops it'
+status_is "$run" canceled 'VACUUM before a run waits: the run is canceled'
+leave holder
+nothing_left 'VACUUM before a run waits'
+
+# The worker that does it may be ended by others.
+session holder BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' 'SELECT pg_sleep(600)'
+eventually 20 "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'ShareLock' AND granted
+    AND relation = 'bench_data.pk'::regclass)"
+session caller "SELECT bench.run('pk_select', transactions => 10, before => 'vacuum')"
+eventually 20 "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'bench_data.pk'::regclass)"
+sql "SELECT pg_terminate_backend(pid) FROM pg_locks
+    WHERE NOT granted AND relation = 'bench_data.pk'::regclass" >/dev/null
+ended caller
+like "$OUT" 'ERROR:  55000: .*prepares the run' 'VACUUM before a run is terminated: the caller has the error'
+is "$(sql 'SELECT status FROM bench.runs ORDER BY run_id DESC LIMIT 1')" failed \
+    'VACUUM before a run is terminated: the run has failed'
+leave holder
+nothing_left 'VACUUM before a run is terminated'
+
 no_restart 'the server has not restarted'
 done_testing

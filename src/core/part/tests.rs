@@ -22,6 +22,7 @@ fn request() -> PartRequest {
         results: Some("discard".to_owned()),
         nodes: Some("all".to_owned()),
         tags: Some(json!({ "release": "42" })),
+        before: Some("none".to_owned()),
         log_rate: Some(0.5),
         ..RunArguments::default()
     };

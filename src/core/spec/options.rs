@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{invalid, limits, object, required, variables};
+use super::{Before, invalid, limits, object, required, variables};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 
@@ -33,6 +33,7 @@ pub struct RunArguments {
     pub results: Option<String>,
     pub nodes: Option<String>,
     pub tags: Option<Value>,
+    pub before: Option<String>,
     pub log_rate: Option<f64>,
 }
 
@@ -145,6 +146,9 @@ pub struct RunOptions {
     pub nodes: Nodes,
     /// The user's own labels, kept with the run.
     pub tags: Value,
+    /// What is done before the run.
+    #[serde(default)]
+    pub before: Vec<Before>,
     /// Share of the transactions that are kept one by one; 0: none.
     #[serde(default)]
     pub log_rate: f64,
@@ -230,6 +234,7 @@ impl RunOptions {
             results,
             nodes,
             tags: Value::Object(object("tags", required("tags", a.tags)?)?),
+            before: Before::parse(&required("before", a.before)?)?,
             log_rate,
         })
     }
@@ -260,6 +265,7 @@ impl RunOptions {
             results: Some(self.results.as_str().to_owned()),
             nodes: Some(self.nodes.as_str().to_owned()),
             tags: Some(self.tags.clone()),
+            before: Some(Before::text(&self.before)),
             log_rate: Some(self.log_rate),
         }
     }

@@ -16,6 +16,7 @@ fn defaults() -> RunArguments {
         results: text("serialize"),
         nodes: text("local"),
         tags: empty(),
+        before: text("none"),
         log_rate: Some(0.0),
         ..RunArguments::default()
     }
@@ -66,6 +67,19 @@ fn numbers_out_of_range() {
         assert_eq!(state(RunArguments { latency_limit: Some(number), ..defaults() }), "22023");
     }
     assert_eq!(state(RunArguments { max_tries: Some(-1), ..defaults() }), "22023");
+}
+
+#[test]
+fn steps_before_a_run_survive_their_text() {
+    let of = |before: &str| RunOptions::new(RunArguments { before: Some(before.into()), ..defaults() });
+    for (before, text) in [("none", "none"), (" checkpoint,vacuum , vacuum", "vacuum,checkpoint")] {
+        let options = of(before).expect("valid");
+        assert_eq!(options.arguments().before.as_deref(), Some(text));
+        assert_eq!(of(text).expect("valid").before, options.before);
+    }
+    for before in ["", "vacuum,", "none,vacuum", "Vacuum"] {
+        assert_eq!(of(before).expect_err("an error").sqlstate, "22023", "{before}");
+    }
 }
 
 #[test]

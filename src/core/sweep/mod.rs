@@ -13,7 +13,7 @@ pub use plan::Cell;
 pub use variant::Variant;
 
 use crate::error::{UserError, sqlstate};
-use crate::spec::{Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
+use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
@@ -35,57 +35,6 @@ pub struct SweepArguments {
     pub query_mode: Option<String>,
     pub nodes: Option<String>,
     pub tags: Option<Value>,
-}
-
-/// What is done before each run, in the order in which it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Before {
-    /// The workload's fixtures are loaded anew, as they were loaded.
-    Reload,
-    /// Fixtures that were loaded without rows are emptied.
-    Truncate,
-    /// VACUUM (ANALYZE) of the fixtures' tables.
-    Vacuum,
-    /// Tables, their TOAST tables and indexes are read into shared buffers.
-    Prewarm,
-    /// CHECKPOINT.
-    Checkpoint,
-}
-
-impl Before {
-    const ALL: [Self; 5] = [Self::Reload, Self::Truncate, Self::Vacuum, Self::Prewarm, Self::Checkpoint];
-
-    /// The word users write.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reload => "reload",
-            Self::Truncate => "truncate",
-            Self::Vacuum => "vacuum",
-            Self::Prewarm => "prewarm",
-            Self::Checkpoint => "checkpoint",
-        }
-    }
-
-    /// Takes 'none', or one or more words separated by commas.
-    fn parse(text: &str) -> Result<Vec<Self>, UserError> {
-        limits::check_text("before", text)?;
-        if text.trim() == "none" {
-            return Ok(Vec::new());
-        }
-        let mut steps = Vec::new();
-        for word in text.split(',').map(str::trim) {
-            let step = Self::ALL.into_iter().find(|step| step.as_str() == word).ok_or_else(|| {
-                invalid(format!("unrecognized value for before: \"{word}\"")).hint(
-                    "Available values: 'none', 'reload', 'truncate', 'vacuum', 'prewarm', 'checkpoint', or several of them: 'vacuum,checkpoint'.",
-                )
-            })?;
-            steps.push(step);
-        }
-        steps.sort();
-        steps.dedup();
-        Ok(steps)
-    }
 }
 
 /// Everything a sweep's leader needs to know; travels as JSON.
@@ -221,6 +170,8 @@ impl SweepOptions {
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
+            // The sweep's leader does what its own says.
+            before: Some(Before::text(&[])),
             log_rate: Some(0.0),
         }
     }

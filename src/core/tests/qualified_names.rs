@@ -38,12 +38,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("integration/pg_cron.rs", "cron.schedule_in_database", "a hint"),
     ("integration/pg_cron.rs", "cron.unschedule", "after check_extension_trusted"),
     (
-        "sweep/state.rs",
+        "worker/before.rs",
         "{}",
         "the run's tables, after fixture::usable: of superusers, in schemas of superusers; locked",
     ),
     ("observe/audit.rs", "that", "a message"),
-    ("sweep/state.rs", "would", "a message"),
+    ("worker/before.rs", "would", "a message"),
 ];
 
 /// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.

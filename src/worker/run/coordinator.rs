@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::log::TransactionLog;
 use super::sampler::Sampler;
 use super::xids::XidWatch;
-use super::{client, part, verdict};
+use super::{client, part, preparer, verdict};
 use crate::catalog::{self, recorder};
 use crate::engine::unserved;
 use crate::error::internal;
@@ -158,6 +158,8 @@ impl<'a> Run<'a> {
 
     /// Launches the clients and waits until all stand at the gate.
     fn start(&mut self) -> Result<(), UserError> {
+        let part_of = self.spec.part_of.as_ref();
+        preparer::prepare(self.segment, self.spec, |reason| verdict::stop_error(reason, part_of))?;
         let clients = self.segment.shape().clients;
         workers::launch(
             client::KIND,

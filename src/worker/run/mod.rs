@@ -5,6 +5,7 @@ pub mod coordinator;
 mod log;
 mod part;
 mod pause;
+mod preparer;
 mod program;
 mod sampler;
 mod statement_lines;
