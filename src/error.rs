@@ -104,6 +104,8 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// The character in the statement's text, counted from 1; 0: none in particular.
     pub position: u32,
+    /// What the server was doing: its CONTEXT.
+    pub context: Option<String>,
 }
 
 impl From<UserError> for SqlError {
@@ -114,6 +116,7 @@ impl From<UserError> for SqlError {
             detail: error.detail,
             hint: error.hint,
             position: 0,
+            context: None,
         }
     }
 }

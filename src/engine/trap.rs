@@ -141,6 +141,7 @@ unsafe fn recover(log: Log) -> SqlError {
             detail: text((*data).detail),
             hint: text((*data).hint),
             position: (*data).cursorpos.max(0).unsigned_abs(),
+            context: text((*data).context),
         };
         pg_sys::MemoryContextDelete(context);
         pg_sys::InterruptHoldoffCount -= 1;

@@ -270,6 +270,7 @@ CREATE TABLE bench.error_log (
     retried  bigint NOT NULL,
     failed   bigint NOT NULL,
     first_at timestamptz,
+    context  text,
     PRIMARY KEY (run_id, node, sqlstate)
 );
 COMMENT ON TABLE bench.error_log IS 'Internal: errors of each run. Read bench.errors instead.';

@@ -78,7 +78,7 @@ COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transaction
 COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
-SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at
+SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
 FROM bench.error_log e JOIN bench.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.role);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, including retried ones';
@@ -91,6 +91,7 @@ COMMENT ON COLUMN bench.errors.count IS 'Number of such errors in all phases of 
 COMMENT ON COLUMN bench.errors.retried IS 'Number of them that were followed by another try';
 COMMENT ON COLUMN bench.errors.failed IS 'Number of them that ended a transaction: it failed or, at another error than a serialization failure or deadlock, ended with its client';
 COMMENT ON COLUMN bench.errors.first_at IS 'Time of the first such error';
+COMMENT ON COLUMN bench.errors.context IS 'CONTEXT of the first such error: the functions and statements in which it happened';
 
 CREATE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,

@@ -44,6 +44,7 @@ unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {
                 detail: text((*error).detail),
                 hint: text((*error).hint),
                 position: 0,
+                context: text((*error).context),
             }));
         }
         if let Some(next) = NEXT.get() {

@@ -69,6 +69,8 @@ pub struct ErrorEntry {
     pub detail: Text<480>,
     /// What to do about it.
     pub hint: Text<320>,
+    /// The server's CONTEXT.
+    pub context: Text<480>,
 }
 
 /// What one client shows to the others, apart from its commands and intervals.
@@ -132,6 +134,9 @@ impl ClientSlot {
             }
             if let Some(hint) = &error.hint {
                 entry.hint.set(hint);
+            }
+            if let Some(context) = &error.context {
+                entry.context.set(context);
             }
             entry.sqlstate.store(sqlstate, Release);
         }

@@ -162,6 +162,19 @@ SELECT
     is(message, 'division by zero', 'the message is the server''s')
 FROM bench.errors
 WHERE run_id = :run_id;
+SELECT is(context, NULL, 'of a plain statement there is no context') FROM bench.errors WHERE run_id = :run_id;
+CREATE FUNCTION public.scr_raises() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE 'on purpose';
+END $$;
+SELECT pg_temp.workload('scr_raises', 'SELECT public.scr_raises();') \g /dev/null
+SELECT bench.run('scr_raises', transactions => 1) AS run_id \gset
+SELECT
+    is(message, 'on purpose', 'an error of a function'),
+    alike(context, 'PL/pgSQL function %scr_raises() line 3 at RAISE', 'has its context')
+FROM bench.errors
+WHERE run_id = :run_id;
+DROP FUNCTION public.scr_raises();
 -- in a meta command, in a \gset, at the end
 SELECT pg_temp.workload('scr_meta', E'SELECT 1;\n\\if :client_id >= 0\n\\set x 1 / 0\n\\endif') \g /dev/null
 SELECT bench.run('scr_meta', 2, transactions => 5) AS run_id \gset

@@ -101,8 +101,8 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
 /// Writes a line of bench.error_log.
 pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at, context) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
             run_id.into(),
             line.sqlstate.as_str().into(),
@@ -112,6 +112,7 @@ pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
             line.retried.cast_signed().into(),
             line.failed.cast_signed().into(),
             timestamp(line.first_at).into(),
+            line.context.as_deref().into(),
         ],
     )
     .map(drop)

@@ -71,6 +71,7 @@ pub struct ErrorLine {
     pub sqlstate: String,
     pub message: String,
     pub detail: Option<String>,
+    pub context: Option<String>,
     pub count: u64,
     pub retried: u64,
     pub failed: u64,

@@ -70,6 +70,7 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
+ALTER TABLE bench.error_log ADD COLUMN context text;
 ALTER TABLE bench.samples ADD COLUMN aborted bigint;
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
@@ -327,6 +328,12 @@ COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by com
 COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
 COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
 COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';
+
+CREATE OR REPLACE VIEW bench.errors WITH (security_barrier) AS
+SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
+FROM bench.error_log e JOIN bench.run_log r USING (run_id)
+WHERE bench_internal.is_visible(r.role);
+COMMENT ON COLUMN bench.errors.context IS 'CONTEXT of the first such error: the functions and statements in which it happened';
 
 CREATE OR REPLACE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
