@@ -148,4 +148,18 @@ SELECT 1;
 SET search_path = public;
 $ADD"
 
+#
+# Messages
+#
+# There is no client that they are sent to: the server's log has them.
+sql "SELECT bench.create_workload('says',
+    'DO \$\$BEGIN RAISE NOTICE ''a notice''; RAISE WARNING ''a warning''; END\$\$;')" \
+    >/dev/null
+said() { grep -cE "(NOTICE|WARNING):  a (notice|warning)\$" "$PGHOST/log"; }
+before=$(said)
+sql "SELECT bench.run('says', transactions => 3)" >/dev/null 2>&1
+is "$(($(said) - before))" 3 'WARNINGs of scripts are in the server log'
+sql "SELECT bench.run('says', transactions => 3, settings => '{\"log_min_messages\": \"notice\"}')" >/dev/null 2>&1
+is "$(($(said) - before))" 9 'with log_min_messages, NOTICEs too'
+
 script_done
