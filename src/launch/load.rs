@@ -1,6 +1,7 @@
 //! Loads: from arguments to a started leader.
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::sweep;
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
@@ -94,7 +95,7 @@ pub fn load(
 }
 
 /// Rows and options that a fixture was loaded with; `None` where it is not.
-pub fn loaded_as(name: &str) -> Result<Option<(i64, Map<String, Value>)>, UserError> {
+pub fn loaded_as(name: &str) -> Result<Option<sweep::Loaded>, UserError> {
     let Some(usable) = fixture::usable(name)? else { return Ok(None) };
     let of_schema = |f: &catalog::Fixture| Some(&f.schema) == usable.schema.as_ref();
     Ok(catalog::fixtures(name)?.into_iter().find(of_schema).map(|loaded| {
@@ -103,7 +104,7 @@ pub fn loaded_as(name: &str) -> Result<Option<(i64, Map<String, Value>)>, UserEr
             _ => Map::new(),
         };
         options.insert("schema".to_owned(), Value::String(loaded.schema));
-        (loaded.rows, options)
+        sweep::Loaded { rows: loaded.rows, options }
     }))
 }
 

@@ -138,8 +138,8 @@ const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.
 
 /// Loads a fixture anew as it was loaded. One that is not is loaded later, with its defaults.
 fn reload(name: &str) -> Result<(), UserError> {
-    let Some((rows, options)) = load::loaded_as(name)? else { return Ok(()) };
-    load::load(name, &options, Some(rows), None).map(drop)
+    let Some(loaded) = load::loaded_as(name)? else { return Ok(()) };
+    load::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
 }
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.

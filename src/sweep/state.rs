@@ -79,8 +79,8 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
 pub fn loaded(options: &SweepOptions) -> Result<BTreeMap<String, Loaded>, UserError> {
     let mut all = BTreeMap::new();
     for name in fixtures_of(options.run_arguments(&options.variants[0], options.clients[0], None))? {
-        if let Some((rows, options)) = load::loaded_as(&name)? {
-            all.insert(name, Loaded { rows, options });
+        if let Some(loaded) = load::loaded_as(&name)? {
+            all.insert(name, loaded);
         }
     }
     Ok(all)
