@@ -5,6 +5,7 @@ mod comparisons;
 mod definitions;
 mod extensions;
 pub mod fixtures;
+mod help;
 mod jobs;
 mod nodes;
 mod preview;

@@ -34,6 +34,8 @@ pub mod sqlstate {
     pub const TRIGGER_PROTOCOL_VIOLATED: &str = "39P01";
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
+    /// undefined_function
+    pub const UNDEFINED_FUNCTION: &str = "42883";
     /// undefined_table
     pub const RESERVED_NAME: &str = "42939";
     pub const INVALID_TRANSACTION_TERMINATION: &str = "2D000";

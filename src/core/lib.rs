@@ -20,6 +20,7 @@
 //! | `findings` | sentences about a run, drawn from its document |
 //! | `comparison` | differences between groups of runs |
 //! | `report` | documents as text, Markdown, JSON and HTML |
+//! | `help` | the documentation of the SQL functions, for `bench.help` |
 //! | `schedule` | start times of an open loop |
 //! | `rows` | rows of the built-in fixtures |
 //! | `shard_keys` | values that reach each shard of a distributed table |
@@ -33,6 +34,7 @@ pub mod comparison;
 pub mod document;
 pub mod error;
 pub mod findings;
+pub mod help;
 pub mod intervals;
 pub mod missing;
 pub mod part;

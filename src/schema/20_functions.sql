@@ -128,6 +128,11 @@ CREATE FUNCTION bench.report(run_id bigint, format text DEFAULT 'text')
 COMMENT ON FUNCTION bench.report IS
 'Returns a report of a run. format: text (100 columns), markdown, json (schema_version names its schema; fields are added, never changed) or html (one file with plots, without network access or scripts); for other programs: bmf (Bencher), github-bigger and github-smaller (github-action-benchmark), otava (Apache Otava), openmetrics (Prometheus): psql -XAtc "SELECT bench.report(1, ''html'')" > report.html';
 
+CREATE FUNCTION bench.help(name text DEFAULT NULL)
+    RETURNS SETOF text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'help_wrapper';
+COMMENT ON FUNCTION bench.help IS
+'Lists the functions of schema bench by group, one sentence each; with a name, shows one function with its arguments and an example.';
+
 CREATE FUNCTION bench.version()
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'version_wrapper';
 COMMENT ON FUNCTION bench.version IS

@@ -211,6 +211,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('as_int', NULL, NULL),
     ('figure', NULL, NULL),
     ('json_figure', NULL, NULL),
+    ('help', NULL, NULL),
     ('version', NULL, NULL)
 ) AS v (function, who, call);
 SELECT is(array_agg(DISTINCT p.proname ORDER BY p.proname), NULL, 'no function that is not in the list of this test')

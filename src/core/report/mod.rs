@@ -9,7 +9,7 @@ pub mod compare;
 mod content;
 mod exchange;
 mod html;
-mod hygiene;
+pub(crate) mod hygiene;
 mod markdown;
 mod number;
 mod plot;

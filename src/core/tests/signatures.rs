@@ -82,6 +82,9 @@ fn sql_type_of(rust: &str) -> String {
     if let Some(element) = inner.strip_prefix("Vec<").and_then(|t| t.strip_suffix('>')) {
         return format!("{}[]", sql_type_of(element));
     }
+    if let Some(row) = inner.strip_prefix("SetOfIterator<'static, ").and_then(|t| t.strip_suffix('>')) {
+        return format!("SETOF {}", sql_type_of(row));
+    }
     match inner {
         "String" | "&str" => "text",
         "i64" => "bigint",

@@ -120,6 +120,11 @@ CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], form
 COMMENT ON FUNCTION bench.compare_report IS
 'Returns a report of two sets of completed runs in a format of bench.report: the verdict of bench.compare on TPS in one sentence, ratios with their intervals, waits, plans, settings and machines that differ, and plots of both sides'' TPS over time and latencies. paired: compares within pairs, as bench.ab does; the runs of a pair are at the same place in both arrays.';
 
+CREATE FUNCTION bench.help(name text DEFAULT NULL)
+    RETURNS SETOF text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'help_wrapper';
+COMMENT ON FUNCTION bench.help IS
+'Lists the functions of schema bench by group, one sentence each; with a name, shows one function with its arguments and an example.';
+
 CREATE FUNCTION bench_internal.forget_runs()
     RETURNS trigger VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'forget_runs_wrapper';
 COMMENT ON FUNCTION bench_internal.forget_runs IS

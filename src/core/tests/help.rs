@@ -1,0 +1,65 @@
+//! `bench.help` says of every function of schema `bench`, and of each argument, what the install SQL declares.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use bench_core::help::Help;
+
+/// The functions of schema `bench` with the names of their arguments.
+fn declared() -> BTreeMap<String, Vec<String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema");
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|ending| ending != "sql") {
+            continue;
+        }
+        for piece in fs::read_to_string(&path).expect("text").split("CREATE FUNCTION bench.").skip(1) {
+            let text: Vec<&str> = piece.split_whitespace().collect();
+            let text = text.join(" ");
+            let (signature, _) = text.split_once(") RETURNS ").expect("a result");
+            let (name, arguments) = signature.split_once('(').expect("arguments");
+            let names = arguments.split(", ").filter(|argument| !argument.is_empty());
+            let names = names.map(|argument| argument.trim().split(' ').next().unwrap_or("").to_owned());
+            found.insert(name.to_owned(), names.collect());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_function_is_documented() {
+    let help = Help::default();
+    let documented: Vec<&str> = help.names().collect();
+    let declared = declared();
+    assert!(declared["run"].len() >= 17 && declared["version"].is_empty(), "not understood: {declared:?}");
+    for name in &documented {
+        assert!(declared.contains_key(*name), "docs/functions.md has bench.{name}, which there is not");
+    }
+    for name in declared.keys() {
+        assert!(documented.contains(&name.as_str()), "docs/functions.md lacks bench.{name}");
+        assert!(!help.example(name).is_empty(), "bench.{name} has no example in docs/functions.md");
+        assert!(
+            help.example(name).join(" ").contains(&format!("bench.{name}(")),
+            "an example of bench.{name}"
+        );
+    }
+}
+
+#[test]
+fn every_argument_is_documented() {
+    let help = Help::default();
+    for (name, arguments) in declared() {
+        for argument in &arguments {
+            let meaning = help.meaning(&name, argument).unwrap_or_default();
+            assert!(meaning.len() > 4, "no table of arguments says what {argument} of bench.{name} is");
+        }
+        for documented in help.arguments(&name) {
+            assert!(
+                arguments.iter().any(|argument| argument == documented),
+                "bench.{name} has no {documented}"
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Declarations of the extension's functions, as the server's catalog has them.
+
+use bench_core::error::UserError;
+use bench_core::help::Declared;
+
+use super::spi::{fetch, fetch_all};
+
+/// The arguments of a function of schema `bench`, in their order, and its result; `None` where there is no such function.
+pub fn declaration(name: &str) -> Result<Option<(Vec<Declared>, String)>, UserError> {
+    const RESULT: &str = "SELECT pg_catalog.pg_get_function_result(p.oid) FROM pg_catalog.pg_proc p \
+         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
+           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name";
+    // A default without its cast, which is to the argument's type.
+    const ARGUMENTS: &str = "SELECT a.name, pg_catalog.format_type(a.type, NULL), \
+           pg_catalog.regexp_replace(pg_catalog.pg_get_function_arg_default(p.oid, a.place::pg_catalog.int4), \
+               '::[a-z ]+(\\[\\])?$', '') \
+         FROM pg_catalog.pg_proc p, \
+           ROWS FROM (pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]), \
+                      pg_catalog.unnest(p.proargnames[1:p.pronargs])) WITH ORDINALITY AS a (type, name, place) \
+         WHERE p.pronamespace OPERATOR(pg_catalog.=) 'bench'::pg_catalog.regnamespace::pg_catalog.oid \
+           AND p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.name ORDER BY a.place";
+    let Some(result) = fetch::<String>(RESULT, &[name.into()])? else { return Ok(None) };
+    let arguments = fetch_all(ARGUMENTS, &[name.into()], |row| {
+        let text = |column| row.get::<String>(column);
+        Ok(Declared {
+            name: text(1)?.unwrap_or_default(),
+            sql_type: text(2)?.unwrap_or_default(),
+            default: text(3)?,
+        })
+    })?;
+    Ok(Some((arguments, result)))
+}
