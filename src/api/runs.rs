@@ -16,7 +16,7 @@ use crate::launch::run::{run_to_the_end, start};
 use crate::server::database::is_standby;
 use crate::server::jsonb::Jsonb;
 use crate::server::roles;
-use crate::shm::{Segment, Work, build, is_under_way};
+use crate::shm::{Segment, StopReason, Work, build, is_under_way};
 
 /// Everything that bench.run and its like take, in their order, after texts of the function's own.
 macro_rules! run_function {
@@ -131,7 +131,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
             }
             let mut watch = Watch::new(releasable, false);
             while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
-                watch.pause(&segment);
+                watch.pause(&segment).or_raise();
             }
             watch.end();
         }
@@ -162,8 +162,10 @@ pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     if build::is_led_by_other(handle.segment, Work::Run(run_id)) {
         return Err(build::started_by_other(&format!("run {run_id}")));
     }
-    Ok(Segment::peek(handle.segment, |segment| segment.is_of(Work::Run(run_id)) && stop_and_wait(segment))
-        .unwrap_or(false))
+    Ok(Segment::peek(handle.segment, |segment| {
+        segment.is_of(Work::Run(run_id)) && stop_and_wait(segment, StopReason::Requested)
+    })
+    .unwrap_or(false))
 }
 
 /// A run's status: what its row says, unless its coordinator is gone. See the COMMENT ON.

@@ -17,7 +17,7 @@ use crate::launch::horizon::releasable_or_warn;
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_identifier;
 use crate::server::{database, roles};
-use crate::shm::{Segment, Work, build, is_under_way};
+use crate::shm::{Segment, StopReason, Work, build, is_under_way};
 use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
 /// Everything that bench.sweep and bench.start_sweep take, in their order.
@@ -111,7 +111,7 @@ fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
                 let mut watch_of_run = Watch::new(None, false);
                 while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
                     look_at_run(&segment, &mut watch_of_run);
-                    watch.pause(&segment);
+                    watch.pause(&segment).or_raise();
                 }
                 watch.end();
             }
@@ -186,7 +186,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
         }
         check_build(sweep_id, &handle)?;
         Ok(Segment::peek(handle.segment, |segment| {
-            segment.is_of(Work::Sweep(sweep_id)) && stop_and_wait(segment)
+            segment.is_of(Work::Sweep(sweep_id)) && stop_and_wait(segment, StopReason::Requested)
         })
         .unwrap_or(false))
     })()

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 
 use crate::server::background_worker::{Worker, WorkerKind};
 use crate::server::horizon::Releasable;
 use crate::server::locks::is_blocked_by_me;
-use crate::server::process::{check_client_connection, is_backend, nap};
+use crate::server::process::{check_client_connection, is_backend, nap, serve_interrupts, wait_for_latch};
 use crate::server::worker_slots;
 use crate::shm::{DetachCallback, RunState, Segment, StopReason, ask_to_stop, is_under_way};
 
@@ -55,8 +56,21 @@ impl LaunchHandle {
     pub fn wait(
         &self,
         releasable: Option<Releasable>,
-        mut done: impl FnMut(&Segment) -> bool,
+        done: impl FnMut(&Segment) -> bool,
     ) -> Result<(), UserError> {
+        self.wait_until_canceled(releasable, done).unwrap_or_else(|canceled| crate::error::raise(canceled))
+    }
+
+    /// Waits as [`wait`](Self::wait), for a caller that has something to do before a cancel of this session ends its
+    /// statement; the outer error is that cancel.
+    ///
+    /// # Errors
+    /// 57014.
+    pub fn wait_until_canceled(
+        &self,
+        releasable: Option<Releasable>,
+        mut done: impl FnMut(&Segment) -> bool,
+    ) -> Result<Result<(), UserError>, UserError> {
         let mut watch = Watch::new(releasable, true);
         let result = loop {
             let outcome = self.outcome();
@@ -67,10 +81,13 @@ impl LaunchHandle {
             if is_done {
                 break self.segment.header().failure().map_or(Ok(()), Err);
             }
-            watch.pause(&self.segment);
+            if let Err(canceled) = watch.pause(&self.segment) {
+                watch.end();
+                return Err(canceled);
+            }
         };
         watch.end();
-        result
+        Ok(result)
     }
 
     /// How the work has ended, if it has; only when its leader's process has gone, and with it its worker slot and its
@@ -110,11 +127,11 @@ impl LaunchHandle {
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Stops work that is under way and waits for its end; false when it was not under way.
-pub fn stop_and_wait(segment: &Segment) -> bool {
+pub fn stop_and_wait(segment: &Segment, reason: StopReason) -> bool {
     if !is_under_way(segment) {
         return false;
     }
-    ask_to_stop(segment.header(), StopReason::Requested);
+    ask_to_stop(segment.header(), reason);
     let began = Instant::now();
     while is_under_way(segment) && began.elapsed() < STOP_PATIENCE {
         nap(20);
@@ -145,9 +162,12 @@ impl Watch {
         Self { releasable, owns_the_work, checked: Instant::now(), attempts: Vec::new() }
     }
 
-    /// Waits a moment. A cancel or a termination of this session leaves from here by an ERROR.
-    pub fn pause(&mut self, segment: &Segment) {
-        pgrx::check_for_interrupts!();
+    /// Waits a moment. A termination of this session leaves from here.
+    ///
+    /// # Errors
+    /// 57014: a cancel of this session.
+    pub fn pause(&mut self, segment: &Segment) -> Result<(), UserError> {
+        serve_interrupts()?;
         if self.checked.elapsed() >= CHECK_EVERY {
             check_client_connection();
         }
@@ -157,7 +177,8 @@ impl Watch {
         if let Some(releasable) = self.releasable {
             releasable.release();
         }
-        nap(LOOK_MS);
+        wait_for_latch(LOOK_MS, pg_sys::PG_WAIT_EXTENSION);
+        serve_interrupts()
     }
 
     /// Ends the wait.

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
 };
-use super::handle::LaunchHandle;
+use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
 use super::{load, nodes, outcome, settings, workload};
@@ -19,7 +19,7 @@ use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape, log_for, ring_for};
+use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
 use crate::worker::before;
 use crate::worker::run::coordinator;
 
@@ -191,13 +191,24 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let launched = launch(&spec, commands, my_pid())?;
     launched.tie();
     let mut reporter = Reporter::new(&spec);
-    let result = launched.wait(releasable, |segment| {
+    let waited = launched.wait_until_canceled(releasable, |segment| {
         reporter.report(segment);
         false
     });
+    if waited.is_err() {
+        stop_and_wait(&launched.segment, StopReason::CallerGone);
+    }
     let run_id = launched.segment.run_id();
+    let measured = launched.segment.header().gate.load(Relaxed) != 0;
     launched.leave();
-    result?;
+    // What was measured up to a cancel is told before the cancel goes on, as pgbench does at SIGINT.
+    if waited.is_err()
+        && measured
+        && let Ok(report) = outcome::closing_report(run_id)
+    {
+        pgrx::notice!("{report}");
+    }
+    waited??;
     pgrx::notice!("{}", outcome::closing_report(run_id)?);
     outcome::warn_of_status(run_id)?;
     Ok(run_id)

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use bench_core::error::UserError;
-use pgrx::{PgTryBuilder, pg_sys};
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use crate::error::from_caught;
 
@@ -135,6 +135,19 @@ pub fn nap_until_canceled(milliseconds: i64) -> Result<(), UserError> {
     })
     // Where a transaction is open, its end is with the caller.
     .catch_others(|caught| Err(from_caught(caught)))
+    .execute()
+}
+
+/// Serves this process's interrupts.
+///
+/// # Errors
+/// The cancel of the statement under way, as an error like others.
+pub fn serve_interrupts() -> Result<(), UserError> {
+    PgTryBuilder::new(|| {
+        pgrx::check_for_interrupts!();
+        Ok(())
+    })
+    .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |caught| Err(from_caught(caught)))
     .execute()
 }
 

@@ -37,6 +37,9 @@ psql_signal() { kill "$1" "${PIDS[caller]}"; }
 
 caller_ends 'Ctrl-C in bench.run' 57014 psql_signal -INT
 like "$OUT" 'canceling statement due to user request' 'Ctrl-C in bench.run: the server says the usual words'
+like "$OUT" 'number of transactions actually processed: [1-9].*ERROR' \
+    'Ctrl-C in bench.run: the figures come before the error'
+is "$(grep -c 'actually processed' <<<"$OUT")" 1 'Ctrl-C in bench.run: once'
 caller_ends 'pg_cancel_backend of bench.run' 57014 backend_signal pg_cancel_backend
 caller_ends 'pg_terminate_backend of bench.run' 57P01 backend_signal pg_terminate_backend
 caller_ends 'kill -9 of the psql in bench.run' '' psql_signal -KILL
@@ -47,6 +50,7 @@ try "SET statement_timeout = '1s'" "$RUN_LONG" "SELECT 'usable ' || current_sett
 RUN=$(last_run)
 like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout' \
     'statement_timeout in bench.run: the caller gets 57014'
+like "$OUT" 'actually processed: .*ERROR' 'statement_timeout in bench.run: the figures come before the error'
 like "$OUT" 'usable 1s' 'statement_timeout in bench.run: the session is usable'
 unlike "$OUT" 'backtrace|\.rs:[0-9]+:[0-9]+' 'statement_timeout in bench.run: no backtrace'
 like "$(as_pg cat "/proc/$(head -n 1 "$PGHOST/data/postmaster.pid")/environ" | tr '\0' '\n')" RUST_BACKTRACE=1 \
