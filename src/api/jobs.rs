@@ -87,8 +87,10 @@ fn command(arguments: &RunArguments) -> String {
         ("results", text(&a.results)),
         ("nodes", text(&a.nodes)),
         ("tags", json(&a.tags)),
+        ("script", text(&a.script)),
         ("before", text(&a.before)),
         ("log_rate", number(a.log_rate)),
+        ("exit_on_abort", a.exit_on_abort.map(|flag| flag.to_string())),
     ];
     let given: Vec<String> =
         given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();

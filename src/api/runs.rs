@@ -43,8 +43,10 @@ macro_rules! run_function {
             results: Option<String>,
             nodes: Option<String>,
             tags: Option<Jsonb>,
+            script: Option<String>,
             before: Option<String>,
             log_rate: Option<f64>,
+            exit_on_abort: Option<bool>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -65,8 +67,10 @@ macro_rules! run_function {
                 results,
                 nodes,
                 tags: json(tags),
+                script,
                 before,
                 log_rate,
+                exit_on_abort,
             })
             .or_raise()
         }

@@ -12,7 +12,7 @@ use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
 pub use before::Before;
-pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, Share};
+pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
 
 /// A script of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

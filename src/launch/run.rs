@@ -22,6 +22,7 @@ use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
 use crate::worker::before;
 use crate::worker::run::coordinator;
+use crate::worker::run::variables::SCALE;
 
 /// What the arguments of a run mean here, as far as that holds for a later run as well.
 pub struct Request {
@@ -29,19 +30,26 @@ pub struct Request {
     scripts: Vec<ScriptSpec>,
     checked: workload::Checked,
     fixture_names: Vec<String>,
+    /// For each script, whether it came with the extension.
+    builtin: Vec<bool>,
 }
 
 /// Everything that can be found wrong with the arguments themselves, by this role and in this database.
 pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
-    if arguments.workload.is_none() {
+    if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
     let options = RunOptions::new(arguments)?;
     check_server()?;
     let mut fixture_names: Vec<String> = Vec::new();
     let mut scripts = Vec::with_capacity(options.mix.len());
+    let mut builtin = Vec::with_capacity(options.mix.len());
     for share in &options.mix {
-        let workload = workload::find(&share.workload)?;
+        let workload = match &options.script {
+            Some(script) => workload::unnamed(script),
+            None => workload::find(&share.workload)?,
+        };
+        builtin.push(workload.builtin);
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
             None => {
@@ -62,7 +70,7 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     check_role()?;
     check_connection_limit(options.clients)?;
     check_before(&options)?;
-    Ok(Request { options, scripts, checked, fixture_names })
+    Ok(Request { options, scripts, checked, fixture_names, builtin })
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.
@@ -79,7 +87,7 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
 
 /// Everything that can be found wrong before any worker is started.
 pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
-    let Request { options, scripts, checked, fixture_names } = check(arguments)?;
+    let Request { options, scripts, checked, fixture_names, builtin } = check(arguments)?;
     if options.nodes == Nodes::Local {
         worker_slots::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
     } else {
@@ -95,6 +103,8 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
+    let own_scale = options.variables.get(SCALE);
+    own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
     workload::check_names(&fixtures, &options.settings)?;
     let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
     if !tables.is_empty() {
@@ -176,6 +186,7 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
     let segment = Segment::create(shape, &json);
     segment.header().caller_pid.store(caller_pid, Relaxed);
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
+    segment.header().exit_on_abort.store(spec.options.exit_on_abort.into(), Relaxed);
     // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
     LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, spec.options.clients)
 }

@@ -4,8 +4,9 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
 use bench_core::similar;
-use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, ScriptSpec};
+use bench_core::spec::{FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec};
 use pgrx::pg_sys;
+use serde_json::Value;
 
 use super::load;
 use crate::catalog::{self, Workload};
@@ -34,8 +35,13 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
         citus::check_coordinator(&error.message)?;
         let names = catalog::workload_names()?;
-        let list = format!("Known workloads: {}.", names.join(", "));
-        return Err(error.hint(similar::hint(name, names.iter().map(String::as_str), list)));
+        let mut list = format!("Known workloads: {}.", names.join(", "));
+        if name.contains(char::is_whitespace) || name.ends_with(".sql") {
+            list = format!("To run a script without a workload, pass it as script => '...'. {list}");
+        }
+        let of_pgbench = NAMES_OF_PGBENCH.iter().map(|(theirs, _)| *theirs);
+        let known = names.iter().map(String::as_str).chain(of_pgbench);
+        return Err(error.hint(similar::hint(name, known, list)));
     };
     if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
         return Err(UserError::new(
@@ -47,6 +53,17 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         ));
     }
     Ok(workload)
+}
+
+/// A script that is given to a run itself: it belongs to the caller and has no fixture.
+pub fn unnamed(script: &str) -> Workload {
+    Workload {
+        name: SCRIPT.to_owned(),
+        owner: roles::current_role(),
+        fixture: None,
+        script: script.to_owned(),
+        builtin: false,
+    }
 }
 
 /// The error for a workload that is NULL.
@@ -183,6 +200,38 @@ pub fn check_shards(
             )
             .hint(format!("Load it with more: SELECT bench.load('{SHARDS}', options => '{{\"shard_count\": {needed}}}');")));
         }
+    }
+    Ok(())
+}
+
+/// pgbench's scripts draw ids by the scale: with another one than the tables', they miss rows or use a part of them.
+///
+/// # Errors
+/// 22023 for a scale among the variables that the tables of a built-in workload do not have.
+pub fn check_scale(
+    fixtures: &[FixtureSpec],
+    scripts: &[ScriptSpec],
+    builtin: &[bool],
+    given: &Value,
+) -> Result<(), UserError> {
+    let shown = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
+    for (script, _) in scripts.iter().zip(builtin).filter(|(_, builtin)| **builtin) {
+        let Some(fixture) = script.fixture.and_then(|index| fixtures.get(index)) else { continue };
+        if !script.source.contains(":scale") || shown == fixture.scale.to_string() {
+            continue;
+        }
+        let (name, scale) = (&fixture.name, fixture.scale);
+        let error = UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("scale {shown} is not that of fixture \"{name}\", which is {scale}"),
+        );
+        let load = shown.parse::<u32>().ok().filter(|&scale| scale > 0).map_or(String::new(), |scale| {
+            format!(
+                ", or load the tables so: SELECT bench.load('{name}', options => '{{\"scale\": {scale}}}')"
+            )
+        });
+        return Err(error
+            .hint(format!("Leave scale out of variables{load}. A workload of your own may use any scale.")));
     }
     Ok(())
 }

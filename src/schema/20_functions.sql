@@ -39,7 +39,7 @@ COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 
 CREATE FUNCTION bench.run(
-    workload        text,
+    workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
     secs            double precision DEFAULT NULL,
     transactions    bigint           DEFAULT NULL,
@@ -56,14 +56,16 @@ CREATE FUNCTION bench.run(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
+    script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
+    log_rate        double precision DEFAULT 0,
+    exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. Canceling the call stops the run; results up to then are kept.';
 
 CREATE FUNCTION bench.start(
-    workload        text,
+    workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
     secs            double precision DEFAULT NULL,
     transactions    bigint           DEFAULT NULL,
@@ -80,8 +82,10 @@ CREATE FUNCTION bench.start(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
+    script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
+    log_rate        double precision DEFAULT 0,
+    exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';

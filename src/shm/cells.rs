@@ -60,12 +60,14 @@ pub enum StopReason {
     None = 0,
     /// The leader itself gives up: what went wrong is in the header's error, or in its log.
     Abandoned = 1,
+    /// An error has ended a client of a run with exit_on_abort.
+    ClientAborted = 2,
     /// bench.stop.
-    Requested = 2,
+    Requested = 3,
     /// The caller of bench.run was canceled, terminated or disconnected.
-    CallerGone = 3,
+    CallerGone = 4,
     /// A client waits for a lock that the waiting caller holds.
-    BlockedByCaller = 4,
+    BlockedByCaller = 5,
 }
 
 /// The head of the segment.
@@ -101,6 +103,8 @@ pub struct Header {
     stop: AtomicU32,
     /// 1 as soon as the clients may begin.
     pub gate: AtomicU32,
+    /// 1 for a run that ends as soon as an error ends a client.
+    pub exit_on_abort: AtomicU32,
     /// Intervals below this one are read: nothing may be added to them.
     pub closed: AtomicU32,
     /// The caller could not release its snapshot while waiting.
@@ -155,8 +159,9 @@ impl Header {
         match self.stop.load(Acquire) {
             0 => StopReason::None,
             1 => StopReason::Abandoned,
-            2 => StopReason::Requested,
-            3 => StopReason::CallerGone,
+            2 => StopReason::ClientAborted,
+            3 => StopReason::Requested,
+            4 => StopReason::CallerGone,
             _ => StopReason::BlockedByCaller,
         }
     }
@@ -175,6 +180,13 @@ impl Header {
     /// Asks for the end of the work. Of several reasons the one that comes last in [`StopReason`] stays.
     pub fn request_stop(&self, reason: StopReason) {
         self.stop.fetch_max(reason as u32, AcqRel);
+    }
+
+    /// Ends the run because an error has ended a client, if the run is to end then.
+    pub fn client_aborted(&self) {
+        if self.exit_on_abort.load(Relaxed) != 0 {
+            self.request_stop(StopReason::ClientAborted);
+        }
     }
 }
 

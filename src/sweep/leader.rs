@@ -184,7 +184,7 @@ fn write_end(
 fn stop_error(header: &Header) -> Option<UserError> {
     let canceled = |message| Some(UserError::new(sqlstate::QUERY_CANCELED, message));
     match header.stop() {
-        StopReason::None | StopReason::Abandoned => None,
+        StopReason::None | StopReason::Abandoned | StopReason::ClientAborted => None,
         StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
         StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
         StopReason::BlockedByCaller => Some(

@@ -281,7 +281,11 @@ FROM bench.statements
 WHERE run_id = :run_id;
 -- The usual way to get there
 SELECT bench.load('tpcb', options => '{"scale": 1}') \g /dev/null
-SELECT bench.run('tpcb', 2, transactions => 100, variables => '{"scale": 50}') AS run_id \gset
+SELECT throws_like($$SELECT bench.run('tpcb', 2, transactions => 100, variables => '{"scale": 50}')$$,
+    'scale 50 is not that of fixture "tpcb", which is 1',
+    'pgbench''s own script refuses a scale that the tables do not have');
+SELECT bench.create_workload('aud_scale', script, fixture) FROM bench.workloads WHERE name = 'tpcb' \g /dev/null
+SELECT bench.run('aud_scale', 2, transactions => 100, variables => '{"scale": 50}') AS run_id \gset
 SELECT matches(string_agg(w, E'\n'),
     '^warning Writes affected no rows: .*pgbench_accounts .* in 9[0-9] % of 200 executions',
     'a scale that the tables do not have is told')

@@ -24,6 +24,7 @@ fn request() -> PartRequest {
         tags: Some(json!({ "release": "42" })),
         before: Some("none".to_owned()),
         log_rate: Some(0.5),
+        exit_on_abort: Some(false),
         ..RunArguments::default()
     };
     let options = RunOptions::new(arguments).expect("options");

@@ -33,8 +33,10 @@ pub struct RunArguments {
     pub results: Option<String>,
     pub nodes: Option<String>,
     pub tags: Option<Value>,
+    pub script: Option<String>,
     pub before: Option<String>,
     pub log_rate: Option<f64>,
+    pub exit_on_abort: Option<bool>,
 }
 
 /// How long a run goes on.
@@ -111,14 +113,20 @@ pub struct Share {
     pub weight: u32,
 }
 
+/// The name of a script that is given instead of a workload, in results and messages.
+pub const SCRIPT: &str = "script";
+
 /// As many scripts as pgbench takes (`MAX_SCRIPTS`).
 const MAX_SCRIPTS: usize = 128;
 
 /// The validated options of a run, apart from what has to be looked up in the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
-    /// A workload's name or a weighted mix, as given.
+    /// A workload's name or a weighted mix, as given; [`SCRIPT`] for a script that is given instead.
     pub workload: String,
+    /// The script that is given instead of a workload.
+    #[serde(default)]
+    pub script: Option<String>,
     /// The workloads of the mix, at least one, whose weights do not add up to zero.
     pub mix: Vec<Share>,
     /// Concurrent sessions, at least one.
@@ -152,6 +160,9 @@ pub struct RunOptions {
     /// Share of the transactions that are kept one by one; 0: none.
     #[serde(default)]
     pub log_rate: f64,
+    /// Whether the run ends as soon as an error ends a client.
+    #[serde(default)]
+    pub exit_on_abort: bool,
 }
 
 impl RunOptions {
@@ -162,7 +173,7 @@ impl RunOptions {
     /// for what the contract names and this version lacks.
     pub fn new(arguments: RunArguments) -> Result<Self, UserError> {
         let a = arguments;
-        let workload = required("workload", a.workload)?;
+        let workload = workload(a.workload, a.script.as_ref())?;
         limits::check_text("workload", &workload)?;
         let clients = required("clients", a.clients)?;
         if clients < 1 {
@@ -195,18 +206,12 @@ impl RunOptions {
                 .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
         }
         word("driver", a.driver, &["engine", "wire"], &["engine"])?;
-        let modes = ["simple", "extended", "prepared"];
-        let query_mode = match word("query_mode", a.query_mode, &modes, &modes)? {
-            "simple" => QueryMode::Simple,
-            "extended" => QueryMode::Extended,
-            _ => QueryMode::Prepared,
-        };
-        let kinds = ["local", "workers", "all"];
-        let nodes = match word("nodes", a.nodes, &kinds, &kinds)? {
-            "workers" => Nodes::Workers,
-            "all" => Nodes::All,
-            _ => Nodes::Local,
-        };
+        let query_mode = query_mode(a.query_mode)?;
+        let nodes = nodes(a.nodes)?;
+        let exit_on_abort = required("exit_on_abort", a.exit_on_abort)?;
+        if exit_on_abort && nodes != Nodes::Local {
+            return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
+        }
         let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
         {
             "discard" => Results::Discard,
@@ -220,6 +225,8 @@ impl RunOptions {
         Ok(Self {
             mix: mix(&workload)?,
             workload,
+            script: a.script,
+            exit_on_abort,
             rate,
             latency_limit_ms,
             query_mode,
@@ -248,7 +255,7 @@ impl RunOptions {
         let settings: Map<String, Value> =
             self.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         RunArguments {
-            workload: Some(self.workload.clone()),
+            workload: self.script.is_none().then(|| self.workload.clone()),
             clients: Some(self.clients.cast_signed()),
             secs,
             transactions,
@@ -265,10 +272,40 @@ impl RunOptions {
             results: Some(self.results.as_str().to_owned()),
             nodes: Some(self.nodes.as_str().to_owned()),
             tags: Some(self.tags.clone()),
+            script: self.script.clone(),
             before: Some(Before::text(&self.before)),
             log_rate: Some(self.log_rate),
+            exit_on_abort: Some(self.exit_on_abort),
         }
     }
+}
+
+/// The workload as given, or the name of a script in its place.
+fn workload(workload: Option<String>, script: Option<&String>) -> Result<String, UserError> {
+    match (workload, script) {
+        (Some(_), Some(_)) => Err(invalid("workload and script are mutually exclusive")
+            .hint("Set one of them and leave the other NULL.")),
+        (None, Some(_)) => Ok(SCRIPT.to_owned()),
+        (workload, None) => required("workload", workload),
+    }
+}
+
+fn query_mode(given: Option<String>) -> Result<QueryMode, UserError> {
+    let modes = ["simple", "extended", "prepared"];
+    Ok(match word("query_mode", given, &modes, &modes)? {
+        "simple" => QueryMode::Simple,
+        "extended" => QueryMode::Extended,
+        _ => QueryMode::Prepared,
+    })
+}
+
+fn nodes(given: Option<String>) -> Result<Nodes, UserError> {
+    let kinds = ["local", "workers", "all"];
+    Ok(match word("nodes", given, &kinds, &kinds)? {
+        "workers" => Nodes::Workers,
+        "all" => Nodes::All,
+        _ => Nodes::Local,
+    })
 }
 
 /// Takes a mix apart: names separated by commas, each with its weight behind an @, or 1

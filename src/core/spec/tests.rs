@@ -18,6 +18,7 @@ fn defaults() -> RunArguments {
         tags: empty(),
         before: text("none"),
         log_rate: Some(0.0),
+        exit_on_abort: Some(false),
         ..RunArguments::default()
     }
 }
@@ -87,6 +88,7 @@ fn nulls_and_exclusions() {
     assert_eq!(state(RunArguments { workload: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { log_rate: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { exit_on_abort: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");
     assert_eq!(state(RunArguments { transactions: Some(1), max_tries: Some(0), ..defaults() }), "22023");
 }
@@ -172,4 +174,22 @@ fn arguments_beyond_the_limits() {
         limits::MAX_SETTINGS
     );
     assert_eq!(settings(limits::MAX_SETTINGS + 1).expect_err("one more").sqlstate, "54000");
+}
+
+#[test]
+fn a_script_stands_in_place_of_a_workload() {
+    let script = Some("SELECT 1;".to_owned());
+    let both = RunArguments { script: script.clone(), ..defaults() };
+    assert_eq!(state(both.clone()), "22023");
+    let options = RunOptions::new(RunArguments { workload: None, ..both }).expect("valid");
+    assert_eq!((options.workload.as_str(), &options.script), (SCRIPT, &script));
+    assert_eq!(options.mix, [Share { workload: SCRIPT.to_owned(), weight: 1 }]);
+    assert_eq!(RunOptions::new(options.arguments()), Ok(options));
+}
+
+#[test]
+fn exit_on_abort_is_of_one_node() {
+    let local = RunArguments { exit_on_abort: Some(true), ..defaults() };
+    assert!(RunOptions::new(local.clone()).expect("valid").exit_on_abort);
+    assert_eq!(state(RunArguments { nodes: Some("all".into()), ..local }), "0A000");
 }

@@ -170,9 +170,11 @@ impl SweepOptions {
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
+            script: None,
             // The sweep's leader does what its own says.
             before: Some(Before::text(&[])),
             log_rate: Some(0.0),
+            exit_on_abort: Some(false),
         }
     }
 

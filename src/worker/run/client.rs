@@ -59,8 +59,11 @@ pub extern "C-unwind" fn pgbench_ext_client_main(segment: pg_sys::Datum) {
         Ok(()) => ClientState::Done,
         Err(Ending { error, counted }) => {
             let was_stopped = error.is_cancel() && context.segment.header().stop() != StopReason::None;
-            if !was_stopped && !counted {
-                count_error(&context, &error, Consequence::Uncounted);
+            if !was_stopped {
+                if !counted {
+                    count_error(&context, &error, Consequence::Uncounted);
+                }
+                context.segment.header().client_aborted();
             }
             ClientState::Aborted
         }

@@ -360,6 +360,7 @@ impl<'a> Run<'a> {
                     slot.ended_ns.store(now, Relaxed);
                     slot.set_state(ClientState::Lost);
                     self.lost += 1;
+                    self.segment.header().client_aborted();
                 }
             }
         }

@@ -50,8 +50,10 @@ pub fn verdict(ending: &Ending) -> (Status, Option<UserError>) {
 fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
     if let Some(failure) = &ending.failure {
         let status = match ending.stop {
-            None | Some(StopReason::BlockedByCaller) if ending.measured => Status::Incomplete,
-            None | Some(StopReason::BlockedByCaller) => Status::Failed,
+            None | Some(StopReason::BlockedByCaller | StopReason::ClientAborted) if ending.measured => {
+                Status::Incomplete
+            }
+            None | Some(StopReason::BlockedByCaller | StopReason::ClientAborted) => Status::Failed,
             Some(_) => Status::Canceled,
         };
         return (status, Some(failure.clone()));
@@ -60,16 +62,26 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
         Some(StopReason::BlockedByCaller) => {
             (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
         }
+        Some(StopReason::ClientAborted) => {
+            let error = worst_error(ending.errors);
+            let detail = "The run ended with its first aborted client, because of exit_on_abort.";
+            (Status::Incomplete, Some(error.detail(detail)))
+        }
         Some(reason) => (Status::Canceled, Some(stop_error(reason, ending.part_of))),
         None if ending.ended_early == 0 => (Status::Completed, None),
         None => {
-            let worst = ending.errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(ending.errors.first());
-            let (state, message) =
-                worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
             let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
-            (Status::Incomplete, Some(UserError::new(state, message).detail(detail)))
+            (Status::Incomplete, Some(worst_error(ending.errors).detail(detail)))
         }
     }
+}
+
+/// The error that ended clients, as far as the errors tell.
+fn worst_error(errors: &[ErrorLine]) -> UserError {
+    let worst = errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(errors.first());
+    let (state, message) =
+        worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
+    UserError::new(state, message)
 }
 
 /// Errors of all clients by SQLSTATE. `lost` clients have not ended by themselves: those that left no FATAL error were
