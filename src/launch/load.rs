@@ -9,7 +9,7 @@ use super::handle::LaunchHandle;
 use super::horizon::releasable_or_warn;
 use super::load_progress::Reporter;
 use crate::catalog;
-use crate::error::warn;
+use crate::error::{notice, warn};
 use crate::fixture::{self, LoadSpec};
 use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
@@ -49,6 +49,12 @@ pub fn begin(
             "the load",
             "Commit or roll back before the call.",
         )?;
+        if rows == Some(0) && existing.rows > 0 && has_client() {
+            notice(
+                format!("the load empties fixture \"{fixture}\", which has {} rows", existing.rows),
+                "Leave rows out to load its default size.",
+            );
+        }
     }
     worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();

@@ -28,6 +28,10 @@ pub fn can_release() -> Result<Releasable, &'static str> {
         if !at_top_level() {
             return Err("the call is inside a function or procedure");
         }
+        let portal = pg_sys::ActivePortal;
+        if !portal.is_null() && explains((*portal).stmts) {
+            return Err("EXPLAIN ANALYZE keeps a snapshot of its own");
+        }
         // One registered snapshot is the statement's own; the catalogs' is taken again on demand.
         pg_sys::InvalidateCatalogSnapshot();
         if !pg_sys::ThereAreNoPriorRegisteredSnapshots() {
@@ -35,7 +39,6 @@ pub fn can_release() -> Result<Releasable, &'static str> {
                 "the session holds an older snapshot: an open cursor's, an exported one or a large object's",
             );
         }
-        let portal = pg_sys::ActivePortal;
         if portal.is_null() || !computes_values_only((*portal).stmts) {
             return Err("the statement is not a plain SELECT of this call alone");
         }
@@ -65,6 +68,22 @@ unsafe fn at_top_level() -> bool {
         }
     }
     true
+}
+
+/// Whether a portal's statement is EXPLAIN.
+///
+/// # Safety
+/// The list of statements of a live portal.
+unsafe fn explains(statements: *mut pg_sys::List) -> bool {
+    let mut found = false;
+    // SAFETY: by the caller; a portal's statements are PlannedStmts, and node tags say what a utility statement is.
+    unsafe {
+        each(statements, |node| {
+            let utility = (*node.cast::<pg_sys::PlannedStmt>()).utilityStmt;
+            found |= !utility.is_null() && (*utility).type_ == pg_sys::NodeTag::T_ExplainStmt;
+        });
+    }
+    found
 }
 
 /// Whether a portal's statement computes nothing but values: no table, no
