@@ -74,6 +74,28 @@ status_is "$RUN" incomplete "$name"
 is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|2' "$name: one line has both"
 kept "$RUN" "$name"
 
+# The first client that is lost, or that an error ends, ends a run with exit_on_abort: ten minutes before its time.
+for name in 'a terminated client' 'an error of one client'; do
+    before=$(last_run)
+    sql 'CREATE TABLE fails (now boolean)' "SELECT bench.start(clients => 3, secs => 600, sample_interval => 0.2,
+        exit_on_abort => true, script => 'SELECT pg_sleep(0.01), 1 / (:client_id + 1 - count(*)) FROM fails')" \
+        >/dev/null
+    sampling "$before" 2
+    case $name in
+        'a terminated client') sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity
+            WHERE backend_type = 'pgbench_ext client'" >/dev/null ;;
+        *) sql 'INSERT INTO fails VALUES (true)' ;;
+    esac
+    status_is "$RUN" incomplete "$name, with exit_on_abort"
+    is "$(error_column "$RUN" detail)" 'The run ended with its first aborted client, because of exit_on_abort.' \
+        "$name, with exit_on_abort: the error says so"
+    kept "$RUN" "$name, with exit_on_abort"
+    nothing_left "$name, with exit_on_abort"
+    sql 'DROP TABLE fails'
+done
+is "$(sql "SELECT e.sqlstate, e.count, s.aborted FROM bench.errors e JOIN bench.summary s USING (run_id)
+    WHERE run_id = $RUN")" '22012|1|1' "$name, with exit_on_abort: it is counted"
+
 # Each part cannot be written, one after the other; and then all of them.
 sql "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'could not extend file of %', TG_TABLE_NAME USING ERRCODE = '53100',
