@@ -583,12 +583,8 @@ CREATE TRIGGER forget_all_runs BEFORE TRUNCATE ON bench.run_log
     FOR EACH STATEMENT EXECUTE FUNCTION bench_internal.forget_runs();
 COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of all runs';
 
--- A sample's length follows from the run's by default, the state before the run can be chosen, and transactions can be logged.
-
-SELECT bench_internal.replace_function('bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
-CREATE FUNCTION bench.run(
-    workload        text,
--- A sample's length follows from the run's by default, and a script can stand in place of a workload.
+-- A sample's length follows from the run's by default, a script can stand in place of a workload, the state before the run can be
+-- chosen, transactions can be logged, and the first error can end the run.
 
 SELECT bench_internal.replace_function('bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.run(
@@ -609,20 +605,13 @@ CREATE FUNCTION bench.run(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
-REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
-$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, double precision)');
-
-SELECT bench_internal.replace_function('bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
-CREATE FUNCTION bench.start(
-    workload        text,
     script          text             DEFAULT NULL,
+    before          text             DEFAULT 'none',
+    log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
-$create$, 'bench.run(text, int, double precision, bigint, double precision, double precision, double precision, int, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, boolean)');
+$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
 
 SELECT bench_internal.replace_function('bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start(
@@ -643,16 +632,13 @@ CREATE FUNCTION bench.start(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
-REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
-$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, double precision)');
     script          text             DEFAULT NULL,
+    before          text             DEFAULT 'none',
+    log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
-$create$, 'bench.start(text, int, double precision, bigint, double precision, double precision, double precision, int, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, boolean)');
+$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
 
 SELECT bench_internal.replace_function('bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.schedule(
@@ -675,20 +661,13 @@ CREATE FUNCTION bench.schedule(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
-REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
-$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, double precision)');
-
-SELECT bench_internal.replace_function('bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
-CREATE FUNCTION bench.start_scheduled(
-    workload        text,
     script          text             DEFAULT NULL,
+    before          text             DEFAULT 'none',
+    log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
-$create$, 'bench.schedule(text, text, text, int, double precision, bigint, double precision, double precision, double precision, int, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, boolean)');
+$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
 
 SELECT bench_internal.replace_function('bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start_scheduled(
@@ -709,16 +688,13 @@ CREATE FUNCTION bench.start_scheduled(
     results         text             DEFAULT 'serialize',
     nodes           text             DEFAULT 'local',
     tags            jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0)
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
-REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
-$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, double precision)');
     script          text             DEFAULT NULL,
+    before          text             DEFAULT 'none',
+    log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
-$create$, 'bench.start_scheduled(text, int, double precision, bigint, double precision, double precision, double precision, int, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, boolean)');
+$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
 
 -- Comments.
 
@@ -737,8 +713,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. Canceling the call stops the run; results up to then are kept.';
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. exit_on_abort: end the run as soon as an error ends a client. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS
