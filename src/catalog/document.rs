@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use bench_core::document::{Document, SCHEMA_VERSION, Samples, lenient};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::stats::coarse::LAST;
 use pgrx::JsonB;
 
 use super::{RunHandle, as_owner, may_see, run_handle};
 use crate::error::internal;
-use crate::server::spi::{fetch, read};
+use crate::server::spi::{fetch, fetch_all, read};
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
@@ -132,11 +133,11 @@ fn parsed(sql: &str, run_id: i64, parse: Parse) -> Result<Document, UserError> {
 }
 
 /// The intervals of a run, of all nodes together where there are several. Column by column: there may be tens of thousands.
-fn samples(run_id: i64, table: &str, is_of_several: bool) -> Result<Samples, UserError> {
+fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, UserError> {
     let (table, waits) = if is_of_several {
-        (format!("bench.total_{table}"), "NULL::pg_catalog.jsonb")
+        (format!("bench.total_{name}"), "NULL::pg_catalog.jsonb")
     } else {
-        (format!("bench.{table}"), "waits")
+        (format!("bench.{name}"), "waits")
     };
     let columns: Vec<String> = Samples::COLUMNS
         .iter()
@@ -163,5 +164,33 @@ fn samples(run_id: i64, table: &str, is_of_several: bool) -> Result<Samples, Use
             samples.waits.entry(event).or_insert_with(|| vec![0.0; count])[interval] = share;
         }
     }
+    samples.latency_histogram = latency_histogram(run_id, name, count)?;
     Ok(samples)
+}
+
+/// The histogram of each of so many intervals, of all nodes together: by bucket, as in the document. What is not a bucket
+/// with a count is passed over.
+fn latency_histogram(
+    run_id: i64,
+    table: &str,
+    intervals: usize,
+) -> Result<BTreeMap<u32, Vec<f64>>, UserError> {
+    let sql = format!(
+        "SELECT pg_catalog.json_agg(latency_histogram ORDER BY elapsed)::pg_catalog.text FROM bench.{table} \
+         WHERE run_id = $1 GROUP BY node"
+    );
+    let mut together: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for of_node in fetch_all(&sql, &[run_id.into()], |row| row.get::<String>(1))? {
+        let of_node: Vec<serde_json::Value> =
+            serde_json::from_str(of_node.as_deref().unwrap_or("[]")).map_err(|e| internal(e.to_string()))?;
+        for (interval, counts) in of_node.iter().take(intervals).enumerate() {
+            for (bucket, count) in counts.as_object().into_iter().flatten() {
+                let (Ok(bucket), Some(count)) = (bucket.parse(), count.as_f64()) else { continue };
+                if bucket <= LAST && count > 0.0 {
+                    together.entry(bucket).or_insert_with(|| vec![0.0; intervals])[interval] += count;
+                }
+            }
+        }
+    }
+    Ok(together)
 }

@@ -212,6 +212,7 @@ CREATE TABLE bench.samples (
     throttled_secs    double precision,
     waits             jsonb,
     aborted           bigint,
+    latency_histogram jsonb,
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
@@ -497,6 +498,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.latency_p95_ms IS %L', relation, '95th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Maximum latency in milliseconds');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_histogram IS %L', relation, 'Latency histogram of the interval''s committed transactions, as bucket: count; bucket k holds 10^(k/10) to 10^((k+1)/10) microseconds. NULL for runs before 0.2.0');
         EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency');
         EXECUTE format('COMMENT ON COLUMN %s.wal_bytes IS %L', relation, 'Bytes of WAL that the whole server generated, from pg_stat_wal, to which sessions report at most once a second. This column and the following ones are NULL if the interval was not observed');
         EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records of the whole server');

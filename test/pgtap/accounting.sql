@@ -66,6 +66,21 @@ SELECT
 FROM bench.summary u JOIN bench.runs r USING (run_id)
 WHERE r.tags = '{"test": "matrix"}' AND r.run_id > :first
 ORDER BY run_id;
+-- Bucket k of an interval's histogram holds 10^(k/10) to 10^((k+1)/10) µs; one at a bound may be in the neighbour,
+-- 0.8 % away.
+SELECT
+    ok(bool_and(s.transactions = coalesce(h.counted, 0)), 'the histogram of each interval has its transactions'),
+    ok(bool_and(s.latency_max_ms BETWEEN low_ms / 1.01 AND high_ms * 1.01),
+        'and its greatest latency in the last bucket'),
+    cmp_ok(count(*) FILTER (WHERE buckets > 1), '>', 0::bigint, 'and several buckets')
+FROM (TABLE bench.samples UNION ALL TABLE bench.warmup_samples) AS s
+JOIN bench.runs r USING (run_id),
+    LATERAL (
+        SELECT sum(value::bigint) AS counted, count(*) AS buckets, 10 ^ (max(key::float8) / 10) / 1000 AS low_ms,
+            10 ^ ((max(key::float8) + 1) / 10) / 1000 AS high_ms
+        FROM jsonb_each_text(s.latency_histogram)
+    ) AS h
+WHERE r.tags = '{"test": "matrix"}' AND r.run_id > :first;
 SELECT is((
     SELECT sum(pg_temp.harness(run_id, 'n_tup_ins'))
     FROM bench.runs

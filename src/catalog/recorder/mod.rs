@@ -14,6 +14,7 @@ use std::cell::Cell;
 use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Before, Extent, RunSpec, ScriptSpec};
+use bench_core::stats::coarse::coarse;
 use bench_core::stats::histogram::Histogram;
 use pgrx::{Spi, pg_sys};
 
@@ -210,10 +211,10 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
     let insert = format!(
         "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
              latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, \
-             skipped, late, lag_avg_ms, aborted, {OBSERVED}) \
+             skipped, late, lag_avg_ms, aborted, latency_histogram, {OBSERVED}) \
          SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-             CASE WHEN r.rate IS NOT NULL THEN $18 END, $19, {OBSERVED} \
-         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $20) WHERE r.run_id = $1"
+             CASE WHEN r.rate IS NOT NULL THEN $18 END, $19, $20, {OBSERVED} \
+         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $21) WHERE r.run_id = $1"
     );
     let t = &sample.totals;
     let m = &t.moments;
@@ -239,6 +240,7 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
             t.late.cast_signed().into(),
             t.lag_avg_ms().into(),
             t.aborted.cast_signed().into(),
+            pgrx::JsonB(json_of(&coarse(&t.histogram))).into(),
             pgrx::JsonB(sample.observed.columns()).into(),
         ],
     )?;

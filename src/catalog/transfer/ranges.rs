@@ -94,6 +94,17 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
                  WHERE CASE WHEN pg_catalog.jsonb_typeof(w.value) = 'number' THEN w.value::pg_catalog.numeric NOT BETWEEN 0 AND 1 END) END",
             "shares between 0 and 1",
         )),
+        (_, "latency_histogram") => Some(Rule::new(
+            name,
+            &format!(
+                "CASE WHEN pg_catalog.jsonb_typeof(latency_histogram) = 'object' \
+                      THEN NOT EXISTS (SELECT FROM pg_catalog.jsonb_each(latency_histogram) AS b \
+                          WHERE b.key !~ '^[0-9]{{1,2}}$' OR CASE WHEN pg_catalog.jsonb_typeof(b.value) = 'number' \
+                              THEN b.value::pg_catalog.numeric NOT BETWEEN 0 AND {LARGEST} ELSE true END) \
+                      WHEN latency_histogram IS NOT NULL THEN false END"
+            ),
+            "an object with counts of buckets from 0 to 99",
+        )),
         (_, "clients") => between("0", MAX_CLIENTS),
         (_, "processors") => between("1", MAX_PROCESSORS),
         (_, "secs" | "elapsed") => Some(Rule::above_zero(name, LARGEST)),

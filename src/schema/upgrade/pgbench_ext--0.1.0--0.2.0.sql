@@ -73,6 +73,8 @@ CREATE INDEX run_log_counted ON bench.run_log USING gist (
 ALTER TABLE bench.error_log ADD COLUMN context text;
 ALTER TABLE bench.samples ADD COLUMN aborted bigint;
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint;
+ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
+ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.node_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
@@ -835,6 +837,7 @@ COMMENT ON COLUMN bench.samples.skipped IS 'With a rate: transactions skipped be
 COMMENT ON COLUMN bench.samples.late IS 'Committed transactions that took longer than latency_limit';
 COMMENT ON COLUMN bench.samples.latency_avg_ms IS 'Mean latency of committed transactions in milliseconds, including retries; with a rate, counted from the scheduled start';
 COMMENT ON COLUMN bench.samples.latency_max_ms IS 'Maximum latency in milliseconds';
+COMMENT ON COLUMN bench.samples.latency_histogram IS 'Latency histogram of the interval''s committed transactions, as bucket: count; bucket k holds 10^(k/10) to 10^((k+1)/10) microseconds. NULL for runs before 0.2.0';
 COMMENT ON COLUMN bench.samples.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
 COMMENT ON COLUMN bench.samples.wal_bytes IS 'Bytes of WAL that the whole server generated, from pg_stat_wal, to which sessions report at most once a second. This column and the following ones are NULL if the interval was not observed';
 COMMENT ON COLUMN bench.samples.wal_records IS 'WAL records of the whole server';
