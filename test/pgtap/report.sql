@@ -32,7 +32,7 @@ INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps
     latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, wal_bytes, wal_records, wal_fpi,
     wal_buffers_full, checkpoints, buffers_checkpoint, buffers_clean, buffers_backend, blks_hit, blks_read, temp_files,
     temp_bytes, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, memory_available_bytes, memory_dirty_bytes,
-    disk_read_bytes, disk_written_bytes, throttled_secs, waits)
+    disk_read_bytes, disk_written_bytes, throttled_secs, waits, latency_histogram)
 SELECT
     :soak,
     s,
@@ -71,7 +71,11 @@ SELECT
     0,
     5e6,
     0,
-    jsonb_build_object('CPU', 0.2, 'Runnable', 0.05, 'IO:WALSync', 0.5, 'LWLock:WALWrite', 0.25)
+    jsonb_build_object('CPU', 0.2, 'Runnable', 0.05, 'IO:WALSync', 0.5, 'LWLock:WALWrite', 0.25),
+    (
+        SELECT jsonb_object_agg(b, 1 + (tps * exp(-abs(b - 33) * (1 + 0.2 * sin(s))))::int)
+        FROM generate_series(20, 50) AS b
+    )
 FROM (
     SELECT
         s,
@@ -90,7 +94,8 @@ SELECT
     bench.report(:soak, 'markdown') AS markdown;
 SELECT cmp_ok(octet_length(html), '<', 3000000, 'the page is below 3 MB') FROM page;
 SELECT ok(html LIKE format('%%id="%s"%%', id), format('it has %s', id))
-FROM page, unnest('{plot-tps,plot-latency,plot-distribution,plot-waits,plot-wal,plot-processors}'::text[]) AS id;
+FROM page,
+    unnest('{plot-tps,plot-latency,plot-heat,plot-distribution,plot-waits,plot-wal,plot-processors}'::text[]) AS id;
 SELECT ok(html LIKE '%each column%' OR html LIKE '%intervals%', 'it says that intervals are joined') FROM page;
 SELECT is(jsonb_array_length(json -> 'samples' -> 'tps'), 28800, 'the JSON has every interval') FROM page;
 SELECT is((json -> 'samples' -> 'latency_max_ms' ->> 12344)::float8, 4321::float8, 'and the one that stands out')

@@ -247,6 +247,11 @@ FROM base,
         ('of less', '22003', '{samples,secs,0}', '-1'),
         ('waits that are none', '22023', '{samples,waits,0}', '5'),
         ('waits of words', '22023', '{samples,waits,0}', '{"CPU": "much"}'),
+        ('buckets that are none', '22003', '{samples,latency_histogram,0}', '[1]'),
+        ('of no number', '22003', '{samples,latency_histogram,0}', '{"x": 1}'),
+        ('beyond the last', '22003', '{samples,latency_histogram,0}', '{"100": 1}'),
+        ('with words', '22003', '{samples,latency_histogram,0}', '{"30": "many"}'),
+        ('with less than none', '22003', '{samples,latency_histogram,0}', '{"30": -1}'),
         ('the least of all', '22003', '{audit_log,harness,0}', '-9223372036854775808'),
         ('no clients', '22003', '{run_log,0,clients}', '0'),
         ('more than any server has', '22003', '{run_log,0,clients}', '2147483647'),
@@ -344,6 +349,20 @@ SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}'
     'transactions')
     AS ignored
 FROM base \gset
+-- what 0.1.0 did not know
+SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}') || '{"run_id": 78}'),
+    'samples', (d -> 'samples') - 'latency_histogram'
+        || jsonb_build_object('run_id', (SELECT jsonb_agg(78) FROM jsonb_array_elements(d #> '{samples,run_id}')))))
+    - '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[])
+    AS older
+FROM base \gset
+SELECT
+    ok(bool_and(latency_histogram IS NULL) AND count(*) > 0, 'a run of 0.1.0 has no histograms of its intervals'),
+    ok(bench.report((:'older'::bigint[])[1], 'html') NOT LIKE '%id="plot-heat"%', 'and its report no heat map'),
+    ok(bench.report(:plain, 'html') LIKE '%id="plot-heat"%', 'which others have'),
+    is(bench.report((:'older'::bigint[])[1], 'json')::jsonb #> '{samples,latency_histogram}', '{}', 'nor its JSON')
+FROM bench.samples
+WHERE run_id = (:'older'::bigint[])[1];
 SELECT
     is(array[segment, coordinator_pid], '{0,0}', 'segment and process are not taken over'),
     is(role, :'me', 'the role is the caller''s'),

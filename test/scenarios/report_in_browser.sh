@@ -30,7 +30,7 @@ sql "SELECT bench.report(max(run_id), 'html') FROM bench.runs" >"$work/report.ht
 page="file://$work/report.html"
 
 dom=$(look --dump-dom "$page")
-for plot in tps latency distribution waits wal processors; do
+for plot in tps latency heat distribution waits wal processors; do
     like "$dom" "<figure[^>]*id=\"plot-$plot\"" "the browser has plot $plot"
 done
 is "$(grep -o '<svg' <<<"$dom" | wc -l)" "$(grep -o '<svg' "$work/report.html" | wc -l)" 'and every picture of the page'

@@ -81,8 +81,10 @@ pub fn write_section(text: &mut String, section: &Section) {
 /// A table; its columns are aligned as they are in the text.
 fn write_table(text: &mut String, table: &Table) {
     let names = table.columns.iter().map(|(name, _)| format!(" {} |", escaped(&shortened(name, CELL))));
-    let rules =
-        table.columns.iter().map(|(_, kind)| if *kind == Kind::Number { " ---: |" } else { " --- |" });
+    let rules = table
+        .columns
+        .iter()
+        .map(|(_, kind)| if matches!(kind, Kind::Number | Kind::Run) { " ---: |" } else { " --- |" });
     *text += &format!("|{}\n|{}\n", names.collect::<String>(), rules.collect::<String>());
     for row in &table.rows {
         let cells = row.iter().zip(&table.columns).map(|(cell, (_, kind))| {

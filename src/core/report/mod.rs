@@ -7,6 +7,7 @@
 
 pub mod compare;
 mod content;
+mod escape;
 mod exchange;
 mod html;
 pub(crate) mod hygiene;

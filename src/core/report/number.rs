@@ -90,6 +90,49 @@ pub fn short_ms(value: Option<f64>) -> (String, &'static str) {
     (fixed(Some(value), decimals), unit)
 }
 
+/// Values in milliseconds that stand in one row: three digits, all with the unit that fits the greatest.
+pub fn in_one_unit(values: &[Option<f64>]) -> (Vec<String>, &'static str) {
+    let sizes = || values.iter().filter_map(|value| finite(*value)).map(f64::abs).filter(|size| *size > 0.0);
+    let (least, greatest) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+    let (per_ms, unit) = match (least, greatest) {
+        (least, greatest) if greatest >= 10_000.0 && least >= 10.0 => (1e-3, "s"),
+        (_, greatest) if greatest > 0.0 && greatest < 1.0 => (1e3, "µs"),
+        _ => (1.0, "ms"),
+    };
+    let shown = |value: &Option<f64>| {
+        let value = finite(*value)? * per_ms;
+        let decimals = match value.abs() {
+            size if size >= 100.0 => 0,
+            size if size >= 10.0 => 1,
+            size if size >= 0.1 || size == 0.0 => 2,
+            _ => 3,
+        };
+        Some(fixed(Some(value), decimals))
+    };
+    (values.iter().map(|value| shown(value).unwrap_or_else(|| MISSING.to_owned())).collect(), unit)
+}
+
+/// A timestamp as PostgreSQL writes it, to the second; any other text as it is.
+pub fn to_the_second(timestamp: &str) -> String {
+    let whole = timestamp.split_once('.').map_or(timestamp, |(whole, _)| whole);
+    let is_timestamp = whole.len() >= 19
+        && whole.bytes().enumerate().take(19).all(|(place, byte)| match place {
+            4 | 7 => byte == b'-',
+            10 => byte == b'T' || byte == b' ',
+            13 | 16 => byte == b':',
+            _ => byte.is_ascii_digit(),
+        });
+    match (is_timestamp, timestamp.split_at_checked(19)) {
+        (true, Some((seconds, rest))) => {
+            let zone = rest.strip_prefix('.').unwrap_or(rest);
+            let zone =
+                if zone == rest { rest } else { zone.trim_start_matches(|c: char| c.is_ascii_digit()) };
+            seconds.replace('T', " ") + zone
+        }
+        _ => timestamp.to_owned(),
+    }
+}
+
 /// A share of 1 as percent.
 pub fn percent(share: Option<f64>) -> String {
     finite(share).map_or(MISSING.to_owned(), |share| fixed(Some(share * 100.0), 1) + " %")
@@ -192,6 +235,33 @@ mod tests {
         assert_eq!(short_ms(Some(12_345.0)), ("12.3".to_owned(), "s"));
         assert_eq!(percent(Some(0.1234)), "12.3 %");
         assert_eq!(percent_of(1, 0), 0.0);
+    }
+
+    #[test]
+    fn a_row_has_one_unit() {
+        let row = |values: &[f64]| {
+            let (shown, unit) = in_one_unit(&values.iter().map(|value| Some(*value)).collect::<Vec<_>>());
+            shown.join(" ") + " " + unit
+        };
+        assert_eq!(row(&[0.0412, 0.101, 0.99]), "41.2 101 990 µs");
+        assert_eq!(row(&[0.0412, 0.412, 4.217]), "0.041 0.41 4.22 ms");
+        assert_eq!(row(&[12.0, 12_345.0]), "0.012 12.3 s");
+        assert_eq!(row(&[0.5, 12_345.0]), "0.50 12,345 ms");
+        assert_eq!(in_one_unit(&[None, Some(0.0)]), (vec![MISSING.to_owned(), "0.00".to_owned()], "ms"));
+    }
+
+    #[test]
+    fn timestamps_end_at_the_second() {
+        for (given, shown) in [
+            ("2026-11-23T08:29:24.123456+00:00", "2026-11-23 08:29:24+00:00"),
+            ("2026-11-23T08:29:24+05:30", "2026-11-23 08:29:24+05:30"),
+            ("2026-11-23T08:29:24.5", "2026-11-23 08:29:24"),
+            ("2026-11-21 22:03:17.482913+00", "2026-11-21 22:03:17+00"),
+            ("yesterday", "yesterday"),
+            ("2026-11-23Tнеделя", "2026-11-23Tнеделя"),
+        ] {
+            assert_eq!(to_the_second(given), shown);
+        }
     }
 
     #[test]

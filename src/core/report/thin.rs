@@ -49,6 +49,12 @@ pub fn envelope(values: &[Option<f64>]) -> Option<Envelope> {
     Some(Envelope { low, high, mean })
 }
 
+/// The range of several columns, as it is over all of their values; `None` without any.
+pub fn range(columns: &[Option<Envelope>]) -> Option<(f64, f64)> {
+    let known = columns.iter().flatten().map(|envelope| (envelope.low, envelope.high));
+    known.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

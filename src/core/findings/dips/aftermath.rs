@@ -98,6 +98,7 @@ pub fn aftermath(document: &Document, intervals: &Intervals) -> Option<(Finding,
             "tps_after": low,
             "secs": secs,
             "at": dips.iter().map(|dip| dip.start).collect::<Vec<f64>>(),
+            "until": dips.iter().map(|dip| dip.end).collect::<Vec<f64>>(),
             "coincide": [{
                 "cause": Kind::FullPageImages.name(),
                 "in_dip": inside,

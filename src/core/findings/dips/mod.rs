@@ -193,6 +193,7 @@ fn of_group(
             "secs": dips.iter().map(|dip| dip.end - dip.start).sum::<f64>(),
             "lost_secs": lost,
             "at": dips.iter().map(|dip| dip.start).collect::<Vec<f64>>(),
+            "until": dips.iter().map(|dip| dip.end).collect::<Vec<f64>>(),
             "coincide": coincide,
         }),
         advice,

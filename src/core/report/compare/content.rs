@@ -202,7 +202,7 @@ fn runs(report: &ComparisonReport) -> Section {
                 ms(run.latency_p99_ms),
                 count(run.failed),
                 count(run.skipped),
-                run.started_at.clone().unwrap_or_else(|| MISSING.to_owned()),
+                run.started_at.as_deref().map_or_else(|| MISSING.to_owned(), number::to_the_second),
             ]);
         }
     }

@@ -26,9 +26,13 @@ pub fn render(report: &ComparisonReport) -> String {
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);
-    write_plots(&mut page, &plot::figures(report));
+    let figures = plot::figures(report);
+    let sections: Vec<Section> = content::sections(report).into_iter().chain(plans(report)).collect();
+    let parts: Vec<_> = sections.iter().map(|section| (section.id, section.title)).collect();
+    page::write_contents(&mut page, &figures, &parts);
+    write_plots(&mut page, &figures);
     page += "<div class=\"sections\">\n";
-    for section in content::sections(report).iter().chain(&plans(report)) {
+    for section in &sections {
         write_section(&mut page, section, &mut Plans::default());
     }
     page += "</div>\n";

@@ -126,7 +126,7 @@ pub fn subtitle(document: &Document) -> String {
     if !run.server_version.is_empty() {
         parts.push(format!("PostgreSQL {}", run.server_version));
     }
-    parts.extend(run.started_at.clone());
+    parts.extend(run.started_at.as_deref().map(number::to_the_second));
     parts.join(" · ")
 }
 
@@ -196,8 +196,8 @@ pub fn run(document: &Document) -> Section {
         ("sample interval", secs(run.sample_interval)),
         ("role", given(&run.role)),
         ("status", given(&run.status)),
-        ("started", run.started_at.clone()),
-        ("finished", run.finished_at.clone()),
+        ("started", run.started_at.as_deref().map(number::to_the_second)),
+        ("finished", run.finished_at.as_deref().map(number::to_the_second)),
         ("xmin horizon", run.horizon_held.then(|| "held back by the waiting caller".to_owned())),
         ("server version", given(&run.server_version)),
         ("extension version", given(&run.extension_version)),

@@ -48,6 +48,10 @@ pub enum Kind {
     Text,
     /// Part of a script.
     Code,
+    /// The id of a run, which has its row here.
+    Run,
+    /// Ids of runs that have their rows in another table of the report, separated by commas.
+    Runs,
 }
 
 /// Rows under named columns. Cells are as their users wrote them: each format escapes them in its own way.

@@ -2,7 +2,7 @@
 
 use super::Section;
 use crate::document::Document;
-use crate::report::number::{self, count, finite, percent};
+use crate::report::number::{self, MISSING, count, finite, percent};
 
 /// Transactions that were due within the measured time, and what became of them.
 pub struct OpenLoop {
@@ -59,9 +59,10 @@ pub fn open_loop(document: &Document) -> Section {
     let summary = &document.summary;
     let open_loop = OpenLoop::of(document);
     let of = |show: &dyn Fn(&OpenLoop) -> String| open_loop.as_ref().map(show);
-    let ms = |value: Option<f64>| {
-        let (value, unit) = number::short_ms(Some(finite(value)?));
-        open_loop.as_ref().map(|_| format!("{value} {unit}"))
+    let (lags, unit) = number::in_one_unit(&[summary.lag_avg_ms, summary.lag_max_ms]);
+    let lag = |place: usize| {
+        let is_known = lags[place] != MISSING && open_loop.is_some();
+        is_known.then(|| format!("{} {unit}", lags[place]))
     };
     let limit = finite(document.run.latency_limit);
     let facts = vec![
@@ -80,8 +81,8 @@ pub fn open_loop(document: &Document) -> Section {
             }),
         ),
         ("backlog at the end", summary.backlog.and_then(|backlog| of(&|open| open.part(backlog)))),
-        ("schedule lag, average", ms(summary.lag_avg_ms)),
-        ("schedule lag, maximum", ms(summary.lag_max_ms)),
+        ("schedule lag, average", lag(0)),
+        ("schedule lag, maximum", lag(1)),
     ];
     Section::of_facts("open-loop", "Open loop", facts)
 }

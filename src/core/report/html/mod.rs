@@ -1,15 +1,14 @@
 //! The report as one page that needs nothing but itself: no script, no font, no picture from elsewhere. It is read
 //! on a telephone and on a desk, by day and by night, and on paper.
 
-mod escape;
 pub mod page;
 
 use super::content::{self, Body, Kind, Section, Table};
+use super::escape::escaped;
 use super::hygiene::shortened;
 use super::number::{self, MISSING, count};
 use super::plot::{self, Figure};
 use crate::document::{Document, Statement};
-use escape::escaped;
 
 /// How much of a cell is shown.
 const CELL: usize = 4_000;
@@ -31,14 +30,18 @@ pub fn render(document: &Document) -> String {
     };
     page::open(&mut page, &head);
     write_headline(&mut page, document);
+    let (figures, sections) = (plot::figures(document), content::sections(document));
+    let mut parts = vec![("findings", "Findings")];
+    parts.extend(sections.iter().map(|section| (section.id, section.title)));
+    page::write_contents(&mut page, &figures, &parts);
     write_findings(&mut page, document);
     if document.samples.is_empty() {
         page += "<p class=\"note\">No interval was measured: there is nothing to plot over time.</p>\n";
     }
-    write_plots(&mut page, &plot::figures(document));
+    write_plots(&mut page, &figures);
     page += "<div class=\"sections\">\n";
     let statements = document.merged_statements();
-    for section in content::sections(document) {
+    for section in sections {
         let statements = if section.id == "statements" { &statements[..] } else { &[] };
         write_section(&mut page, &section, &mut Plans { statements, left: PLANS });
     }
@@ -58,12 +61,9 @@ fn write_headline(page: &mut String, document: &Document) {
     if let Some(open_loop) = &open_loop {
         figure("offered", &number::tps(Some(open_loop.rate)), "tps", "");
     }
-    for (name, value) in [
-        ("latency average", summary.latency_avg_ms),
-        ("p95", summary.latency_p95_ms),
-        ("p99", summary.latency_p99_ms),
-    ] {
-        let (value, unit) = number::short_ms(value);
+    let latencies = [summary.latency_avg_ms, summary.latency_p95_ms, summary.latency_p99_ms];
+    let (latencies, unit) = number::in_one_unit(&latencies);
+    for (name, value) in ["latency average", "p95", "p99"].into_iter().zip(latencies) {
         figure(name, &value, unit, "");
     }
     figure("transactions", &count(summary.transactions), "", "");
@@ -102,12 +102,12 @@ fn write_findings(page: &mut String, document: &Document) {
     if document.findings.is_empty() {
         *page += "<p class=\"note\">None.</p>\n";
     } else {
-        *page += "<ul class=\"findings\">\n";
+        *page += "<ol class=\"findings\">\n";
     }
-    for finding in &document.findings {
+    for (number, finding) in (1..).zip(&document.findings) {
         let severity = finding.severity.as_str();
         *page += &format!(
-            "<li class=\"{severity}\"><p><span class=\"badge\">{severity}</span> {}</p>",
+            "<li class=\"{severity}\" id=\"finding-{number}\"><p>{number} <span class=\"badge\">{severity}</span> {}</p>",
             escaped(&shortened(&finding.finding, CELL))
         );
         if !finding.advice.is_empty() {
@@ -123,7 +123,7 @@ fn write_findings(page: &mut String, document: &Document) {
         }
         *page += "</li>\n";
     }
-    *page += if document.findings.is_empty() { "</section>\n" } else { "</ul></section>\n" };
+    *page += if document.findings.is_empty() { "</section>\n" } else { "</ol></section>\n" };
 }
 
 /// The plots.
@@ -194,7 +194,7 @@ fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
     let (mut order, numbers): (Vec<usize>, Vec<usize>) =
         (0..table.columns.len()).partition(|column| table.columns[*column].1 == Kind::Code);
     order.extend(numbers);
-    let class = |kind: Kind| if kind == Kind::Number { " class=\"number\"" } else { "" };
+    let class = |kind: Kind| if matches!(kind, Kind::Number | Kind::Run) { " class=\"number\"" } else { "" };
     *page += "<div class=\"scroll\"><table><thead><tr>";
     for (name, kind) in order.iter().map(|column| &table.columns[*column]) {
         *page += &format!("<th{}>{}</th>", class(*kind), escaped(&shortened(name, CELL)));
@@ -204,8 +204,12 @@ fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
         *page += "<tr>";
         for (cell, kind) in order.iter().map(|column| (&row[*column], table.columns[*column].1)) {
             let text = if cell == MISSING { "–".to_owned() } else { escaped(&shortened(cell, CELL)) };
-            let text = if kind == Kind::Code { format!("<code>{text}</code>") } else { text };
-            *page += &format!("<td{}>{text}</td>", class(kind));
+            *page += &match kind {
+                Kind::Code => format!("<td><code>{text}</code></td>"),
+                Kind::Runs => format!("<td>{}</td>", links(cell)),
+                Kind::Run if is_id(cell) => format!("<td class=\"number\" id=\"run-{cell}\">{cell}</td>"),
+                _ => format!("<td{}>{text}</td>", class(kind)),
+            };
         }
         *page += "</tr>\n";
         if let Some(plan) = plans.of(index) {
@@ -217,4 +221,17 @@ fn write_table(page: &mut String, table: &Table, plans: &mut Plans) {
         }
     }
     *page += "</tbody></table></div>\n";
+}
+
+/// Whether a text is the id of a run.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Ids of runs, each leading to its row.
+fn links(runs: &str) -> String {
+    let link = |run: &str| {
+        if is_id(run) { format!("<a href=\"#run-{run}\">{run}</a>") } else { escaped(run) }
+    };
+    runs.split(", ").map(link).collect::<Vec<_>>().join(", ")
 }

@@ -1,8 +1,8 @@
 //! What is around the report: head, style sheet, title and foot.
 
-use super::escape::escaped;
+use crate::report::escape::escaped;
 use crate::report::hygiene::{one_line, shortened};
-use crate::report::plot::palette;
+use crate::report::plot::{Figure, palette};
 
 /// The rules for everything but the colours of plots.
 const STYLE: &str = include_str!("style.css");
@@ -68,6 +68,28 @@ pub fn open(page: &mut String, head: &Head) {
         }
     }
     *page += "<dl class=\"headline\">\n";
+}
+
+/// Links to the parts of the page: plots, then tables, each with its id and its title.
+pub fn write_contents(page: &mut String, figures: &[Figure], sections: &[(&str, &str)]) {
+    let plots: Vec<(&str, &str)> = figures.iter().map(|figure| (figure.id, figure.title)).collect();
+    if plots.is_empty() && sections.is_empty() {
+        return;
+    }
+    *page += "<nav class=\"contents\" aria-label=\"Contents\">\n";
+    for parts in [&plots[..], sections] {
+        if parts.is_empty() {
+            continue;
+        }
+        *page += "<ul>";
+        for (id, title) in parts {
+            // The unit is at the plot.
+            let name = title.split(',').next().unwrap_or(title);
+            *page += &format!("<li><a href=\"#{id}\">{name}</a></li>");
+        }
+        *page += "</ul>\n";
+    }
+    *page += "</nav>\n";
 }
 
 /// Writes everything after the report.

@@ -65,6 +65,16 @@ impl Axis {
 
     /// Milliseconds on a logarithmic scale that has room for both values.
     pub fn of_latencies(low: f64, high: f64) -> Axis {
+        Axis::logarithmic(low, high, latency)
+    }
+
+    /// Transactions per second on a logarithmic scale that has room for both values.
+    pub fn of_rates(low: f64, high: f64) -> Axis {
+        Axis::logarithmic(low, high, |rate| compact(rate, rate))
+    }
+
+    /// 1, 2 and 5 times the powers of ten as far as they are needed, each with its name.
+    fn logarithmic(low: f64, high: f64, name: fn(f64) -> String) -> Axis {
         let steps = round_steps();
         let first = steps.iter().rposition(|(value, _)| *value <= low).unwrap_or(0);
         let last = steps.iter().position(|(value, _)| *value >= high).unwrap_or(steps.len() - 1);
@@ -74,7 +84,7 @@ impl Axis {
         // Powers of ten alone where there are enough of them.
         let powers = shown.iter().filter(|(_, is_power)| *is_power).count();
         let ticks = shown.iter().filter(|(_, is_power)| *is_power || powers < 3);
-        let ticks = ticks.map(|(value, _)| (value.log10(), latency(*value))).collect();
+        let ticks = ticks.map(|(value, _)| (value.log10(), name(*value))).collect();
         Axis { low: shown[0].0.log10(), high: shown[shown.len() - 1].0.log10(), ticks }
     }
 
@@ -228,6 +238,7 @@ mod tests {
         assert_eq!(labels(&Axis::of_time(600.0)), ["0", "2 min", "4 min", "6 min", "8 min", "10 min"]);
         assert_eq!(labels(&Axis::of_time(28_800.0)), ["0", "2 h", "4 h", "6 h", "8 h"]);
         assert_eq!(labels(&Axis::of_latencies(0.3, 700.0)), ["1 ms", "10 ms", "100 ms", "1 s"]);
+        assert_eq!(labels(&Axis::of_rates(130.0, 45_000.0)), ["100", "1,000", "10k"]);
         assert_eq!(labels(&Axis::of_latencies(3.0, 4.0)), ["2 ms", "5 ms"]);
         assert_eq!(labels(&Axis::of_percentiles(20_000)), ["0%", "50%", "90%", "99%", "99.9%", "99.99%"]);
         assert_eq!(labels(&Axis::of_percentiles(1)), ["0%", "50%"]);
@@ -262,6 +273,7 @@ mod tests {
                 Axis::from_zero(value, 5),
                 Axis::of_time(value.min(1e7)),
                 Axis::of_latencies(value, value * 10f64.powf(ratio)),
+                Axis::of_rates(value, value * 10f64.powf(ratio)),
                 Axis::of_percentiles(count),
                 Axis::of_clients(&[count as u32 / 2, u32::MAX - 1]),
                 Axis::of_numbered((count % 9) as usize + 1),

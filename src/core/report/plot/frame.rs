@@ -3,6 +3,7 @@
 use std::io;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -20,7 +21,7 @@ const TOP: i32 = 22;
 /// The height of a panel's title.
 const TITLE: i32 = 34;
 /// Font size of numbers and titles. plotters divides it by 1.24.
-const TEXT_SIZE: f64 = 26.0 * 1.24;
+pub const TEXT_SIZE: f64 = 26.0 * 1.24;
 
 /// What drawing ends with; into a string it does not fail.
 pub type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
@@ -48,6 +49,13 @@ pub fn svg(label: &str, x: &Axis, upright: bool, panels: &[Panel]) -> Option<Str
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          aria-label=\"{label}\">{shapes}"
     ))
+}
+
+/// Left and right end of a span of the x axis, and top and bottom of all panels together, in the plot's coordinates.
+pub fn place(x: &Axis, span: (f64, f64)) -> ([i32; 2], [i32; 2]) {
+    let (width, height) = (SIZE.0.cast_signed(), SIZE.1.cast_signed());
+    let of = |value: &f64| x.map(value, (LEFT, width - RIGHT));
+    ([of(&span.0), of(&span.1)], [TOP, height - BOTTOM])
 }
 
 /// Draws the chart into a buffer.

@@ -5,12 +5,13 @@ use plotters::prelude::*;
 use super::Figure;
 use super::axis::{Axis, percentile_position};
 use super::frame::{Chart, Panel, svg};
+use super::hover::{value, with_values};
 use super::lines::draw_line;
 use super::marks::Marks;
 use super::palette::{BLUE, GREEN, Ink, ORANGE, PINK, RED};
 use super::times::Times;
 use crate::document::{Bucket, Document};
-use crate::report::number::{count, finite, short_ms};
+use crate::report::number::{count, finite, in_one_unit, short_ms};
 use crate::report::thin::Envelope;
 
 /// Percentiles of each interval on a logarithmic axis; `None` without any.
@@ -34,12 +35,13 @@ pub fn over_time(document: &Document) -> Option<Figure> {
     let columns = || lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten());
     let low = columns().map(|envelope| envelope.low).reduce(f64::min)?;
     let high = columns().map(|envelope| envelope.high).reduce(f64::max)?;
-    let marks = Marks::of(&document.events, &times.axis);
+    let marks = Marks::of(document, &times.axis);
     let y = Axis::of_latencies(10f64.powf(low), 10f64.powf(high));
     let draw = |chart: &mut Chart| {
         marks.draw(chart)?;
         // The greatest first: bands lie over each other, and the median is to be seen.
-        lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))
+        lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))?;
+        marks.draw_numbers(chart)
     };
     let svg = svg(
         "Percentiles of the latency over time",
@@ -47,6 +49,14 @@ pub fn over_time(document: &Document) -> Option<Figure> {
         false,
         &[Panel { title: None, y, draw: &draw }],
     )?;
+    let shown = |logarithm: f64| {
+        let (value, unit) = short_ms(Some(10f64.powf(logarithm)));
+        format!("{value} {unit}")
+    };
+    let svg = with_values(&svg, &times, &|columns| {
+        let named = lines.iter().rev();
+        named.filter_map(|(_, name, thinned)| value(name, thinned, columns.clone(), shown)).collect()
+    });
     let mut legend: Vec<_> = lines.iter().rev().map(|(ink, name, _)| (*ink, (*name).to_owned())).collect();
     legend.extend(marks.legend());
     let caption = format!(
@@ -131,10 +141,8 @@ pub fn distribution(document: &Document) -> Option<Figure> {
     };
     let label = format!("Distribution of {} latencies", count(total));
     let svg = svg(&label, &x, true, &[Panel { title: None, y, draw: &draw }])?;
-    let values = marked.iter().map(|(name, _, ms)| {
-        let (value, unit) = short_ms(Some(*ms));
-        format!("{name} {value} {unit}")
-    });
+    let (values, unit) = in_one_unit(&marked.iter().map(|(_, _, ms)| Some(*ms)).collect::<Vec<_>>());
+    let values = marked.iter().zip(values).map(|((name, ..), value)| format!("{name} {value} {unit}"));
     let legend = values.map(|value| (RED, value)).collect();
     let caption = format!(
         "Latency by percentile of {} transactions: each step to the right is a tenth of the remaining ones.",

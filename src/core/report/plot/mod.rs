@@ -6,6 +6,8 @@
 
 pub mod axis;
 pub mod frame;
+mod heat;
+mod hover;
 pub mod latency;
 pub mod lines;
 mod marks;
@@ -41,6 +43,7 @@ pub fn figures(document: &Document) -> Vec<Figure> {
         open_loop::rates(document),
         open_loop::lag(document),
         latency::over_time(document),
+        heat::figure(document),
         latency::distribution(document),
         stacked::waits(document),
         wal::figure(document),

@@ -5,6 +5,7 @@ use plotters::prelude::*;
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
+use super::hover::{value, with_values};
 use super::lines::draw_line;
 use super::marks::Marks;
 use super::palette::{BLUE, Ink, ORANGE, PINK, RED, TEAL};
@@ -31,7 +32,7 @@ pub fn rates(document: &Document) -> Option<Figure> {
     .collect();
     let high = lines.iter().flat_map(|(_, _, thinned)| thinned.iter().flatten()).map(|of| of.high);
     let y = Axis::from_zero(high.fold(rate, f64::max) * 1.08, 6);
-    let marks = Marks::of(&document.events, &times.axis);
+    let marks = Marks::of(document, &times.axis);
     let draw = |chart: &mut Chart| {
         marks.draw(chart)?;
         lines.iter().rev().try_for_each(|(ink, _, thinned)| draw_line(chart, &times, *ink, thinned))?;
@@ -41,6 +42,11 @@ pub fn rates(document: &Document) -> Option<Figure> {
     };
     let label = format!("Offered and achieved rate over time, {} tps offered", tps(Some(rate)));
     let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
+    let svg = with_values(&svg, &times, &|columns| {
+        let named = lines.iter();
+        let shown = |value: f64| format!("{} tps", tps(Some(value)));
+        named.filter_map(|(_, name, thinned)| value(name, thinned, columns.clone(), shown)).collect()
+    });
     let mut legend = vec![(TEAL, "offered".to_owned())];
     legend.extend(lines.iter().map(|(ink, name, _)| (*ink, (*name).to_owned())));
     legend.extend(marks.legend());
@@ -60,7 +66,7 @@ pub fn lag(document: &Document) -> Option<Figure> {
     let backlog = times.thinned(&backlog(document, rate));
     let highest = |thinned: &[Option<Envelope>]| thinned.iter().flatten().map(|of| of.high).reduce(f64::max);
     let (longest, greatest) = (highest(&lag)?, highest(&backlog)?);
-    let marks = Marks::of(&document.events, &times.axis);
+    let marks = Marks::of(document, &times.axis);
     let draw = |ink, thinned: &[Option<Envelope>], chart: &mut Chart| {
         marks.draw(chart)?;
         draw_area(chart, &times, ink, thinned)
@@ -73,6 +79,11 @@ pub fn lag(document: &Document) -> Option<Figure> {
     ];
     let label = format!("Lag and backlog over time, at most {} transactions", fixed(Some(greatest), 0));
     let svg = svg(&label, &times.axis, false, &panels)?;
+    let svg = with_values(&svg, &times, &|columns| {
+        let lag = value("lag", &lag, columns.clone(), |ms| format!("{} ms", fixed(Some(ms), 3)));
+        let backlog = value("backlog", &backlog, columns, |count| fixed(Some(count), 0));
+        lag.into_iter().chain(backlog).collect()
+    });
     let mut legend = vec![(BLUE, "lag".to_owned()), (PINK, "backlog".to_owned())];
     legend.extend(marks.legend());
     let caption = format!(

@@ -47,7 +47,17 @@ inks! {
     ROSE = "ink-rose" 0xCC6677 0xE0848F;
     SAND = "ink-sand" 0xDDCC77 0xE3D48B;
     MAGENTA = "ink-magenta" 0xAA4499 0xCC66BB;
+    /// Few, and each of the following ones more: what is most stands out from either page.
+    HEAT_1 = "ink-heat-1" 0xDCE9F5 0x1C2E42;
+    HEAT_2 = "ink-heat-2" 0xB0CFE9 0x214A70;
+    HEAT_3 = "ink-heat-3" 0x78AEDB 0x2D6FA6;
+    HEAT_4 = "ink-heat-4" 0x3F86C4 0x5099D3;
+    HEAT_5 = "ink-heat-5" 0x1C5C9C 0x8DC1EB;
+    HEAT_6 = "ink-heat-6" 0x0B3266 0xDDEEFC;
 }
+
+/// The colours of a heat map, the least first.
+pub const HEAT: [Ink; 6] = [HEAT_1, HEAT_2, HEAT_3, HEAT_4, HEAT_5, HEAT_6];
 
 /// The colours of wait events, the one with the greatest share first; CPU and Runnable have their own.
 pub const WAITS: [Ink; 8] = [INDIGO, SKY, ROSE, TEAL, WINE, SAND, MAGENTA, BLUE];

@@ -5,11 +5,12 @@ use plotters::prelude::*;
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Drawn, Panel, svg};
+use super::hover::with_values;
 use super::palette::{BLUE, GREEN, GREY, Ink, ORANGE, PINK, RED, WAITS};
 use super::steps;
 use super::times::Times;
 use crate::document::{Document, Series};
-use crate::report::number::percent;
+use crate::report::number::{MISSING, percent};
 
 /// A layer of the stack: the mean of each column.
 struct Layer {
@@ -97,9 +98,24 @@ fn figure(
     }
     let draw = |chart: &mut Chart| draw_stack(chart, times, &layers);
     let svg = svg(title, &times.axis, false, &[Panel { title: None, y: Axis::of_shares(), draw: &draw }])?;
-    let legend =
-        layers.iter().map(|layer| (layer.ink, format!("{} {}", layer.name, percent(layer.mean())))).collect();
+    let svg = with_values(&svg, times, &|columns| {
+        let shares = layers.iter().filter_map(|layer| {
+            let known: Vec<f64> = layer.means.get(columns.clone())?.iter().flatten().copied().collect();
+            let share = percent((!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64));
+            (!says_nothing(&share)).then(|| format!("{}: {share}", layer.name))
+        });
+        // As they lie on each other.
+        shares.collect::<Vec<_>>().into_iter().rev().collect()
+    });
+    let named = layers.iter().map(|layer| (layer, percent(layer.mean())));
+    let named = named.filter(|(_, share)| !says_nothing(share));
+    let legend = named.map(|(layer, share)| (layer.ink, format!("{} {share}", layer.name))).collect();
     Some(Figure { id, title, caption, legend, svg })
+}
+
+/// Whether a share is not known or rounds to none.
+fn says_nothing(share: &str) -> bool {
+    share == MISSING || share == percent(Some(0.0))
 }
 
 /// Draws the layers on top of each other.

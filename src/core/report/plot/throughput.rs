@@ -5,11 +5,13 @@ use plotters::prelude::*;
 use super::Figure;
 use super::axis::Axis;
 use super::frame::{Chart, Panel, svg};
+use super::hover::{value, with_values};
 use super::marks::Marks;
-use super::palette::BLUE;
+use super::palette::{BLUE, GREEN};
 use super::times::Times;
 use crate::document::Document;
-use crate::report::number::tps;
+use crate::report::number::{finite, tps};
+use crate::stats::robust::median;
 
 /// The plot; `None` without any interval.
 pub fn figure(document: &Document) -> Option<Figure> {
@@ -18,15 +20,18 @@ pub fn figure(document: &Document) -> Option<Figure> {
     let thinned = times.thinned(&samples.tps);
     let low = thinned.iter().flatten().map(|envelope| envelope.low).reduce(f64::min)?;
     let high = thinned.iter().flatten().map(|envelope| envelope.high).reduce(f64::max)?;
-    let marks = Marks::of(&document.events, &times.axis);
+    let marks = Marks::of(document, &times.axis);
     // The lane of vacuums is above all points.
     let y = Axis::from_zero(high * 1.08, 6);
     let columns =
         || thinned.iter().zip(0..times.spans.len()).filter_map(|(envelope, i)| Some(((*envelope)?, i)));
     // Few points can be larger.
     let radius = if thinned.len() <= 120 { 7 } else { 4 };
+    let median = median(&samples.tps.iter().copied().filter_map(finite).collect::<Vec<_>>())?;
     let draw = |chart: &mut Chart| {
         marks.draw(chart)?;
+        let line = vec![(times.axis.low, median), (times.axis.high, median)];
+        chart.draw_series([PathElement::new(line, GREEN.color().stroke_width(2))])?;
         if times.per_column > 1 {
             let range = BLUE.color().mix(0.35).stroke_width(2);
             chart.draw_series(columns().map(|(envelope, column)| {
@@ -39,12 +44,17 @@ pub fn figure(document: &Document) -> Option<Figure> {
             .draw_series(columns().map(|(envelope, column)| {
                 Circle::new((times.middle(column), envelope.mean), radius, point)
             }))?;
-        Ok(())
+        marks.draw_numbers(chart)
     };
     let label = format!("Throughput over time, from {} to {} tps", tps(Some(low)), tps(Some(high)));
     let svg = svg(&label, &times.axis, false, &[Panel { title: None, y, draw: &draw }])?;
-    let mut legend =
-        vec![(BLUE, if times.per_column > 1 { "mean and range" } else { "interval" }.to_owned())];
+    let svg = with_values(&svg, &times, &|columns| {
+        value("tps", &thinned, columns, |value| tps(Some(value))).into_iter().collect()
+    });
+    let mut legend = vec![
+        (BLUE, if times.per_column > 1 { "mean and range" } else { "interval" }.to_owned()),
+        (GREEN, format!("median {}", tps(Some(median)))),
+    ];
     legend.extend(marks.legend());
     let caption = format!(
         "Transactions per second of each interval.{}",

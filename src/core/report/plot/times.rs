@@ -17,6 +17,11 @@ pub struct Times {
 impl Times {
     /// The times of the measured intervals; `None` when there is none.
     pub fn of(samples: &Samples) -> Option<Times> {
+        Times::in_columns(samples, PLOT_COLUMNS)
+    }
+
+    /// As [`Times::of`], in at most so many columns.
+    pub fn in_columns(samples: &Samples, most: usize) -> Option<Times> {
         let intervals = samples.len();
         let mut ends = Vec::with_capacity(intervals);
         let mut begin = 0.0;
@@ -27,7 +32,7 @@ impl Times {
             ends.push(end);
             begin = end;
         }
-        let per_column = per_column(intervals, PLOT_COLUMNS);
+        let per_column = per_column(intervals, most);
         let begin_of = |interval: usize| if interval == 0 { 0.0 } else { ends[interval - 1] };
         let spans = columns(intervals, per_column)
             .map(|range| (begin_of(range.start), ends[range.end - 1]))

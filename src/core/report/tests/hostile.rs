@@ -56,6 +56,16 @@ pub fn hostile() -> Document {
             ..Wait::default()
         });
     }
+    document.samples.latency_histogram.insert(u32::MAX, vec![f64::NAN, f64::INFINITY, -1.0, f64::MAX]);
+    for number in [f64::MAX, f64::MIN, 5.0] {
+        document.findings.push(Finding {
+            severity: Severity::Warning,
+            topic: "dip".to_owned(),
+            finding: text(),
+            figures: object(json!({"at": [number, HOSTILE], "until": [f64::MAX, null]})),
+            advice: text(),
+        });
+    }
     document.latencies.push(Bucket { low_ms: f64::NAN, high_ms: f64::INFINITY, count: u64::MAX });
     document.scripts = (0..128)
         .map(|script| Script {

@@ -52,8 +52,13 @@ fn attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a s
 /// Whether a page is well-formed and needs nothing but itself.
 pub fn check_page(name: &str, page: &str) {
     for (tag, attributes) in tags(page) {
-        assert!(!["script", "link", "img", "iframe", "object", "base", "image", "use", "a"].contains(&&*tag));
+        assert!(!["script", "link", "img", "iframe", "object", "base", "image", "use"].contains(&&*tag));
         for (attribute, value) in attributes {
+            if (tag.as_str(), attribute.as_str()) == ("a", "href") {
+                let id = value.strip_prefix('#').unwrap_or_else(|| panic!("{name}: a link to {value}"));
+                assert_eq!(page.matches(&format!(" id=\"{id}\"")).count(), 1, "{name}: where {value} leads");
+                continue;
+            }
             let is_known = ["charset", "name", "content", "lang", "class", "id", "style", "colspan"]
                 .into_iter()
                 .chain([
@@ -111,7 +116,15 @@ pub fn plot_ids(page: &str) -> Vec<String> {
 
 #[test]
 fn what_is_known_is_plotted() {
-    let all = ["plot-tps", "plot-latency", "plot-distribution", "plot-waits", "plot-wal", "plot-processors"];
+    let all = [
+        "plot-tps",
+        "plot-latency",
+        "plot-heat",
+        "plot-distribution",
+        "plot-waits",
+        "plot-wal",
+        "plot-processors",
+    ];
     let mut document = believable(90);
     assert_eq!(plots(&document), all);
     document.samples.cpu_user.fill(None);
@@ -122,15 +135,17 @@ fn what_is_known_is_plotted() {
     {
         series.fill(None);
     }
-    assert_eq!(plots(&document), all[..5]);
+    assert_eq!(plots(&document), all[..6]);
     document.samples.wal_bytes.fill(None);
-    assert_eq!(plots(&document), all[..5], "full-page images are known");
+    assert_eq!(plots(&document), all[..6], "full-page images are known");
     document.samples.wal_fpi.fill(None);
-    assert_eq!(plots(&document), all[..4]);
+    assert_eq!(plots(&document), all[..5]);
     document.samples.waits.clear();
-    assert_eq!(plots(&document), all[..3]);
+    assert_eq!(plots(&document), all[..4]);
     document.latencies.clear();
-    assert_eq!(plots(&document), all[..2]);
+    assert_eq!(plots(&document), all[..3]);
+    document.samples.latency_histogram.clear();
+    assert_eq!(plots(&document), all[..2], "a run before 0.2.0");
     document.samples = Default::default();
     assert_eq!(plots(&document), Vec::<String>::new());
 }
@@ -170,6 +185,35 @@ fn plots_have_names_and_known_colors_and_stay_in_their_frames() {
     for document in [believable(90), hostile()] {
         check_plots(&render(&document, Format::Html));
     }
+}
+
+#[test]
+fn dips_and_values_are_told() {
+    let page = render(&believable(60), Format::Html);
+    assert!(page.contains("<li class=\"warning\" id=\"finding-2\">"));
+    assert!(page.contains("dip: finding 2</li>"));
+    // Throughput, percentiles and heat map have its number.
+    assert_eq!(page.matches(">\n2\n</text>").count(), 3);
+    assert!(page.contains("<title>22 s to 23 s\ntps: "), "values");
+    assert!(page.contains("</i>median 1"), "the median");
+}
+
+#[test]
+fn contents_name_all_parts() {
+    let page = render(&believable(60), Format::Html);
+    let parts = tags(&page).into_iter().filter(|(tag, _)| tag == "figure" || tag == "section").count();
+    assert!(parts > 12);
+    assert_eq!(page.matches("<li><a href=\"#").count(), parts);
+    assert!(page.contains("<li><a href=\"#plot-tps\">Throughput</a></li>"));
+}
+
+#[test]
+fn a_legend_names_no_share_of_nothing() {
+    let mut document = believable(60);
+    document.samples.cpu_steal.fill(Some(0.0004));
+    let page = render(&document, Format::Html);
+    assert!(!page.contains("0.0 %</li>"));
+    assert!(page.contains("</i>idle "));
 }
 
 #[test]

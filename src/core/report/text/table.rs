@@ -47,7 +47,9 @@ fn fitted(table: &Table, natural: &[usize]) -> Option<Vec<usize>> {
     let mut widths = natural.to_vec();
     while widths.iter().sum::<usize>() > room {
         // The widest text gives way, down to the next widest one.
-        let texts = || (0..widths.len()).filter(|column| table.columns[*column].1 != Kind::Number);
+        let texts = || {
+            (0..widths.len()).filter(|column| !matches!(table.columns[*column].1, Kind::Number | Kind::Run))
+        };
         let widest = texts().max_by_key(|column| widths[*column])?;
         let next = texts().filter(|column| *column != widest).map(|column| widths[column]).max().unwrap_or(0);
         let excess = widths.iter().sum::<usize>() - room;
@@ -71,8 +73,8 @@ fn line(table: &Table, row: &[String], widths: &[usize]) -> String {
         let cell = cut(cell, widths[column]);
         let blanks = " ".repeat(widths[column] - width(&cell));
         match table.columns[column].1 {
-            Kind::Number => line.extend([blanks, cell]),
-            Kind::Text | Kind::Code => line.extend([cell, blanks]),
+            Kind::Number | Kind::Run => line.extend([blanks, cell]),
+            Kind::Text | Kind::Code | Kind::Runs => line.extend([cell, blanks]),
         }
     }
     line.truncate(line.trim_end().len());

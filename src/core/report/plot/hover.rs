@@ -1,0 +1,91 @@
+//! Values that show where the pointer rests on a plot over time: strips over it, each with a title of SVG.
+
+use std::ops::Range;
+
+use super::frame::place;
+use super::times::Times;
+use crate::report::escape::escaped;
+use crate::report::number::duration;
+use crate::report::thin::{Envelope, columns, per_column, range};
+
+/// How many strips a plot has at most: they are wide enough to be hit.
+const STRIPS: usize = 180;
+
+/// The plot with strips, each titled by its time and by what `lines` has of its columns.
+pub fn with_values(svg: &str, times: &Times, lines: &dyn Fn(Range<usize>) -> Vec<String>) -> String {
+    let Some(shapes) = svg.trim_end().strip_suffix("</svg>") else { return svg.to_owned() };
+    let mut with = format!("{shapes}<g class=\"values\">\n");
+    let count = times.spans.len();
+    for columns in columns(count, per_column(count, STRIPS)) {
+        let (begin, end) = (times.spans[columns.start].0, times.spans[columns.end - 1].1);
+        let ([left, right], [top, bottom]) = place(&times.axis, (begin, end));
+        let lines = lines(columns);
+        if lines.is_empty() {
+            continue;
+        }
+        let text: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
+        with += &format!(
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"none\"><title>{} to {}\n{}</title></rect>\n",
+            (right - left).max(1),
+            bottom - top,
+            clock(begin),
+            clock(end),
+            text.join("\n")
+        );
+    }
+    with + "</g>\n</svg>\n"
+}
+
+/// A time of the run, to the tenth of a second.
+fn clock(secs: f64) -> String {
+    duration((secs * 100.0).round() / 100.0)
+}
+
+/// The value of some columns with its name, or from the lowest to the highest; nothing where there is none.
+pub fn value(
+    name: &str,
+    thinned: &[Option<Envelope>],
+    columns: Range<usize>,
+    shown: impl Fn(f64) -> String,
+) -> Option<String> {
+    let (low, high) = range(thinned.get(columns)?)?;
+    let (low, high) = (shown(low), shown(high));
+    Some(if low == high { format!("{name}: {low}") } else { format!("{name}: {low} to {high}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Samples;
+
+    #[test]
+    fn strips_cover_the_plot_and_say_what_is_there() {
+        let samples = Samples {
+            elapsed: (1..=400).map(|end| Some(f64::from(end))).collect(),
+            tps: (1..=400).map(|second| Some(f64::from(second))).collect(),
+            ..Samples::default()
+        };
+        let times = Times::of(&samples).unwrap();
+        let thinned = times.thinned(&samples.tps);
+        let lines = |columns: Range<usize>| {
+            let tps = value("<tps>", &thinned, columns, |tps| tps.to_string());
+            tps.into_iter().collect::<Vec<_>>()
+        };
+        let svg = with_values("<svg></svg>\n", &times, &lines);
+        assert_eq!(svg.matches("<title>").count(), 134);
+        assert!(svg.contains("<title>0 s to 3 s\n&lt;tps&gt;: 1 to 3</title>"), "{svg}");
+        assert!(svg.contains("<title>6 min 39 s to 6 min 40 s\n&lt;tps&gt;: 400</title>"), "{svg}");
+        let place = |line: &str, name: &str| -> i32 {
+            line.split_once(name).unwrap().1.split('"').next().unwrap().parse().unwrap()
+        };
+        let mut next = place(&svg, " x=\"");
+        for line in svg.lines().filter(|line| line.starts_with("<rect")) {
+            assert_eq!(place(line, " x=\""), next);
+            next += place(line, " width=\"");
+        }
+        assert_eq!(
+            with_values("<svg></svg>", &times, &|_| Vec::new()),
+            "<svg><g class=\"values\">\n</g>\n</svg>\n"
+        );
+    }
+}
