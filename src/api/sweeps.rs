@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
 
+use bench_core::document::Finding;
+use bench_core::document::sweep::{RunFinding, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::findings::findings;
 use bench_core::report::sweep::render;
 use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
@@ -230,7 +233,21 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
 fn sweep_report(sweep_id: Option<i64>, format: Option<String>) -> String {
     (|| {
         let format = format_of(format)?;
-        Ok(render(&catalog::sweep_document(required("sweep_id", sweep_id)?)?, format))
+        let document = catalog::sweep_document(required("sweep_id", sweep_id)?)?;
+        Ok(render(&with_findings(document)?, format))
     })()
     .or_raise()
+}
+
+/// The sweep with the findings on each of its completed runs.
+fn with_findings(mut document: SweepDocument) -> Result<SweepDocument, UserError> {
+    for run in document.runs.iter_mut().filter(|run| run.status.as_deref() == Some("completed")) {
+        let Some(run_id) = run.run_id else { continue };
+        let found = findings(&catalog::document(run_id)?);
+        run.findings = found
+            .into_iter()
+            .map(|Finding { severity, topic, finding, .. }| RunFinding { severity, topic, finding })
+            .collect();
+    }
+    Ok(document)
 }

@@ -237,8 +237,14 @@ SELECT
 FROM bench.scalability(:sweep);
 SELECT
     is((document -> 'sweep' ->> 'sweep_id')::bigint, :sweep::bigint, 'the report as JSON: the sweep'),
-    is(jsonb_array_length(document -> 'runs'), 24, 'and its runs')
+    is(jsonb_array_length(document -> 'runs'), 24, 'and its runs'),
+    is((SELECT string_agg(DISTINCT format('%s %s', r ->> 'run_id', f ->> 'finding'), E'\n')
+        FROM jsonb_array_elements(document -> 'runs') AS r, jsonb_array_elements(r -> 'findings') AS f),
+        (SELECT string_agg(DISTINCT format('%s %s', m.run_id, f.finding), E'\n')
+        FROM made m, LATERAL bench.findings(m.run_id) AS f WHERE m.sweep_id = :sweep), 'with their findings')
 FROM (SELECT bench.sweep_report(:sweep, 'json')::jsonb AS document) AS s;
+SELECT is((SELECT count(*) FROM regexp_matches(bench.sweep_report(:sweep, 'html'), ' id="run-([0-9]+)"', 'g')),
+    24::bigint, 'the page has a row of each run');
 
 --
 -- Comparisons

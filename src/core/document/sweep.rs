@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Environment;
+use super::{Environment, Severity};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
 /// another unit.
@@ -116,4 +116,15 @@ pub struct SweepRun {
     pub cpu_idle: Option<f64>,
     /// Transactions given up.
     pub failed: u64,
+    /// What there is to say of the run, the gravest first.
+    pub findings: Vec<RunFinding>,
+}
+
+/// A finding on a run of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFinding {
+    pub severity: Severity,
+    /// One word for its kind, as `dip`.
+    pub topic: String,
+    pub finding: String,
 }

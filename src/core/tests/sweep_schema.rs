@@ -2,8 +2,8 @@
 
 mod json_keys;
 
-use bench_core::document::Environment;
 use bench_core::document::sweep::*;
+use bench_core::document::{Environment, Severity};
 use bench_core::report::Format;
 use bench_core::report::sweep::render;
 use json_keys::{Keys, collect, differences, keys_in};
@@ -28,6 +28,11 @@ fn filled() -> SweepDocument {
         latency_p99_ms: None,
         cpu_idle: None,
         failed: 0,
+        findings: vec![RunFinding {
+            severity: Severity::Notice,
+            topic: "warmup".to_owned(),
+            finding: "Throughput rose.".to_owned(),
+        }],
     };
     let variant = VariantDescription {
         name: "off".to_owned(),

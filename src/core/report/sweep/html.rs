@@ -24,9 +24,12 @@ pub fn render(report: &Report) -> String {
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);
-    write_plots(&mut page, &plot::figures(report));
+    let (figures, sections) = (plot::figures(report), content::sections(report));
+    let parts: Vec<_> = sections.iter().map(|section| (section.id, section.title)).collect();
+    page::write_contents(&mut page, &figures, &parts);
+    write_plots(&mut page, &figures);
     page += "<div class=\"sections\">\n";
-    for section in &content::sections(report) {
+    for section in &sections {
         write_section(&mut page, section, &mut Plans::default());
     }
     page += "</div>\n";

@@ -44,6 +44,12 @@ fn in_text(report: &Report) -> String {
         lines.extend(text::hanging("", &line));
     }
     for section in &content::sections(report) {
+        if section.id == content::FINDINGS {
+            text::write_title(&mut lines, section.title);
+            let findings = content::finding_lines(report.document);
+            lines.extend(findings.iter().flat_map(|line| text::hanging("  ", line)));
+            continue;
+        }
         text::write_section(&mut lines, section);
     }
     text::joined(&lines)

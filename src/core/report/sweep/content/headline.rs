@@ -5,7 +5,7 @@ use super::{Report, counted};
 use crate::document::sweep::{Sweep, SweepDocument};
 use crate::report::content::{self, given};
 use crate::report::hygiene::shortened;
-use crate::report::number::duration;
+use crate::report::number::{duration, to_the_second};
 
 /// How much is shown of what kept a sweep from completing, so that there is room for how to go on.
 const OUTCOME: usize = 500;
@@ -34,7 +34,8 @@ fn completed(document: &SweepDocument) -> String {
 
 /// When it was.
 fn time(sweep: &Sweep) -> Option<String> {
-    match (&sweep.started_at, &sweep.finished_at) {
+    let shown = |time: &Option<String>| time.as_deref().map(to_the_second);
+    match (shown(&sweep.started_at), shown(&sweep.finished_at)) {
         (Some(started), Some(finished)) => Some(format!("{started} to {finished}")),
         (Some(started), None) => Some(format!("since {started}")),
         (None, _) => None,

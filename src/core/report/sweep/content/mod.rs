@@ -1,11 +1,13 @@
 //! What the report of a sweep says, apart from how it looks.
 
 mod headline;
+mod runs;
 mod scalability;
 mod setup;
 mod tables;
 
 pub use headline::{opening_lines, outcome, subject, subtitle};
+pub use runs::{FINDINGS, finding_lines};
 
 use super::Report;
 use super::results::variants;
@@ -24,6 +26,8 @@ pub fn sections(report: &Report) -> Vec<Section> {
         tables::peaks(report),
         tables::latency(report),
         scalability::scalability(report),
+        runs::findings(document),
+        runs::runs(document),
         tables::not_completed(document),
         setup::variants(document),
         setup::conditions(&document.sweep),

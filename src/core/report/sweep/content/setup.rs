@@ -4,7 +4,7 @@ use super::label;
 use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
 use crate::report::hygiene::{one_line, shortened};
-use crate::report::number::{duration, finite, tps};
+use crate::report::number::{duration, finite, to_the_second, tps};
 
 /// How much of a variant's name is shown.
 const NAME: usize = 500;
@@ -54,8 +54,8 @@ pub fn conditions(sweep: &Sweep) -> Section {
         ("tags", pairs(&sweep.tags)),
         ("role", given(&sweep.role)),
         ("status", given(&sweep.status)),
-        ("started", sweep.started_at.clone()),
-        ("finished", sweep.finished_at.clone()),
+        ("started", sweep.started_at.as_deref().map(to_the_second)),
+        ("finished", sweep.finished_at.as_deref().map(to_the_second)),
         ("server version", given(&sweep.server_version)),
         ("extension version", given(&sweep.extension_version)),
     ];

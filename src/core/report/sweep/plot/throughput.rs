@@ -25,11 +25,17 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
     let values = means().chain(highest).chain(laws.iter().flatten().copied());
     let high = values.map(|(_, tps)| tps).reduce(f64::max)?;
     let best = means().map(|(_, tps)| tps).reduce(f64::max)?;
-    let y = Axis::from_zero(high * 1.05, 6);
+    let scale = if differ_tenfold(layout) { Scale::Logarithmic } else { Scale::FromZero };
+    let least = curves.iter().flat_map(|curve| curve.points(|result| result.tps_min)).chain(means());
+    let least = least.map(|(_, tps)| tps).filter(|tps| *tps > 0.0).reduce(f64::min);
+    let y = match (scale, least) {
+        (Scale::Logarithmic, Some(least)) => Axis::of_rates(least, high),
+        _ => Axis::from_zero(high * 1.05, 6),
+    };
     let draw = |chart: &mut Chart| {
         curves.iter().zip(&laws).try_for_each(|(curve, law)| match layout.along {
-            Along::Clients => draw_curve(chart, curve, law),
-            Along::Variants => draw_bar(chart, curve),
+            Along::Clients => draw_curve(chart, scale, curve, law),
+            Along::Variants => draw_bar(chart, scale, curve),
         })
     };
     let name = format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best)));
@@ -48,8 +54,36 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
         Along::Clients => "Throughput by number of clients, tps",
         Along::Variants => "Throughput by variant, tps",
     };
-    let caption = format!("{range_of}{law}{}", layout.omitted);
+    let axis = if scale == Scale::Logarithmic { " The axis is logarithmic." } else { "" };
+    let caption = format!("{range_of}{law}{axis}{}", layout.omitted);
     Some(Figure { id: "plot-throughput", title, caption, legend: layout.legend(), svg })
+}
+
+/// How tps lie on their axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    FromZero,
+    Logarithmic,
+}
+
+impl Scale {
+    /// The points in the axis's coordinates, without those that have none.
+    fn placed(self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        match self {
+            Scale::FromZero => points.to_vec(),
+            Scale::Logarithmic => {
+                points.iter().filter(|(_, tps)| *tps > 0.0).map(|(x, tps)| (*x, tps.log10())).collect()
+            }
+        }
+    }
+}
+
+/// Whether two variants are so far apart somewhere that one of them would lie on a linear axis's zero.
+fn differ_tenfold(layout: &Layout) -> bool {
+    let points = layout.curves.iter().flat_map(|curve| curve.points(|result| result.tps_avg));
+    let means: Vec<(f64, f64)> = points.filter(|(_, tps)| *tps > 0.0).collect();
+    let beside = |one: f64, other: f64| layout.along == Along::Variants || one == other;
+    means.iter().any(|(x, tps)| means.iter().any(|(other, most)| beside(*x, *other) && *most >= 10.0 * tps))
 }
 
 /// The law's curve within the rungs, where it describes them.
@@ -67,30 +101,32 @@ fn law(report: &Report, curve: &Curve) -> Vec<(f64, f64)> {
 }
 
 /// Strokes for the ranges, a line through the means with a dot at each, and the law.
-fn draw_curve(chart: &mut Chart, curve: &Curve, law: &[(f64, f64)]) -> Drawn {
-    draw_ranges(chart, curve, curve.ink.color().mix(0.45).stroke_width(4))?;
-    let dashes = DashedLineSeries::new(law.iter().copied(), 10, 8, curve.ink.color().stroke_width(2));
+fn draw_curve(chart: &mut Chart, scale: Scale, curve: &Curve, law: &[(f64, f64)]) -> Drawn {
+    draw_ranges(chart, scale, curve, curve.ink.color().mix(0.45).stroke_width(4))?;
+    let dashes = DashedLineSeries::new(scale.placed(law), 10, 8, curve.ink.color().stroke_width(2));
     chart.draw_series(dashes)?;
-    let means = curve.points(|result| result.tps_avg);
+    let means = scale.placed(&curve.points(|result| result.tps_avg));
     draw_line(chart, &means, curve.ink.color().stroke_width(4))?;
     draw_dots(chart, &means, 8, curve.ink.color().filled())
 }
 
-/// A bar from zero to the mean, with a stroke for the range.
-fn draw_bar(chart: &mut Chart, curve: &Curve) -> Drawn {
-    let bars = curve.points(|result| result.tps_avg).into_iter().map(|(x, tps)| {
-        Rectangle::new([(x - HALF_BAR, tps), (x + HALF_BAR, 0.0)], curve.ink.color().mix(0.6).filled())
+/// A bar from the axis to the mean, with a stroke for the range.
+fn draw_bar(chart: &mut Chart, scale: Scale, curve: &Curve) -> Drawn {
+    let floor = chart.y_range().start;
+    let bars = scale.placed(&curve.points(|result| result.tps_avg)).into_iter().map(|(x, tps)| {
+        Rectangle::new([(x - HALF_BAR, tps), (x + HALF_BAR, floor)], curve.ink.color().mix(0.6).filled())
     });
     chart.draw_series(bars)?;
-    draw_ranges(chart, curve, curve.ink.color().stroke_width(4))
+    draw_ranges(chart, scale, curve, curve.ink.color().stroke_width(4))
 }
 
 /// From the least to the greatest at each place.
-fn draw_ranges(chart: &mut Chart, curve: &Curve, style: ShapeStyle) -> Drawn {
+fn draw_ranges(chart: &mut Chart, scale: Scale, curve: &Curve, style: ShapeStyle) -> Drawn {
     let strokes = curve
         .results
         .iter()
-        .filter_map(|(x, result)| Some(vec![(*x, result.tps_min?), (*x, result.tps_max?)]));
+        .filter_map(|(x, result)| Some(scale.placed(&[(*x, result.tps_min?), (*x, result.tps_max?)])));
+    let strokes = strokes.filter(|stroke| stroke.len() == 2);
     chart.draw_series(strokes.map(|stroke| PathElement::new(stroke, style)))?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::document::sweep::*;
-use crate::document::{Environment, ServerSetting};
+use crate::document::{Environment, ServerSetting, Severity};
 use crate::report::tests::example::object;
 
 /// A variant that sets a parameter.
@@ -34,7 +34,13 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> SweepRun {
         latency_p99_ms: Some(latency_ms * 4.0),
         cpu_idle: Some(0.25),
         failed: 0,
+        findings: Vec::new(),
     }
+}
+
+/// A finding on a run.
+fn finding(severity: Severity, topic: &str, finding: &str) -> RunFinding {
+    RunFinding { severity, topic: topic.to_owned(), finding: finding.to_owned() }
 }
 
 /// A sweep of some runs that took half an hour.
@@ -42,8 +48,11 @@ fn sweep(
     clients: &[u32],
     rounds: u32,
     variants: Vec<VariantDescription>,
-    runs: Vec<SweepRun>,
+    mut runs: Vec<SweepRun>,
 ) -> SweepDocument {
+    for (id, run) in (101..).zip(&mut runs) {
+        run.run_id = Some(id);
+    }
     SweepDocument {
         schema_version: SCHEMA_VERSION,
         sweep: Sweep {
@@ -101,6 +110,11 @@ pub fn small() -> SweepDocument {
         run(2, "off", 8, 9_500.0),
     ];
     runs[2].failed = 12;
+    for index in [1, 2, 6] {
+        runs[index].findings =
+            vec![finding(Severity::Notice, "processors", "The processors were the limit.")];
+    }
+    runs[6].findings.insert(0, finding(Severity::Warning, "dip", "Throughput fell at 12.0 s."));
     runs.push(SweepRun {
         round: 2,
         variant: "on".to_owned(),

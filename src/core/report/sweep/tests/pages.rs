@@ -62,3 +62,35 @@ fn more_variants_than_colors_are_told() {
     assert_eq!(count(&page, "rect"), 8);
     assert!(page.contains("<td>more8</td>"));
 }
+
+#[test]
+fn findings_lead_to_their_runs() {
+    let page = render(&small(), Format::Html);
+    assert!(page.contains("<a href=\"#run-102\">102</a>, <a href=\"#run-103\">103</a>"));
+    assert!(page.contains("<td class=\"number\" id=\"run-107\">107</td>"));
+    assert!(page.contains("<td>1 of 11</td>") && page.contains("<td>3 of 11</td>"));
+    let text = render(&small(), Format::Text);
+    let warning = text.lines().find(|line| line.trim_start().starts_with("warning")).unwrap();
+    assert!(warning.contains("dip") && warning.contains("107"), "{warning}");
+    assert!(!render(&ladder(), Format::Html).contains("id=\"findings\""));
+}
+
+#[test]
+fn variants_ten_times_apart_have_a_logarithmic_axis() {
+    let is_logarithmic =
+        |document: &SweepDocument| render(document, Format::Html).contains("The axis is logarithmic.");
+    let mut document = by_setting();
+    assert!(!is_logarithmic(&document));
+    document.runs[2].tps = Some(3_900.0);
+    assert!(is_logarithmic(&document));
+    // A ladder that rises tenfold has no variants that differ.
+    assert!(!is_logarithmic(&ladder()) && !is_logarithmic(&small()));
+    let mut rungs = small();
+    rungs
+        .runs
+        .iter_mut()
+        .filter(|run| run.variant == "on")
+        .for_each(|run| run.tps = run.tps.map(|tps| tps / 9.0));
+    assert!(is_logarithmic(&rungs));
+    crate::report::tests::html::check_plots(&render(&rungs, Format::Html));
+}

@@ -1,0 +1,116 @@
+//! The runs of a sweep, and what there is to say of them.
+
+use super::super::results::is_completed;
+use super::{label, without_variants};
+use crate::document::sweep::{RunFinding, SweepDocument, SweepRun};
+use crate::report::content::{Kind, Section, Table};
+use crate::report::number::{count, ms, tps};
+
+/// The section of findings.
+pub const FINDINGS: &str = "findings";
+
+/// How many runs are listed.
+const RUNS: usize = 60;
+
+/// How many ids of runs are named with a finding.
+const NAMED: usize = 12;
+
+/// The completed runs, each by its id.
+pub fn runs(document: &SweepDocument) -> Section {
+    let mut table = Table::new(&[
+        ("run", Kind::Run),
+        ("round", Kind::Number),
+        ("variant", Kind::Text),
+        ("clients", Kind::Number),
+        ("tps", Kind::Number),
+        ("avg ms", Kind::Number),
+        ("p99 ms", Kind::Number),
+        ("failed", Kind::Number),
+        ("findings", Kind::Number),
+    ]);
+    for (id, run) in identified(document).take(RUNS) {
+        table.rows.push(vec![
+            id.to_string(),
+            run.round.to_string(),
+            label(&run.variant),
+            run.clients.to_string(),
+            tps(run.tps),
+            ms(run.latency_avg_ms),
+            ms(run.latency_p99_ms),
+            count(run.failed),
+            run.findings.len().to_string(),
+        ]);
+    }
+    let more = identified(document).count().saturating_sub(RUNS);
+    let note = "SELECT bench.report(run, 'html') shows one of them.".to_owned();
+    let note = if more == 0 { note } else { format!("{note} {} more are in the JSON.", count(more as u64)) };
+    let table = without_variants(table, document).without_idle(&["failed", "findings"]);
+    Section::of_table("runs", "Runs", table).with_note(Some(note))
+}
+
+/// The findings of all runs, those of one topic together under the first of them, the gravest first.
+fn kinds(document: &SweepDocument) -> Vec<(&RunFinding, Vec<i64>)> {
+    let mut kinds: Vec<(&RunFinding, Vec<i64>)> = Vec::new();
+    for (id, run) in identified(document) {
+        for finding in &run.findings {
+            let is_same = |(first, _): &&mut (&RunFinding, Vec<i64>)| {
+                (first.severity, &first.topic) == (finding.severity, &finding.topic)
+            };
+            match kinds.iter_mut().find(is_same) {
+                // One run may have several of a kind.
+                Some((_, runs)) if runs.last() == Some(&id) => {}
+                Some((_, runs)) => runs.push(id),
+                None => kinds.push((finding, vec![id])),
+            }
+        }
+    }
+    // Stable: of those as grave and as frequent, the one that was first met comes first.
+    kinds.sort_by_key(|(finding, runs)| (finding.severity, std::cmp::Reverse(runs.len())));
+    kinds
+}
+
+/// Some ids, separated by commas.
+fn named(runs: &[i64]) -> String {
+    let mut ids: Vec<String> = runs.iter().take(NAMED).map(i64::to_string).collect();
+    if runs.len() > NAMED {
+        ids.push("…".to_owned());
+    }
+    ids.join(", ")
+}
+
+/// The findings in lines, for a text whose tables are too narrow for sentences.
+pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
+    let all = identified(document).count();
+    let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
+        let (severity, count) = (finding.severity.as_str(), runs.len());
+        format!("{severity} {}, {count} of {all} runs ({}): {}", finding.topic, named(&runs), finding.finding)
+    };
+    kinds(document).into_iter().map(line).collect()
+}
+
+/// The findings, with links to their runs.
+pub fn findings(document: &SweepDocument) -> Section {
+    let all = identified(document).count();
+    let mut table = Table::new(&[
+        ("severity", Kind::Text),
+        ("topic", Kind::Text),
+        ("of the runs", Kind::Text),
+        ("run", Kind::Runs),
+        ("the first of them", Kind::Text),
+    ]);
+    for (finding, runs) in kinds(document) {
+        table.rows.push(vec![
+            finding.severity.as_str().to_owned(),
+            finding.topic.clone(),
+            format!("{} of {all}", runs.len()),
+            named(&runs),
+            finding.finding.clone(),
+        ]);
+    }
+    Section::of_table(FINDINGS, "Findings", table)
+}
+
+/// The completed runs with their ids.
+fn identified(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)> {
+    document.runs.iter().filter(|run| is_completed(run)).filter_map(|run| Some((run.run_id?, run)))
+}
