@@ -72,6 +72,14 @@ for document in "${documents[@]}"; do
 done
 like "$(head -c 2000 "$PGHOST"/readme/report.html)" '<html' 'the README writes a report to a file'
 
+# The query of otava.yaml has the columns that the file names, and finds the run of docs/reports.md.
+otava=$(awk '/query: [|]/ { on = 1; next } on' docs/otava.yaml |
+    sed "s/%{BRANCH}/'main'/; s/\"clients\": 2/\"clients\": 4/")
+otava=$(PGDATABASE=reports psql -XA -P footer=off -v ON_ERROR_STOP=1 -c "$otava" 2>&1)
+is "$(head -1 <<<"$otava")" "started_at|run_id|commit|$(sed -nE 's/^ +([a-z0-9_]+): \{direction.*/\1/p' docs/otava.yaml |
+    paste -sd'|')" 'otava.yaml reads the columns that it names'
+is "$(wc -l <<<"$otava")" 2 'of the run that is asked for'
+
 if [ -n "$has_cron" ]; then
     is "$cron" 0 'the examples with pg_cron run'
     [ "$cron" -eq 0 ] || diag "$(cat "$PGHOST/cron.out")"
