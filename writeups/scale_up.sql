@@ -68,8 +68,8 @@ WITH points AS (
            round(100 * (1 - (array_agg(tps ORDER BY clients DESC))[1] / nullif(max(tps), 0)), 1) AS drop
     FROM points GROUP BY server, workload
 )
-SELECT here.workload, here.peak AS "peak here", round(here.tps, 1) AS tps, here.drop AS "drop %",
-       p95.peak AS "peak 9.5", p95.drop AS "drop %", p96.peak AS "peak 9.6", p96.drop AS "drop %"
+SELECT here.workload, here.peak, round(here.tps, 1) AS tps, here.drop AS "drop %",
+       p95.peak AS "9.5 peak", p95.drop AS "9.5 drop %", p96.peak AS "9.6 peak", p96.drop AS "9.6 drop %"
 FROM unnest('{pk_select,pk_update,insert_single,insert_batch,insert_single_multi,insert_batch_multi}'::text[])
      WITH ORDINALITY AS w (workload, place)
 JOIN peaks here ON here.server = 'here' AND here.workload = w.workload
@@ -77,6 +77,8 @@ JOIN peaks p95 ON p95.server = 'PostgreSQL 9.5' AND p95.workload = w.workload
 JOIN peaks p96 ON p96.server = 'PostgreSQL 9.6' AND p96.workload = w.workload
 ORDER BY w.place;
 
+SELECT count(DISTINCT n) AS rungs, count(DISTINCT n) >= 4 AS has_law FROM unnest(:'clients'::int[]) AS n \gset
+\if :has_law
 \echo 'The universal scalability law fitted to the rungs here (95 % intervals in brackets)'
 SELECT s.workload, round(u.peak_clients::numeric, 1) AS "peak clients",
        '[' || round(u.peak_clients_low::numeric, 1) || ', ' || round(u.peak_clients_high::numeric, 1) || ']' AS interval,
@@ -86,6 +88,11 @@ SELECT s.workload, round(u.peak_clients::numeric, 1) AS "peak clients",
 FROM unnest(string_to_array(:'sweep_ids', ',')::bigint[]) WITH ORDINALITY AS i (sweep_id, place)
 JOIN bench.sweeps s USING (sweep_id), LATERAL bench.scalability(i.sweep_id) u
 ORDER BY i.place;
+\else
+    \echo 'The universal scalability law is left out: it takes four rungs, and there are' :rungs
+    \echo 'Set clients to four numbers or more, such as -v clients=1,2,4,8.'
+    \echo
+\endif
 
 -- The write-up compares two servers. On the one:
 --   SELECT bench.export(array_agg(run_id)) FROM bench.runs WHERE tags @> '{"writeup": "scale_up"}' \g (format=unaligned tuples_only) runs.json

@@ -65,7 +65,7 @@ ORDER BY run_id, l.kind DESC, l.relation;
 
 \echo 'Autovacuum'
 SELECT r.workload, split_part(l.relation, '.', -1) AS relation, l.mod_since_analyze AS "changed since analyze", l.autovacuums AS vacuums,
-       date_trunc('second', l.last_autovacuum) AS last, l.autoanalyzes AS analyzes, date_trunc('second', l.last_autoanalyze) AS last
+       date_trunc('second', l.last_autovacuum) AS "last vacuum", l.autoanalyzes AS analyzes, date_trunc('second', l.last_autoanalyze) AS "last analyze"
 FROM bench.relations l JOIN bench.runs r USING (run_id) WHERE run_id = ANY (:'run_ids') AND l.kind = 'table'
 ORDER BY run_id, l.relation;
 

@@ -60,6 +60,18 @@ FROM pg_temp.growth
 WINDOW w AS (PARTITION BY server, clients ORDER BY published_rows)
 ORDER BY published_rows, server, clients;
 
+-- How far apart the samples of a run are says how far apart two runs may be that differ by nothing.
+SELECT round((100 * percentile_cont(0.5) WITHIN GROUP (ORDER BY u.tps_stddev / nullif(u.tps_avg, 0)))::numeric, 1) AS noise,
+       :secs < 30 AND :rounds < 3 AS is_short
+FROM bench.sweep_runs r JOIN bench.summary u USING (run_id)
+WHERE r.sweep_id = ANY (string_to_array(:'sweep_ids', ',')::bigint[]) AND r.status = 'completed' \gset
+\echo 'Samples within a run vary by' :noise '% (standard deviation, median of the runs).'
+\if :is_short
+    \echo 'Too short to tell growth from noise: with' :rounds 'x' :secs 's, differences between sizes may be chance.'
+    \echo 'Set secs to 30 or more, or rounds to 3 or more.'
+\endif
+\echo
+
 \set writeup D
 \ir parts/settings.sql
 \ir parts/end.sql

@@ -35,9 +35,7 @@ is "$(columns 'Where each curve peaks' 1 | xargs)" "$workloads" 'scale_up.sql: a
 complete 'Where each curve peaks' 1-8 'scale_up.sql, peaks'
 is "$(columns 'Where each curve peaks' 1,5,6,7,8 | head -1)" pk_select,64,7.6,72,8.9 \
     'scale_up.sql: peak and drop of a published curve'
-is "$(columns 'The universal scalability law' 1,5 | xargs)" \
-    "$(for w in $workloads; do printf '%s,notenoughrungs ' "$w"; done | xargs)" \
-    'scale_up.sql: a verdict of each workload'
+like "$OUT" 'law is left out: it takes four rungs, and there are 2' 'scale_up.sql: two rungs are too few for the law'
 is "$(runs scale_up)" \
     'insert_batch 2 completed, insert_batch_multi 2 completed, insert_single 2 completed, '\
 'insert_single_multi 2 completed, pk_select 2 completed, pk_update 2 completed' \
@@ -101,6 +99,9 @@ is "$(runs table_growth)" 'pk_select 6 completed, pk_update 6 completed, pk_upda
     'table_growth.sql: all runs have completed'
 nothing_but_runs table_growth.sql
 
+like "$OUT" 'Too short to tell growth from noise: with 1 x 0\.3 s' 'table_growth.sql warns of noise'
+like "$OUT" 'Samples within a run vary by [0-9.]+ %' 'and says how large it is'
+
 writeup synchronous_commit.sql clients=1,2 rounds=2
 complete TPS 1-8 synchronous_commit.sql
 is "$(columns TPS 1,2,6,7,8 | xargs)" \
@@ -109,6 +110,13 @@ is "$(columns TPS 1,2,6,7,8 | xargs)" \
     'synchronous_commit.sql: the published figures'
 is "$(grep -cE '^ name_(select|update) \|.*\| (faster|slower|same|inconclusive) ' "$work/out")" 4 \
     'synchronous_commit.sql: verdicts'
+is "$(columns 'Do they differ' 1-3 | grep name_ | xargs)" \
+    'name_select,1,2 name_select,2,2 name_update,1,2 name_update,2,2' 'synchronous_commit.sql: rounds are pairs'
+# TPS, change and ratio are of the same means, as printed.
+is "$(columns TPS 3-5 | awk -F, '{ d = 100 * ($2 / $1 - 1) - $3; if (d < -0.11 || d > 0.11) print }')" '' \
+    'synchronous_commit.sql: the change is that of the TPS beside it'
+is "$(paste -d, <(columns TPS 5) <(columns 'Do they differ' 4 | grep .) |
+    awk -F, '{ d = $1 / 100 + 1 - $2; if (d < -0.0011 || d > 0.0011) print }')" '' 'synchronous_commit.sql: one kind of mean'
 is "$(sql "SELECT string_agg(DISTINCT settings ->> 'synchronous_commit', ' ') FROM bench.runs
     WHERE tags ->> 'writeup' = 'synchronous_commit'")" 'off on' \
     'synchronous_commit.sql: off and on'
@@ -142,7 +150,9 @@ is "$(sql "SELECT count(*) FROM bench.fixtures WHERE schema = 'bench_writeups'")
 sql 'DROP SCHEMA bench_writeups' 'CREATE ROLE tester LOGIN' 'ALTER ROLE tester SET search_path = nowhere'
 psql -Xq -v ON_ERROR_STOP=1 <<<"$(awk '/^```sql$/ { on = 1; next } /^```$/ { on = 0 } on' writeups/README.md)"
 export PGUSER=tester
-writeup scale_up.sql clients=1 schema=tester_data
+writeup scale_up.sql clients=1,2,3,4 schema=tester_data
+is "$(columns 'The universal scalability law' 1 | xargs)" "$workloads" 'scale_up.sql: four rungs have the law'
+unlike "$(columns 'The universal scalability law' 5)" 'notenoughrungs' 'and a verdict'
 like "$OUT" 'No checkpoints between the rungs' 'a role that may not checkpoint is told so'
 writeup soak.sql clients=1 schema=tester_data
 like "$OUT" 'full_page_writes off against on is left out' 'and that it may not change the server'
@@ -150,7 +160,7 @@ writeup table_growth.sql clients=1 jobs=2 schema=tester_data
 writeup synchronous_commit.sql clients=1 schema=tester_data
 export PGUSER=postgres
 is "$(sql "SELECT count(*), count(*) FILTER (WHERE status = 'completed') FROM bench.runs WHERE role = 'tester'")" \
-    '28|28' "all of the role's runs have completed"
+    '46|46' "all of the role's runs have completed"
 is "$(sql "SELECT count(*) FROM pg_class WHERE relnamespace = 'tester_data'::regnamespace")" 0 \
     'nothing is left in its schema'
 nothing_but_runs 'an ordinary role'
