@@ -5,10 +5,11 @@ use plotters::prelude::*;
 use super::{ComparedRun, ComparisonReport, Side, content};
 use crate::comparison::Line;
 use crate::document::Series;
-use crate::report::number::{count, finite, tps};
+use crate::report::number::{count, finite, fixed, tps};
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
 use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::report::plot::hover::{value, with_points, with_spans};
 use crate::report::plot::latency::percentile_curve;
 use crate::report::plot::lines::{draw_band, means, unbroken};
 use crate::report::plot::palette::{BLUE, GREEN, GREY, INDIGO, Ink, RED};
@@ -71,7 +72,20 @@ fn forest(report: &ComparisonReport) -> Option<Figure> {
             Ok(())
         })
     };
-    let svg = svg("Ratios with their intervals", &x, true, &[Panel { title: None, y, draw: &draw }])?;
+    let svg =
+        svg("Ratios with their intervals", &x, true, &[Panel { title: None, y: y.clone(), draw: &draw }])?;
+    let shown = |value: Option<f64>| fixed(value, 3);
+    let titles = rows.iter().filter_map(|(row, line)| {
+        let (low, high) = (shown(line.ratio_low), shown(line.ratio_high));
+        let title = format!(
+            "{} {} [{low}, {high}]: {}",
+            content::metric(line.metric),
+            shown(line.ratio),
+            line.verdict
+        );
+        Some((ratio(line)?, *row, title))
+    });
+    let svg = with_points(&svg, &x, &y, &titles.collect::<Vec<_>>());
     let is_there = |verdict: &str| report.metrics.iter().any(|line| line.verdict == verdict);
     let legend = VERDICTS.iter().filter(|(verdict, _)| is_there(verdict));
     let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
@@ -128,6 +142,13 @@ fn throughput(report: &ComparisonReport) -> Option<Figure> {
     let label = format!("Throughput of both sides over time, at most {} tps", tps(Some(high)));
     let x = Axis::of_time(last);
     let svg = svg(&label, &x, false, &[Panel { title: None, y, draw: &draw }])?;
+    let edge = |column: usize| last * column as f64 / columns as f64;
+    let spans: Vec<(f64, f64)> = (0..columns).map(|column| (edge(column), edge(column + 1))).collect();
+    let svg = with_spans(&svg, &x, &spans, &|columns| {
+        let named = ["baseline", "candidate"].into_iter().zip(&binned);
+        let shown = |value: f64| format!("{} tps", tps(Some(value)));
+        named.filter_map(|(name, (_, side))| value(name, side, columns.clone(), shown)).collect()
+    });
     let caption =
         "Mean of the runs of each side as a line, from the lowest to the highest of them as a band."
             .to_owned();

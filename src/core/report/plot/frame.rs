@@ -58,6 +58,12 @@ pub fn place(x: &Axis, span: (f64, f64)) -> ([i32; 2], [i32; 2]) {
     ([of(&span.0), of(&span.1)], [TOP, height - BOTTOM])
 }
 
+/// Where a point of a plot with a single panel lies.
+pub fn place_of(x: &Axis, y: &Axis, (across, up): (f64, f64)) -> (i32, i32) {
+    let (_, [top, bottom]) = place(x, (x.low, x.high));
+    (place(x, (across, across)).0[0], y.map(&up, (bottom, top)))
+}
+
 /// Draws the chart into a buffer.
 fn draw(buffer: &mut String, x: &Axis, upright: bool, panels: &[Panel]) -> Drawn {
     let root = SVGBackend::with_string(buffer, SIZE).into_drawing_area();

@@ -1,8 +1,9 @@
-//! Values that show where the pointer rests on a plot over time: strips over it, each with a title of SVG.
+//! Values that show where the pointer rests on a plot: areas over it, each with a title of SVG.
 
 use std::ops::Range;
 
-use super::frame::place;
+use super::axis::Axis;
+use super::frame::{place, place_of};
 use super::times::Times;
 use crate::report::escape::escaped;
 use crate::report::number::duration;
@@ -11,29 +12,55 @@ use crate::report::thin::{Envelope, columns, per_column, range};
 /// How many strips a plot has at most: they are wide enough to be hit.
 const STRIPS: usize = 180;
 
+/// How far the area around a point reaches.
+const AROUND: i32 = 16;
+
 /// The plot with strips, each titled by its time and by what `lines` has of its columns.
 pub fn with_values(svg: &str, times: &Times, lines: &dyn Fn(Range<usize>) -> Vec<String>) -> String {
-    let Some(shapes) = svg.trim_end().strip_suffix("</svg>") else { return svg.to_owned() };
-    let mut with = format!("{shapes}<g class=\"values\">\n");
-    let count = times.spans.len();
-    for columns in columns(count, per_column(count, STRIPS)) {
-        let (begin, end) = (times.spans[columns.start].0, times.spans[columns.end - 1].1);
-        let ([left, right], [top, bottom]) = place(&times.axis, (begin, end));
+    with_spans(svg, &times.axis, &times.spans, lines)
+}
+
+/// As [`with_values`], of columns that lie at these spans of a time axis.
+pub fn with_spans(
+    svg: &str,
+    axis: &Axis,
+    spans: &[(f64, f64)],
+    lines: &dyn Fn(Range<usize>) -> Vec<String>,
+) -> String {
+    let strips = columns(spans.len(), per_column(spans.len(), STRIPS)).filter_map(|columns| {
+        let (begin, end) = (spans[columns.start].0, spans[columns.end - 1].1);
         let lines = lines(columns);
-        if lines.is_empty() {
-            continue;
-        }
-        let text: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
-        with += &format!(
-            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"none\"><title>{} to {}\n{}</title></rect>\n",
-            (right - left).max(1),
-            bottom - top,
-            clock(begin),
-            clock(end),
-            text.join("\n")
-        );
-    }
-    with + "</g>\n</svg>\n"
+        let ([left, right], [top, bottom]) = place(axis, (begin, end));
+        let title = format!("{} to {}\n{}", clock(begin), clock(end), lines.join("\n"));
+        (!lines.is_empty()).then(|| area([left, right], [top, bottom], &title))
+    });
+    with_areas(svg, strips)
+}
+
+/// The plot with an area around each point, titled by its text.
+pub fn with_points(svg: &str, x: &Axis, y: &Axis, points: &[(f64, f64, String)]) -> String {
+    let areas = points.iter().map(|(across, up, text)| {
+        let (across, up) = place_of(x, y, (*across, *up));
+        area([across - AROUND, across + AROUND], [up - AROUND, up + AROUND], text)
+    });
+    with_areas(svg, areas)
+}
+
+/// The plot with areas over all that is drawn.
+fn with_areas(svg: &str, areas: impl Iterator<Item = String>) -> String {
+    let Some(shapes) = svg.trim_end().strip_suffix("</svg>") else { return svg.to_owned() };
+    let areas: String = areas.collect();
+    format!("{shapes}<g class=\"values\">\n{areas}</g>\n</svg>\n")
+}
+
+/// A rectangle that is not seen and has a title.
+fn area([left, right]: [i32; 2], [top, bottom]: [i32; 2], title: &str) -> String {
+    let (left, top) = (left.max(0), top.max(0));
+    let (width, height) = ((right - left).max(1), (bottom - top).max(1));
+    format!(
+        "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"none\"><title>{}</title></rect>\n",
+        escaped(title)
+    )
 }
 
 /// A time of the run, to the tenth of a second.

@@ -7,7 +7,7 @@
 pub mod axis;
 pub mod frame;
 mod heat;
-mod hover;
+pub mod hover;
 pub mod latency;
 pub mod lines;
 mod marks;

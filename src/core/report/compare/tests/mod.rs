@@ -136,6 +136,14 @@ fn what_is_known_is_in_every_report() {
 }
 
 #[test]
+fn plots_have_their_values() {
+    let (baseline, candidate) = slower();
+    let page = render(&report_of(&baseline, &candidate), Format::Html);
+    assert!(page.contains("\nbaseline: ") && page.contains("\ncandidate: "));
+    assert!(page.contains("]: slower</title>"));
+}
+
+#[test]
 #[ignore = "writes files"]
 fn comparison_files() {
     let directory = std::env::var("REPORT_DIR").expect("REPORT_DIR");

@@ -46,7 +46,7 @@ pub fn label(variant: &str) -> String {
 }
 
 /// So many of them.
-fn counted(count: usize, name: &str) -> String {
+pub fn counted(count: usize, name: &str) -> String {
     if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") }
 }
 

@@ -8,6 +8,14 @@ use crate::report::number::short_ms;
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
 use crate::report::plot::frame::{Chart, Panel, svg};
+use crate::report::plot::hover::with_points;
+
+/// A latency of the results.
+type Latency = fn(&RungResult) -> Option<f64>;
+
+/// What is drawn, by its name.
+const FIGURES: [(&str, Latency); 2] =
+    [("average", |result| result.latency_avg_ms), ("p99", |result| result.latency_p99_ms)];
 
 /// The plot; `None` where no latency is known.
 pub fn figure(layout: &Layout) -> Option<Figure> {
@@ -32,7 +40,16 @@ pub fn figure(layout: &Layout) -> Option<Figure> {
     let (high, unit) = short_ms(Some(high));
     let name = format!("Latency {}, at most {high} {unit}", layout.along());
     let is_upright = layout.along == Along::Clients;
-    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y, draw: &draw }])?;
+    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y: y.clone(), draw: &draw }])?;
+    let mut titled = Vec::new();
+    for (what, figure) in FIGURES {
+        titled.extend(layout.titled(&|result| {
+            let ms = figure(result).filter(|ms| *ms > 0.0)?;
+            let (value, unit) = short_ms(Some(ms));
+            Some((ms.log10(), format!("{what} {value} {unit}")))
+        }));
+    }
+    let svg = with_points(&svg, &layout.x, &y, &titled);
     let title = match layout.along {
         Along::Clients => "Latency by number of clients",
         Along::Variants => "Latency by variant",

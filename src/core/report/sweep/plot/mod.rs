@@ -7,7 +7,7 @@ mod throughput;
 use plotters::prelude::*;
 
 use super::Report;
-use super::content::label;
+use super::content::{counted, label};
 use super::results::{RungResult, rungs, variants};
 use crate::report::number::finite;
 use crate::report::plot::Figure;
@@ -88,6 +88,23 @@ impl<'a> Layout<'a> {
             return Vec::new();
         }
         self.curves.iter().enumerate().map(name).collect()
+    }
+
+    /// The places of a figure with its text, under the variant and the number of clients that it is of.
+    fn titled(&self, figure: &dyn Fn(&RungResult) -> Option<(f64, String)>) -> Vec<(f64, f64, String)> {
+        let mut titled = Vec::new();
+        for curve in &self.curves {
+            for (x, result) in &curve.results {
+                let Some((y, text)) = figure(result).filter(|(y, _)| y.is_finite()) else { continue };
+                let clients = counted(result.clients as usize, "client");
+                let of = match curve.variant {
+                    "" => clients,
+                    variant => format!("{}, {clients}", label(variant)),
+                };
+                titled.push((*x, y, format!("{of}\n{text}")));
+            }
+        }
+        titled
     }
 
     /// The title's end.

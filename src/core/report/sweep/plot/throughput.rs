@@ -4,10 +4,11 @@ use plotters::prelude::*;
 
 use super::super::results::{RangeOf, VariantScalability};
 use super::{Along, Curve, Layout, Report, draw_dots, draw_line};
-use crate::report::number::tps;
+use crate::report::number::{finite, tps};
 use crate::report::plot::Figure;
 use crate::report::plot::axis::Axis;
 use crate::report::plot::frame::{Chart, Drawn, Panel, svg};
+use crate::report::plot::hover::with_points;
 use crate::stats::scalability::Verdict;
 
 /// In how many steps the law is drawn.
@@ -40,7 +41,16 @@ pub fn figure(report: &Report, layout: &Layout) -> Option<Figure> {
     };
     let name = format!("Throughput {}, at most {} tps", layout.along(), tps(Some(best)));
     let is_upright = layout.along == Along::Clients;
-    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y, draw: &draw }])?;
+    let svg = svg(&name, &layout.x, is_upright, &[Panel { title: None, y: y.clone(), draw: &draw }])?;
+    let titled = layout.titled(&|result| {
+        let value = scale.placed(&[(0.0, finite(result.tps_avg)?)]).first()?.1;
+        let range = match (finite(result.tps_min), finite(result.tps_max)) {
+            (Some(least), Some(most)) => format!(" ({} to {})", tps(Some(least)), tps(Some(most))),
+            _ => String::new(),
+        };
+        Some((value, format!("{} tps{range}", tps(result.tps_avg))))
+    });
+    let svg = with_points(&svg, &layout.x, &y, &titled);
     let range_of = match report.results.first()?.range_of {
         RangeOf::Runs => "Mean tps of the runs, with a line from the lowest to the highest.",
         RangeOf::Intervals => "Tps of the runs, with a line from the lowest to the highest interval.",

@@ -18,7 +18,10 @@ fn what_is_known_is_plotted() {
     ] {
         let page = render(&document, Format::Html);
         assert_eq!(plot_ids(&page), ["plot-throughput", "plot-latency"]);
-        assert_eq!((count(&page, "circle"), count(&page, "rect")), (circles, bars));
+        // Over each mean and each latency there is an area with its value.
+        let titled = page.matches("<title>").count() - 1;
+        assert_eq!(count(&page, "circle") + bars, titled);
+        assert_eq!((count(&page, "circle"), count(&page, "rect") - titled), (circles, bars));
     }
 }
 
@@ -59,8 +62,15 @@ fn more_variants_than_colors_are_told() {
     }
     let page = render(&document, Format::Html);
     assert!(page.contains("The first 8 of 12 variants."));
-    assert_eq!(count(&page, "rect"), 8);
+    assert_eq!(count(&page, "rect"), 8 * 2 + 2 * 8);
     assert!(page.contains("<td>more8</td>"));
+}
+
+#[test]
+fn points_have_their_values() {
+    let page = render(&small(), Format::Html);
+    assert!(page.contains("<title>off, 16 clients\n16,500 tps (16,000 to 17,000)</title>"));
+    assert!(page.contains("<title>on, 32 clients\np99 29.1 ms</title>"));
 }
 
 #[test]
