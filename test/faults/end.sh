@@ -94,7 +94,7 @@ for name in 'a terminated client' 'an error of one client'; do
     sql 'DROP TABLE fails'
 done
 is "$(sql "SELECT e.sqlstate, e.count, s.aborted FROM bench.errors e JOIN bench.summary s USING (run_id)
-    WHERE run_id = $RUN")" '22012|1|1' "$name, with exit_on_abort: it is counted"
+    WHERE run_id = $RUN AND e.sqlstate = '22012'")" '22012|1|1' "$name, with exit_on_abort: it is counted"
 
 # Each part cannot be written, one after the other; and then all of them.
 sql "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
@@ -231,6 +231,13 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=1m tmpfs "$disk" 2>"$work/moun
 else
     skip "needs root and mount: $(head -c 100 "$work/mount" 2>/dev/null | tr '#\n' '  ')" "$name"
 fi
+
+# A load without rows says that it removes those that there are.
+try "SELECT bench.load('pk', 0)"
+like "$OUT" 'the load empties fixture "pk", which has [1-9][0-9]* rows.*HINT:  Leave rows out' \
+    'bench.load without rows says that it empties'
+try "SELECT bench.load('pk', 0)"
+unlike "$OUT" 'empties' 'bench.load without rows: not twice'
 
 nothing_left 'at the end'
 log_is_clean

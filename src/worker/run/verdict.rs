@@ -63,7 +63,10 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
             (Status::Incomplete, Some(stop_error(StopReason::BlockedByCaller, None)))
         }
         Some(StopReason::ClientAborted) => {
-            let error = worst_error(ending.errors);
+            // Those that the stop has ended may have left an error, too, and a later one.
+            let fatal = ending.errors.iter().filter(|e| !is_retryable(&e.sqlstate));
+            let first = fatal.min_by_key(|e| e.first_at);
+            let error = worst_error(first.map_or(&[], std::slice::from_ref));
             let detail = "The run ended with its first aborted client, because of exit_on_abort.";
             (Status::Incomplete, Some(error.detail(detail)))
         }
