@@ -353,7 +353,8 @@ FROM base \gset
 SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}') || '{"run_id": 78}'),
     'samples', (d -> 'samples') - 'latency_histogram'
         || jsonb_build_object('run_id', (SELECT jsonb_agg(78) FROM jsonb_array_elements(d #> '{samples,run_id}')))))
-    - '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[])
+    - '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[]
+    - 'transactions')
     AS older
 FROM base \gset
 SELECT

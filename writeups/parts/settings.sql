@@ -72,25 +72,25 @@ FROM facts CROSS JOIN cluster CROSS JOIN LATERAL (VALUES
      (SELECT array_to_string(reloptions, ',') ~ 'autovacuum_freeze_table_age' FROM tables WHERE name = 'pk')),
     ('A', 'autovacuum of wide', 'off', (SELECT array_to_string(reloptions, ', ') FROM tables WHERE name = 'wide'),
      (SELECT array_to_string(reloptions, ',') ~ 'autovacuum_enabled=(off|false)' FROM tables WHERE name = 'wide')),
-    ('A', 'between rungs of _multi', 'truncated, checkpoint', (SELECT array_to_string(before, ', ') FROM bench.sweeps s JOIN made m USING (sweep_id)
+    ('A', 'between rungs of _multi', 'truncated, checkpoint', (SELECT array_to_string(s.before, ', ') FROM bench.sweeps s JOIN made m USING (sweep_id)
       WHERE s.workload = 'insert_batch_multi' LIMIT 1),
-     (SELECT before = '{truncate,checkpoint}' FROM bench.sweeps s JOIN made m USING (sweep_id) WHERE s.workload = 'insert_batch_multi' LIMIT 1)),
+     (SELECT s.before = '{truncate,checkpoint}' FROM bench.sweeps s JOIN made m USING (sweep_id) WHERE s.workload = 'insert_batch_multi' LIMIT 1)),
     ('B', 'sample interval', '10 s', format('%s s', sample_interval), sample_interval = 10),
     ('B', 'tablespace of the key', 'of its own', (SELECT coalesce(key_tablespace, 'the table''s') FROM tables WHERE name = 'pk'),
      (SELECT key_tablespace IS NOT NULL FROM tables WHERE name = 'pk')),
     ('B', 'autovacuum', 'on', current_setting('autovacuum'), current_setting('autovacuum') = 'on'),
     ('B', 'full_page_writes', 'on', current_setting('full_page_writes'), current_setting('full_page_writes') = 'on'),
     ('C', 'commit on several nodes', 'one-phase, and two-phase', 'two-phase', false),
-    ('C', 'before runs of tpcb', 'vacuum', (SELECT string_agg(DISTINCT array_to_string(before, ', '), '; ') FROM bench.sweeps s JOIN made m USING (sweep_id)
+    ('C', 'before runs of tpcb', 'vacuum', (SELECT string_agg(DISTINCT array_to_string(s.before, ', '), '; ') FROM bench.sweeps s JOIN made m USING (sweep_id)
       WHERE s.workload LIKE 'tpcb%'),
-     (SELECT bool_and(before = '{vacuum}') FROM bench.sweeps s JOIN made m USING (sweep_id) WHERE s.workload LIKE 'tpcb%')),
+     (SELECT bool_and(s.before = '{vacuum}') FROM bench.sweeps s JOIN made m USING (sweep_id) WHERE s.workload LIKE 'tpcb%')),
     ('D', 'table', 'unlogged', (SELECT CASE relpersistence WHEN 'u' THEN 'unlogged' ELSE 'logged' END FROM tables WHERE name = 'pk'),
      (SELECT relpersistence = 'u' FROM tables WHERE name = 'pk')),
     ('D', 'primary key', 'before the rows', (SELECT format('%s the rows', coalesce(options ->> 'index', 'after')) FROM tables WHERE name = 'pk'),
      (SELECT options ->> 'index' = 'before' FROM tables WHERE name = 'pk')),
     ('D', 'sessions of the last load', '100', :'most_jobs', :'most_jobs' = '100'),
-    ('E', 'table between runs', 'rebuilt', (SELECT string_agg(DISTINCT array_to_string(before, ', '), '; ') FROM bench.sweeps JOIN made USING (sweep_id)),
-     (SELECT bool_and(before = '{reload}') FROM bench.sweeps JOIN made USING (sweep_id)))
+    ('E', 'table between runs', 'rebuilt', (SELECT string_agg(DISTINCT array_to_string(s.before, ', '), '; ') FROM bench.sweeps s JOIN made USING (sweep_id)),
+     (SELECT bool_and(s.before = '{reload}') FROM bench.sweeps s JOIN made USING (sweep_id)))
 ) AS stated (writeup, condition, there, here, same)
 WHERE writeup = :'writeup';
 

@@ -71,8 +71,6 @@ CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
 ALTER TABLE bench.error_log ADD COLUMN context text;
-ALTER TABLE bench.samples ADD COLUMN aborted bigint;
-ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint;
 ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
