@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Eight hours in a minute: memory and samples of many transactions, transaction ids moved to where a soak would have brought
-# them, and as many samples as it would have left.
+# Eight hours in a minute: memory and samples of many transactions, transaction ids moved to where a soak would have
+# brought them, and as many samples as it would have left.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh

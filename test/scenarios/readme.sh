@@ -76,7 +76,8 @@ like "$(head -c 2000 "$PGHOST"/readme/report.html)" '<html' 'the README writes a
 otava=$(awk '/query: [|]/ { on = 1; next } on' docs/otava.yaml |
     sed "s/%{BRANCH}/'main'/; s/\"clients\": 2/\"clients\": 4/")
 otava=$(PGDATABASE=reports psql -XA -P footer=off -v ON_ERROR_STOP=1 -c "$otava" 2>&1)
-is "$(head -1 <<<"$otava")" "started_at|run_id|commit|$(sed -nE 's/^ +([a-z0-9_]+): \{direction.*/\1/p' docs/otava.yaml |
+is "$(head -1 <<<"$otava")" \
+    "started_at|run_id|commit|$(sed -nE 's/^ +([a-z0-9_]+): \{direction.*/\1/p' docs/otava.yaml |
     paste -sd'|')" 'otava.yaml reads the columns that it names'
 is "$(wc -l <<<"$otava")" 2 'of the run that is asked for'
 

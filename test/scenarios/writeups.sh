@@ -116,7 +116,8 @@ is "$(columns 'Do they differ' 1-3 | grep name_ | xargs)" \
 is "$(columns TPS 3-5 | awk -F, '{ d = 100 * ($2 / $1 - 1) - $3; if (d < -0.11 || d > 0.11) print }')" '' \
     'synchronous_commit.sql: the change is that of the TPS beside it'
 is "$(paste -d, <(columns TPS 5) <(columns 'Do they differ' 4 | grep .) |
-    awk -F, '{ d = $1 / 100 + 1 - $2; if (d < -0.0011 || d > 0.0011) print }')" '' 'synchronous_commit.sql: one kind of mean'
+    awk -F, '{ d = $1 / 100 + 1 - $2; if (d < -0.0011 || d > 0.0011) print }')" '' \
+    'synchronous_commit.sql: one kind of mean'
 is "$(sql "SELECT string_agg(DISTINCT settings ->> 'synchronous_commit', ' ') FROM bench.runs
     WHERE tags ->> 'writeup' = 'synchronous_commit'")" 'off on' \
     'synchronous_commit.sql: off and on'
