@@ -46,7 +46,7 @@ WITH published AS (
            max(tps) FILTER (WHERE conditions = 'synchronous_commit=on') AS "on"
     FROM pg_temp.published WHERE source = 'E' GROUP BY workload
 )
-SELECT s.workload, n AS clients, round(c.off_tps, 1) AS off, round(c.on_tps, 1) AS "on", round(100 * (c.ratio - 1), 1) AS "change %",
+SELECT s.workload, n AS clients, round(c.off_tps) AS off, round(c.on_tps) AS "on", round(100 * (c.ratio - 1), 1) AS "change %",
        p.off AS "published off", p."on" AS "published on", round(100 * (p."on" / p.off - 1), 1) AS "published %"
 FROM bench.sweeps s
 JOIN published p USING (workload)
