@@ -18,16 +18,16 @@ CREATE PROCEDURE pg_temp.watch(statements text[], call text, INOUT looks int DEF
     LANGUAGE plpgsql AS $$
 DECLARE
     s text;
-    before bigint;
+    latest bigint;
     xmin xid;
     xid xid;
 BEGIN
-    SELECT coalesce(max(run_id), 0) INTO before FROM bench.runs;
+    SELECT coalesce(max(run_id), 0) INTO latest FROM bench.runs;
     COMMIT;
     FOREACH s IN ARRAY statements LOOP PERFORM * FROM dblink('caller', s) AS t (a text); END LOOP;
     PERFORM dblink_send_query('caller', call);
     FOR i IN 1 .. 200 LOOP
-        EXIT WHEN EXISTS (SELECT FROM bench.runs WHERE run_id > before AND status = 'running');
+        EXIT WHEN EXISTS (SELECT FROM bench.runs WHERE run_id > latest AND status = 'running');
         COMMIT;
         PERFORM pg_sleep(0.02);
     END LOOP;
@@ -42,7 +42,7 @@ BEGIN
         with_xid := with_xid + (xid IS NOT NULL)::int;
         COMMIT;
     END LOOP;
-    PERFORM bench.stop(run_id) FROM (SELECT run_id FROM bench.runs WHERE run_id > before AND status = 'running') AS r;
+    PERFORM bench.stop(run_id) FROM (SELECT run_id FROM bench.runs WHERE run_id > latest AND status = 'running') AS r;
     COMMIT;
     PERFORM * FROM dblink_get_result('caller', false) AS t (a text);
     PERFORM * FROM dblink_get_result('caller', false) AS t (a text);
