@@ -28,7 +28,7 @@ pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
     let retries: Vec<i32> =
         rows.iter().map(|row| i32::try_from(row.entry.retries).unwrap_or(i32::MAX)).collect();
     let outcomes: Vec<&str> = rows.iter().map(|row| row.entry.outcome.as_str()).collect();
-    let written = transaction(std::panic::AssertUnwindSafe(|| {
+    let written = transaction(std::panic::AssertUnwindSafe(move || {
         hold()?;
         run(
             "INSERT INTO bench.transactions (run_id, client, transaction, script, started, lag_ms, latency_ms, retries, outcome) \
@@ -40,14 +40,14 @@ pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
              WHERE r.run_id = $1",
             &[
                 run_id.into(),
-                clients.clone().into(),
-                numbers.clone().into(),
-                scripts.clone().into(),
-                started.clone().into(),
-                lags.clone().into(),
-                latencies.clone().into(),
-                retries.clone().into(),
-                outcomes.clone().into(),
+                clients.into(),
+                numbers.into(),
+                scripts.into(),
+                started.into(),
+                lags.into(),
+                latencies.into(),
+                retries.into(),
+                outcomes.into(),
             ],
         )
     }))?;
