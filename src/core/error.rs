@@ -36,10 +36,13 @@ pub mod sqlstate {
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_function
     pub const UNDEFINED_FUNCTION: &str = "42883";
-    /// undefined_table
+    /// reserved_name
     pub const RESERVED_NAME: &str = "42939";
+    /// invalid_transaction_termination
     pub const INVALID_TRANSACTION_TERMINATION: &str = "2D000";
+    /// dependent_objects_still_exist
     pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
+    /// undefined_table
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// wrong_object_type
     pub const WRONG_OBJECT_TYPE: &str = "42809";
@@ -63,6 +66,12 @@ pub mod sqlstate {
     pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     /// query_canceled
     pub const QUERY_CANCELED: &str = "57014";
+    /// serialization_failure
+    pub const SERIALIZATION_FAILURE: &str = "40001";
+    /// active_sql_transaction
+    pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
+    /// character_not_in_repertoire
+    pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
     /// admin_shutdown
     pub const ADMIN_SHUTDOWN: &str = "57P01";
     /// internal_error
@@ -119,3 +128,79 @@ impl fmt::Display for UserError {
 }
 
 impl std::error::Error for UserError {}
+
+/// MAKE_SQLSTATE of utils/elog.h: five characters of six bits.
+pub fn pack(sqlstate: &str) -> i32 {
+    sqlstate
+        .bytes()
+        .take(5)
+        .enumerate()
+        .fold(0, |packed, (place, byte)| packed | ((i32::from(byte) - i32::from(b'0')) & 0x3F) << (6 * place))
+}
+
+/// unpack_sql_state of utils/error/elog.c.
+pub fn unpack(mut packed: i32) -> String {
+    (0..5)
+        .map(|_| {
+            let character = (packed & 0x3F) as u8 + b'0';
+            packed >>= 6;
+            char::from(character)
+        })
+        .collect()
+}
+
+/// What the server said of a statement that failed, or what this project says in its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SqlError {
+    /// As PostgreSQL packs it (MAKE_SQLSTATE): see [`pack`].
+    pub sqlstate: i32,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// The character in the statement's text, counted from 1; 0: none in particular.
+    pub position: u32,
+    /// What the server was doing: its CONTEXT.
+    pub context: Option<String>,
+}
+
+impl From<UserError> for SqlError {
+    fn from(error: UserError) -> Self {
+        Self {
+            sqlstate: pack(&error.sqlstate),
+            message: error.message,
+            detail: error.detail,
+            hint: error.hint,
+            position: 0,
+            context: None,
+        }
+    }
+}
+
+impl SqlError {
+    /// An error of this project's own.
+    pub fn new(sqlstate: &str, message: impl Into<String>) -> Self {
+        Self { sqlstate: pack(sqlstate), message: message.into(), ..Self::default() }
+    }
+
+    /// Whether it has this SQLSTATE.
+    pub fn is(&self, sqlstate: &str) -> bool {
+        self.sqlstate == pack(sqlstate)
+    }
+
+    /// Whether another try may succeed: serialization_failure or deadlock_detected.
+    pub fn is_retryable(&self) -> bool {
+        self.is(sqlstate::SERIALIZATION_FAILURE) || self.is(sqlstate::DEADLOCK_DETECTED)
+    }
+
+    /// query_canceled.
+    pub fn is_cancel(&self) -> bool {
+        self.is(sqlstate::QUERY_CANCELED)
+    }
+}
+
+impl From<SqlError> for UserError {
+    fn from(error: SqlError) -> Self {
+        let sqlstate = unpack(error.sqlstate);
+        Self { sqlstate, message: error.message, detail: error.detail, hint: error.hint }
+    }
+}

@@ -22,6 +22,7 @@
 //! | `report` | documents as text, Markdown, JSON and HTML |
 //! | `help` | the documentation of the SQL functions, for `bench.help` |
 //! | `schedule` | start times of an open loop |
+//! | `client` | one client: which transaction comes next, its commands, and what follows from errors |
 //! | `rows` | rows of the built-in fixtures |
 //! | `shard_keys` | values that reach each shard of a distributed table |
 //! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
@@ -29,6 +30,7 @@
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
 
+pub mod client;
 pub mod cluster;
 pub mod comparison;
 pub mod document;

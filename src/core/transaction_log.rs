@@ -1,4 +1,4 @@
-//! The log of single transactions: each client puts its own into a queue in memory that it shares with one reader.
+//! The log of single transactions: clients put theirs into queues in memory that they share with one reader.
 //!
 //! A queue has one writer and one reader, and room for so many entries. The writer waits for nobody: an entry that finds
 //! no room is lost, and counted as such.
@@ -47,6 +47,8 @@ impl LoggedOutcome {
 /// A transaction in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
+    /// Its client, from 0.
+    pub client: u32,
     /// Its place among the client's transactions that were measured or skipped, from 1.
     pub transaction: u64,
     /// Its script's place in the mix, from 0.
@@ -72,7 +74,7 @@ impl Place {
         let words = [
             entry.transaction,
             u64::from(entry.script) << 32 | u64::from(entry.retries),
-            entry.outcome as u64,
+            u64::from(entry.client) << 32 | entry.outcome as u64,
             entry.start_ns.cast_unsigned(),
             entry.lag_ns,
             entry.latency_ns,
@@ -83,13 +85,14 @@ impl Place {
     }
 
     fn get(&self) -> Entry {
-        let [transaction, script_and_retries, outcome, start_ns, lag_ns, latency_ns] =
+        let [transaction, script_and_retries, client_and_outcome, start_ns, lag_ns, latency_ns] =
             self.0.each_ref().map(|place| place.load(Relaxed));
         Entry {
+            client: (client_and_outcome >> 32) as u32,
             transaction,
             script: (script_and_retries >> 32) as u32,
             retries: script_and_retries as u32,
-            outcome: LoggedOutcome::of(outcome),
+            outcome: LoggedOutcome::of(client_and_outcome & 0xFFFF_FFFF),
             start_ns: start_ns.cast_signed(),
             lag_ns,
             latency_ns,
@@ -109,7 +112,7 @@ pub struct Ends {
     pub lost: Counter,
 }
 
-/// One client's queue, as both of its sides see it.
+/// A queue, as both of its sides see it.
 #[derive(Clone, Copy)]
 pub struct Queue<'a> {
     pub ends: &'a Ends,
@@ -122,7 +125,8 @@ impl<'a> Queue<'a> {
         &self.places[(number % self.places.len() as u64) as usize]
     }
 
-    fn put(self, entry: &Entry) {
+    /// Writes an entry, if there is room for it. There is one writer.
+    pub fn put(self, entry: &Entry) {
         let number = self.ends.written.load(Relaxed);
         // Acquire: the reader has read what is written over.
         if number - self.ends.taken.load(Acquire) >= self.places.len() as u64 {
@@ -150,26 +154,29 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// A client's hold on its queue: decides which of its transactions are logged, and logs them.
-pub struct LogWriter<'a> {
-    queue: Queue<'a>,
+/// Which of a client's transactions are logged.
+#[derive(Clone, Debug)]
+pub struct Sampling {
+    client: u32,
     random: Prng,
     rate: f64,
     transactions: u64,
 }
 
-impl<'a> LogWriter<'a> {
-    /// The only writer of a queue. `rate` is the share of the transactions to log, above 0 and up to 1; `random` decides
-    /// for each, as pgbench's `ts_sample_rs` does.
-    pub fn new(queue: Queue<'a>, random: Prng, rate: f64) -> Self {
-        Self { queue, random, rate, transactions: 0 }
+impl Sampling {
+    /// `rate` is the share of the transactions to log, above 0 and up to 1; `random` decides for each, as pgbench's
+    /// `ts_sample_rs` does.
+    pub fn new(client: u32, random: Prng, rate: f64) -> Self {
+        Self { client, random, rate, transactions: 0 }
     }
 
-    /// Logs the client's next transaction if its turn has come (`doLog` in pgbench.c). The entry is given its place.
-    pub fn log(&mut self, entry: Entry) {
+    /// Has the client's next transaction logged if its turn has come (`doLog` in pgbench.c): `log` is given an entry with
+    /// its client and its place.
+    #[inline(never)]
+    pub fn log(&mut self, log: impl FnOnce(Entry)) {
         self.transactions += 1;
         if self.random.unit_interval() <= self.rate {
-            self.queue.put(&Entry { transaction: self.transactions, ..entry });
+            log(Entry { client: self.client, transaction: self.transactions, ..Entry::default() });
         }
     }
 }
@@ -201,14 +208,28 @@ mod tests {
         }
     }
 
-    fn writer(owner: &Owner, rate: f64) -> LogWriter<'_> {
-        LogWriter::new(owner.queue(), Prng::from_seed(42), rate)
+    /// A client that logs into a queue.
+    struct Writer<'a> {
+        queue: Queue<'a>,
+        sampling: Sampling,
+    }
+
+    impl Writer<'_> {
+        fn log(&mut self, entry: Entry) {
+            let Entry { latency_ns, .. } = entry;
+            self.sampling.log(|entry| self.queue.put(&Entry { latency_ns, ..entry }));
+        }
+    }
+
+    fn writer(owner: &Owner, rate: f64) -> Writer<'_> {
+        Writer { queue: owner.queue(), sampling: Sampling::new(5, Prng::from_seed(42), rate) }
     }
 
     #[test]
     fn entries_come_out_as_they_went_in() {
         let owner = Owner::new(8);
         let entries = LoggedOutcome::ALL.map(|outcome| Entry {
+            client: u32::MAX - outcome as u32,
             transaction: outcome as u64 + 1,
             script: u32::MAX - 1,
             retries: 7,
@@ -217,8 +238,7 @@ mod tests {
             lag_ns: u64::MAX,
             latency_ns: 3,
         });
-        let mut writer = writer(&owner, 1.0);
-        entries.iter().for_each(|entry| writer.log(*entry));
+        entries.iter().for_each(|entry| owner.queue().put(entry));
         let mut taken = Vec::new();
         owner.queue().take(100, |entry| taken.push(entry));
         assert_eq!(taken, entries);
@@ -248,7 +268,7 @@ mod tests {
         assert!(half.abs_diff(500) < 90, "{half} of 50,000");
         // The seed decides which.
         let again = Owner::new(100_000);
-        let mut writer = LogWriter::new(again.queue(), Prng::from_seed(42), 0.01);
+        let mut writer = self::writer(&again, 0.01);
         (0..100_000).for_each(|_| writer.log(Entry::default()));
         assert_eq!(again.taken(usize::MAX), taken);
     }
@@ -272,6 +292,7 @@ mod tests {
         owner.queue().take(usize::MAX, |entry| taken.push(entry));
         assert_eq!(taken.len() as u64 + owner.ends.lost.get(), COUNT);
         assert!(taken.iter().all(|entry| entry.latency_ns == entry.transaction), "entries are whole");
+        assert!(taken.iter().all(|entry| entry.client == 5));
         assert!(taken.is_sorted_by_key(|entry| entry.transaction));
     }
 }

@@ -15,7 +15,6 @@ pub mod unserved;
 
 pub use bulk::Rows;
 pub use plans::Book;
-pub use results::{CapturedQuery, MAX_CAPTURED};
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};
 pub use trap::Log;

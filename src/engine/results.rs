@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 
+use bench_core::script::Captured;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
@@ -42,93 +43,16 @@ static DROP_EVERYTHING: raw::PQcommMethods = raw::PQcommMethods {
     putmessage_noblock: drop_message_noblock,
 };
 
-/// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
-#[derive(Default)]
-pub struct Captured {
-    queries: Vec<CapturedQuery>,
-    /// How many of `queries` are of this command; the rest are buffers to use again.
-    length: usize,
-}
-
-/// What one query returned.
-#[derive(Default)]
-pub struct CapturedQuery {
-    /// The body of its RowDescription message; empty for a query without result columns.
-    description: Vec<u8>,
-    /// The body of its last DataRow message.
-    last_row: Vec<u8>,
-    pub rows: u64,
-    /// One of the messages was more than a variable may hold, and was not kept.
-    pub is_too_large: bool,
-}
-
-/// The largest message that is kept, in bytes.
-pub const MAX_CAPTURED: usize = 64 << 20;
-
 thread_local! {
     static CAPTURING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-    static CAPTURED: RefCell<Captured> = const { RefCell::new(Captured { queries: Vec::new(), length: 0 }) };
-}
-
-impl Captured {
-    fn next_query(&mut self) {
-        if self.length == self.queries.len() {
-            self.queries.push(CapturedQuery::default());
-        }
-        let query = &mut self.queries[self.length];
-        query.description.clear();
-        query.last_row.clear();
-        query.rows = 0;
-        query.is_too_large = false;
-        self.length += 1;
-    }
-
-    /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
-    fn take(&mut self, kind: u8, body: &[u8]) {
-        let Some(query) = self.queries[..self.length].last_mut() else { return };
-        let kept = match kind {
-            b'T' => &mut query.description,
-            b'D' => {
-                query.rows += 1;
-                &mut query.last_row
-            }
-            _ => return,
-        };
-        kept.clear();
-        if body.len() <= MAX_CAPTURED && kept.try_reserve(body.len()).is_ok() {
-            kept.extend_from_slice(body);
-        } else {
-            query.is_too_large = true;
-        }
-    }
-}
-
-impl CapturedQuery {
-    /// Calls `visit` with each column's name and its value in the last row, in the client's encoding;
-    /// as for libpq, a NULL is an empty text.
-    pub fn for_each_column(&self, mut visit: impl FnMut(&[u8], &[u8])) {
-        // Each column: its name, a zero byte, 18 bytes of table, type and format.
-        const AFTER_NAME: usize = 19;
-        let mut names = self.description.get(2..).unwrap_or_default();
-        let mut values = self.last_row.get(2..).unwrap_or_default();
-        while let Some(end) = names.iter().position(|&byte| byte == 0)
-            && let Some((length, rest)) = values.split_first_chunk::<4>()
-        {
-            // -1 is NULL.
-            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-            let (value, rest) = rest.split_at(length.min(rest.len()));
-            visit(&names[..end], value);
-            values = rest;
-            names = names.get(end + AFTER_NAME..).unwrap_or_default();
-        }
-    }
+    static CAPTURED: RefCell<Captured> = const { RefCell::new(Captured::new()) };
 }
 
 /// From now on what queries return is kept, or is not.
 pub(super) fn capture(on: bool) {
     CAPTURING.set(on);
     if on {
-        CAPTURED.with_borrow_mut(|captured| captured.length = 0);
+        CAPTURED.with_borrow_mut(Captured::clear);
     }
 }
 
@@ -140,8 +64,8 @@ pub(super) fn begin_query() {
 }
 
 /// What the queries of the last command returned.
-pub(super) fn with_captured<T>(look: impl FnOnce(&[CapturedQuery]) -> T) -> T {
-    CAPTURED.with_borrow(|captured| look(&captured.queries[..captured.length]))
+pub(super) fn with_captured<T>(look: impl FnOnce(&Captured) -> T) -> T {
+    CAPTURED.with_borrow(look)
 }
 
 /// Makes receivers for one client's statements.

@@ -5,17 +5,17 @@ mod commands;
 
 use std::ffi::{CStr, c_char};
 
-use bench_core::script::Variables;
+use bench_core::error::{SqlError, sqlstate};
+use bench_core::script::{Captured, Variables};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
 pub(super) use self::commands::{drive, start_timeout, stop_timeout};
 use super::plans::Book;
 use super::raw;
-use super::results::{self, CapturedQuery, ReceiverFactory};
+use super::results::{self, ReceiverFactory};
 use super::statement::{Statement, Unprepared};
 use super::trap::trap;
-use crate::error::SqlError;
 use crate::server::own_settings::own_settings;
 use crate::shm::CommandCounters;
 
@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// What the last command's queries returned.
-    pub fn with_captured<T>(&self, look: impl FnOnce(&[CapturedQuery]) -> T) -> T {
+    pub fn with_captured<T>(&self, look: impl FnOnce(&Captured) -> T) -> T {
         results::with_captured(look)
     }
 
@@ -242,7 +242,7 @@ impl Session {
         String::from_utf8(bytes.to_vec()).map_err(|_| {
             // Only a database in SQL_ASCII lets such a text in.
             SqlError::new(
-                pgrx::PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
+                sqlstate::CHARACTER_NOT_IN_REPERTOIRE,
                 "a script's variable cannot hold text that is not valid UTF-8",
             )
         })

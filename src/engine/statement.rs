@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
+use bench_core::error::{SqlError, sqlstate};
 use bench_core::script::{Value, VariableId, Variables, format_double};
 use pgrx::pg_sys;
 
@@ -10,7 +11,6 @@ use super::analysis::{Plan, Prepared, analyse};
 use super::raw;
 use super::session::{start_timeout, stop_timeout};
 use super::trap::{Log, trap, trap_with};
-use crate::error::SqlError;
 
 /// How a variable's value becomes a parameter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,7 +296,6 @@ fn text_of(value: &Value) -> Option<CString> {
 }
 
 fn nul_terminated(sql: &str) -> Result<CString, SqlError> {
-    CString::new(sql).map_err(|_| {
-        SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, "a statement must not contain a zero byte")
-    })
+    CString::new(sql)
+        .map_err(|_| SqlError::new(sqlstate::SYNTAX_ERROR, "a statement must not contain a zero byte"))
 }

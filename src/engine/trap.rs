@@ -1,10 +1,10 @@
 //! PG_TRY for the transaction loop.
 
+use bench_core::error::SqlError;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
 use pgrx::pg_sys;
 
 use super::raw;
-use crate::error::SqlError;
 
 /// Whether an error is written to the server's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

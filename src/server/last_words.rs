@@ -4,9 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
-use pgrx::{PgSqlErrorCode, pg_sys};
-
-use crate::error::SqlError;
+use bench_core::error::{SqlError, sqlstate};
+use pgrx::pg_sys;
 
 thread_local! {
     static FATAL: RefCell<Option<SqlError>> = const { RefCell::new(None) };
@@ -27,7 +26,7 @@ pub fn listen() {
 /// What ended this process, if that was an error of its own: not the command of an administrator, who knows why. Unknown
 /// where log_min_messages is panic.
 pub fn fatal_error() -> Option<SqlError> {
-    FATAL.take().filter(|error| error.sqlstate != PgSqlErrorCode::ERRCODE_ADMIN_SHUTDOWN as i32)
+    FATAL.take().filter(|error| !error.is(sqlstate::ADMIN_SHUTDOWN))
 }
 
 unsafe extern "C-unwind" fn take_down(error: *mut pg_sys::ErrorData) {

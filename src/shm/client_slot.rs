@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
 
+use bench_core::client::Consequence;
+use bench_core::error::SqlError;
+
 use super::{Counter, Text};
-use crate::error::SqlError;
 
 /// Where a client stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +41,6 @@ pub struct Totals {
     pub failed: Counter,
     /// Tries beyond each transaction's first.
     pub retries: Counter,
-}
-
-/// What an error meant to its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consequence {
-    /// It was tried again.
-    Retried,
-    /// It was given up.
-    Failed,
-    /// None counts it: the client did not come to run one, or was ended in the middle of one.
-    Uncounted,
 }
 
 /// Errors of one client with one SQLSTATE.

@@ -32,7 +32,7 @@ pub use client_slot::*;
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
 pub use tallies::*;
-pub use transactions::{Outcome, Recorder, Transaction};
+pub use transactions::Recorder;
 pub use work::Work;
 
 use crate::server::database;

@@ -3,36 +3,16 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::client::{Consequence, Ledger, Outcome, Transaction};
+use bench_core::error::SqlError;
 use bench_core::intervals::Writer;
 use bench_core::timeline::{Phase, Timeline};
-use bench_core::transaction_log::{Entry, LogWriter, LoggedOutcome};
+use bench_core::transaction_log::{Entry, Queue};
 
-use super::{ClientSlot, Header, Segment, Tally, Totals, TotalsOf};
-use crate::server::process::now_ns;
-
-/// How a transaction ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Committed,
-    /// Given up at a serialization failure or deadlock.
-    Failed,
-    /// Another error ended the client.
-    Aborted,
-    /// The script ended within a block, which ended the client: pgbench counts such a transaction as processed.
-    LeftOpen,
-}
-
-/// A transaction that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Transaction {
-    pub script: usize,
-    /// When it was to start: under a rate by the schedule, otherwise when it did.
-    pub due_ns: i64,
-    pub start_ns: i64,
-    pub end_ns: i64,
-    pub tries: u64,
-    pub outcome: Outcome,
-}
+use super::{
+    ClientSlot, CommandCounters, CommandTimes, Header, Segment, StopReason, Tally, Totals, TotalsOf,
+};
+use crate::server::process::{current_timestamp, now_ns};
 
 /// One client's pen.
 pub struct Recorder<'a> {
@@ -49,96 +29,27 @@ pub struct Recorder<'a> {
     /// Latency above which a transaction is late, ns.
     limit_ns: i64,
     /// Where transactions are logged one by one.
-    log: Option<LogWriter<'a>>,
+    log: Option<Queue<'a>>,
+    commands: &'a [CommandCounters],
+    times: &'a [CommandTimes],
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for a client that has passed the gate: the time line is in place.
-    pub fn new(segment: &'a Segment, client: u32, limit_ns: Option<i64>, log: Option<LogWriter<'a>>) -> Self {
+    /// A recorder into this slot, for clients that have passed the gate: the time line is in place.
+    pub fn new(segment: &'a Segment, slot: u32, limit_ns: Option<i64>) -> Self {
         let header = segment.header();
-        let slot = segment.slot(client);
         Self {
             header,
-            slot,
-            intervals: Writer::new(segment.intervals(client), segment.ring()),
-            scripts: segment.tallies(client),
+            slot: segment.slot(slot),
+            intervals: Writer::new(segment.intervals(slot), segment.ring()),
+            scripts: segment.tallies(slot),
             timeline: header.timeline.load(),
             until_ns: i64::MIN,
             phase: Phase::Ramp,
             limit_ns: limit_ns.unwrap_or(i64::MAX),
-            log,
-        }
-    }
-
-    /// The reading of the clock at which the client has to stop.
-    #[inline]
-    pub fn end_ns(&self) -> i64 {
-        self.header.timeline.measure_end_ns.load(Relaxed)
-    }
-
-    /// Latency above which a transaction is late, ns; `i64::MAX` where there is no limit.
-    #[inline]
-    pub fn limit_ns(&self) -> i64 {
-        self.limit_ns
-    }
-
-    /// The clock at the end of a transaction, or of a try of one. [`Recorder::record`], [`Recorder::skip`] or
-    /// [`Recorder::pass`] is to follow at once: without it the interval is not read.
-    #[inline]
-    pub fn end_clock(&mut self) -> i64 {
-        self.intervals.announce();
-        now_ns()
-    }
-
-    /// Nothing is counted of what ended at the last [`Recorder::end_clock`].
-    #[inline]
-    pub fn pass(&mut self) {
-        self.intervals.pass();
-    }
-
-    /// Whether what ends at this moment counts as measured.
-    #[inline]
-    pub fn is_measured(&mut self, end_ns: i64) -> bool {
-        matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
-    }
-
-    /// Counts a transaction that has ended at the last [`Recorder::end_clock`].
-    #[inline]
-    pub fn record(&mut self, t: &Transaction) {
-        let of = match self.phase_at(t.end_ns) {
-            Phase::Ramp => TotalsOf::Ramp,
-            Phase::Drain => TotalsOf::Drain,
-            Phase::Interval(interval) => {
-                let limit_ns = self.limit_ns;
-                self.write(interval, t.script, |tally| count_in(tally, t, limit_ns))
-            }
-        };
-        count(&self.slot.totals[of as usize], t);
-        self.intervals.pass();
-        if let Some(log) = &mut self.log
-            && of == TotalsOf::Measured
-        {
-            log_ended(log, t);
-        }
-    }
-
-    /// Counts a transaction that was not started, because it was late already at the last [`Recorder::end_clock`].
-    pub fn skip(&mut self, script: usize, due_ns: i64, now_ns: i64) {
-        let mut of = TotalsOf::Drain;
-        if let Phase::Interval(interval) = self.phase_at(now_ns) {
-            of = self.write(interval, script, |tally| tally.skipped.add(1));
-        }
-        self.intervals.pass();
-        if let Some(log) = &mut self.log
-            && of == TotalsOf::Measured
-        {
-            log.log(Entry {
-                script: script as u32,
-                outcome: LoggedOutcome::Skipped,
-                start_ns: now_ns,
-                lag_ns: (now_ns - due_ns).max(0).unsigned_abs(),
-                ..Entry::default()
-            });
+            log: segment.log(slot),
+            commands: segment.commands(slot),
+            times: segment.times(slot),
         }
     }
 
@@ -174,6 +85,97 @@ impl<'a> Recorder<'a> {
             Phase::Interval(interval) => self.timeline.bounds(interval).1,
             Phase::Drain => i64::MAX,
         };
+    }
+}
+
+impl Ledger for Recorder<'_> {
+    #[inline]
+    fn now_ns(&mut self) -> i64 {
+        now_ns()
+    }
+
+    #[inline]
+    fn end_clock(&mut self) -> i64 {
+        self.intervals.announce();
+        now_ns()
+    }
+
+    #[inline]
+    fn pass(&mut self) {
+        self.intervals.pass();
+    }
+
+    #[inline]
+    fn end_ns(&self) -> i64 {
+        self.header.timeline.measure_end_ns.load(Relaxed)
+    }
+
+    #[inline]
+    fn limit_ns(&self) -> i64 {
+        self.limit_ns
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.header.stop() != StopReason::None
+    }
+
+    #[inline]
+    fn is_measured(&mut self, end_ns: i64) -> bool {
+        matches!(self.phase_at(end_ns), Phase::Interval(interval) if !self.timeline.is_warmup(interval))
+    }
+
+    #[inline]
+    fn record(&mut self, t: &Transaction) -> bool {
+        let of = match self.phase_at(t.end_ns) {
+            Phase::Ramp => TotalsOf::Ramp,
+            Phase::Drain => TotalsOf::Drain,
+            Phase::Interval(interval) => {
+                let limit_ns = self.limit_ns;
+                self.write(interval, t.script, |tally| count_in(tally, t, limit_ns))
+            }
+        };
+        count(&self.slot.totals[of as usize], t);
+        self.intervals.pass();
+        of == TotalsOf::Measured
+    }
+
+    fn skip(&mut self, script: usize, now_ns: i64) -> bool {
+        let mut of = TotalsOf::Drain;
+        if let Phase::Interval(interval) = self.phase_at(now_ns) {
+            of = self.write(interval, script, |tally| tally.skipped.add(1));
+        }
+        self.intervals.pass();
+        of == TotalsOf::Measured
+    }
+
+    fn log(&mut self, entry: &Entry) {
+        if let Some(queue) = self.log {
+            queue.put(entry);
+        }
+    }
+
+    #[inline]
+    fn lap(&mut self, place: usize, latency_ns: u64) {
+        self.times[place].record(latency_ns);
+    }
+
+    fn command_failed(&mut self, place: usize, again: bool) {
+        let times = &self.times[place];
+        if again { &times.retried } else { &times.failed }.add(1);
+    }
+
+    #[inline]
+    fn performed(&mut self, place: usize, succeeded: bool) {
+        let command = &self.commands[place];
+        if succeeded { &command.executions } else { &command.errors }.add(1);
+    }
+
+    fn error(&mut self, error: &SqlError, consequence: Consequence) {
+        self.slot.count_error(error, current_timestamp(), consequence);
+    }
+
+    fn debug(&mut self, line: &str) {
+        pgrx::log!("{line}");
     }
 }
 
@@ -215,22 +217,4 @@ fn count(totals: &Totals, t: &Transaction) {
     if t.tries > 1 {
         totals.retries.add(t.tries - 1);
     }
-}
-
-#[inline(never)]
-fn log_ended(log: &mut LogWriter, t: &Transaction) {
-    log.log(Entry {
-        transaction: 0,
-        script: t.script as u32,
-        retries: u32::try_from(t.tries - 1).unwrap_or(u32::MAX),
-        outcome: match t.outcome {
-            Outcome::Committed => LoggedOutcome::Processed,
-            Outcome::LeftOpen => LoggedOutcome::LeftOpen,
-            Outcome::Failed => LoggedOutcome::Failed,
-            Outcome::Aborted => LoggedOutcome::Aborted,
-        },
-        start_ns: t.start_ns,
-        lag_ns: (t.start_ns - t.due_ns).max(0).unsigned_abs(),
-        latency_ns: (t.end_ns - t.due_ns).max(0).unsigned_abs(),
-    });
 }

@@ -13,6 +13,7 @@ mod workers;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;
 
+use bench_core::client::Consequence;
 use bench_core::error::UserError;
 use bench_core::spec::{Extent, RunOptions};
 use bench_core::timeline::Timeline;
@@ -25,7 +26,7 @@ use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
 use crate::server::{guc, last_words};
-use crate::shm::{Consequence, DetachCallback, Header, Segment, StopReason, build};
+use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
 pub struct WorkerContext {

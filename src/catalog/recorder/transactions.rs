@@ -10,7 +10,6 @@ use crate::server::transaction::transaction;
 
 /// A line of bench.transactions.
 pub struct Logged {
-    pub client: u32,
     /// When it started, or was skipped, a TimestampTz.
     pub started: i64,
     pub entry: Entry,
@@ -19,7 +18,7 @@ pub struct Logged {
 /// Writes transactions that clients have logged, all of them or none.
 pub fn transactions(run_id: i64, rows: &[Logged]) -> Result<(), UserError> {
     let of = |entry: &Entry, ns: u64| (entry.outcome != LoggedOutcome::Skipped).then(|| ms(ns as f64));
-    let clients: Vec<i32> = rows.iter().map(|row| row.client.cast_signed()).collect();
+    let clients: Vec<i32> = rows.iter().map(|row| row.entry.client.cast_signed()).collect();
     let numbers: Vec<i64> = rows.iter().map(|row| row.entry.transaction.cast_signed()).collect();
     let scripts: Vec<i32> = rows.iter().map(|row| row.entry.script.cast_signed()).collect();
     let started: Vec<Option<TimestampWithTimeZone>> = rows.iter().map(|row| timestamp(row.started)).collect();

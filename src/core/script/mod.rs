@@ -5,6 +5,7 @@
 //! meta commands do and tells where to go on; their expressions are trees that [`Expression::evaluate`] walks.
 
 mod blanks;
+mod capture;
 mod conditions;
 mod evaluate;
 mod expression;
@@ -23,6 +24,7 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
+pub use capture::Captured;
 pub use expression::Expression;
 pub use meta::Sleep;
 pub use position::with_caret;
@@ -31,7 +33,7 @@ pub use prng::{ClientSeeds, Prng, client_seeds};
 pub use sql::{Capture, Parameterized, Sql};
 pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
-use crate::error::{UserError, sqlstate};
+use crate::error::{SqlError, UserError, sqlstate};
 use blanks::trim_end;
 use lexer::Piece;
 use meta::Meta;
@@ -211,6 +213,14 @@ impl Script {
         let after = error.detail.as_deref().unwrap_or_else(|| excerpt(&command.source));
         let detail = format!("script \"{}\", line {}:\n{after}", self.name, command.line);
         error.detail(detail)
+    }
+
+    /// As [`Script::at`], of an error of the server's.
+    #[cold]
+    pub fn locate(&self, command: usize, error: SqlError) -> SqlError {
+        let SqlError { message, detail, .. } = error;
+        let located = self.at(command, UserError { sqlstate: String::new(), message, detail, hint: None });
+        SqlError { message: located.message, detail: located.detail, ..error }
     }
 
     fn statements(&self) -> impl Iterator<Item = (&Command, &Sql)> {

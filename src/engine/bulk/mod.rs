@@ -10,6 +10,7 @@ mod sink;
 
 use std::ffi::{CStr, c_char};
 
+use bench_core::error::{SqlError, sqlstate};
 use bench_core::rows::{Column, RowWriter, Scene};
 use bench_core::script::Prng;
 use pgrx::pg_sys;
@@ -20,7 +21,6 @@ use super::lists::{list_first, list_length};
 use super::raw;
 use super::session::{Session, drive};
 use super::trap::trap;
-use crate::error::SqlError;
 use crate::shm::{CommandCounters, Counter};
 
 /// The ids of a transaction, and where it counts the rows that are in the table.
@@ -91,7 +91,7 @@ impl Session {
             Err(text) => {
                 self.abort()?;
                 let message = format!("a text of a fixture is too long: {text}");
-                return Err(SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message));
+                return Err(SqlError::new(sqlstate::INTERNAL_ERROR, message));
             }
         };
         let mut tuples = Tuples::new(&sink, &writer, columns.len())?;

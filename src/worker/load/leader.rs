@@ -334,7 +334,7 @@ fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
 
 fn loader_error(segment: &Segment, index: u32) -> UserError {
     let entry = &segment.slot(index).errors[0];
-    let sqlstate = crate::error::unpack(entry.sqlstate.load(Acquire));
+    let sqlstate = bench_core::error::unpack(entry.sqlstate.load(Acquire));
     let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
     UserError { sqlstate, message, detail: entry.detail.get(), hint: entry.hint.get() }
 }

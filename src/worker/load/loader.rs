@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 
+use bench_core::client::Consequence;
+use bench_core::error::{SqlError, sqlstate};
 use bench_core::rows::Chunk;
 use bench_core::script::Prng;
 use bench_core::spec::Results;
@@ -10,7 +12,6 @@ use pgrx::pg_sys;
 
 use crate::catalog::{self, staging_schema};
 use crate::engine::{Rows, Session};
-use crate::error::SqlError;
 use crate::fixture::{Fill, LoadSpec};
 use crate::integration::citus;
 use crate::server::background_worker::WorkerKind;
@@ -18,7 +19,7 @@ use crate::server::process::{my_pid, random_seed, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
-use crate::shm::{ClientState, CommandCounters, Consequence, Counter, StopReason, TotalsOf};
+use crate::shm::{ClientState, CommandCounters, Counter, StopReason, TotalsOf};
 use crate::worker::{WorkerContext, attach, leave_last_words};
 
 /// The kind of worker that a loader is.
@@ -89,7 +90,7 @@ pub fn search_path(spec: &LoadSpec, load_id: i64) -> CString {
 }
 
 fn internal(message: String) -> SqlError {
-    SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+    SqlError::new(sqlstate::INTERNAL_ERROR, message)
 }
 
 /// A table that is being filled.

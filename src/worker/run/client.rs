@@ -4,17 +4,18 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
+use bench_core::client::{Beginning, Client, Consequence, Ledger, Program, Step, Workload};
+use bench_core::error::{SqlError, sqlstate};
 use bench_core::schedule::Schedule;
-use bench_core::script::{ClientSeeds, Prng, Script, Symbols, Value, VariableId, Variables, parse};
-use bench_core::spec::{Extent, Observation, RunSpec};
-use bench_core::transaction_log::LogWriter;
+use bench_core::script::{Symbols, Value, VariableId, Variables, parse};
+use bench_core::spec::{Extent, Observation, RunOptions, RunSpec};
+use bench_core::transaction_log::Sampling;
 use pgrx::pg_sys;
 
 use super::pause::Alarm;
-use super::program::{Failure, Program, State};
+use super::statements::Statements;
 use super::variables;
-use crate::engine::{Session, unserved};
-use crate::error::SqlError;
+use crate::engine::{Session, Traits, unserved};
 use crate::observe::environment;
 use crate::observe::waits::own_cpu_ns;
 use crate::server::background_worker::WorkerKind;
@@ -23,25 +24,8 @@ use crate::server::guc;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
-use crate::shm::{ClientState, Consequence, Outcome, Recorder, StopReason, Transaction, unclear, untracked};
+use crate::shm::{ClientState, CommandCounters, Header, Recorder, StopReason, unclear, untracked};
 use crate::worker::{WorkerContext, attach, leave_last_words};
-
-/// Everything that one client runs with.
-struct Client<'a> {
-    state: State<'a>,
-    programs: Vec<Program>,
-    /// The weights of the programs, in their order; together above 0.
-    weights: Vec<u32>,
-    seeds: ClientSeeds,
-    max_tries: u64,
-}
-
-/// How a transaction ended, apart from its outcome.
-enum Verdict {
-    Go(Outcome),
-    /// An error that ends the client, as it would pgbench's, and what its transaction counts as.
-    Fatal(SqlError, Outcome),
-}
 
 /// About a client's round trip. Without it the loser of a deadlock is back at the row before the
 /// winner has been woken, and the two meet again, and again.
@@ -109,8 +93,13 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
         }
     }
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
-    let mut client = compile(context, &spec, session)?;
-    client.state.session.report_idle();
+    let counters = context.segment.commands(context.index);
+    let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
+    let mut workload = workload(&spec)?;
+    let beginning = beginning(&spec, context.index, &mut workload.symbols);
+    let mut statements = Statements::new(session, counters, plans);
+    compile(&spec, &workload, &beginning, &mut statements)?;
+    statements.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
     while header.gate.load(Acquire) == 0 {
@@ -120,11 +109,11 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
         nap(1000);
     }
     slot.set_state(ClientState::Running);
-    let result = client.run(context, &spec);
+    let result = run(context, &spec, &mut workload, beginning, &mut statements);
     slot.ended_ns.store(now_ns(), Relaxed);
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
-    let flushed = client.state.session.flush_statistics();
-    client.state.session.report_idle();
+    let flushed = statements.session.flush_statistics();
+    statements.session.report_idle();
     result.and(flushed.map_err(Ending::from))
 }
 
@@ -147,282 +136,176 @@ fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
     session.preload_libraries()
 }
 
-fn compile<'a>(context: &'a WorkerContext, spec: &RunSpec, session: Session) -> Result<Client<'a>, SqlError> {
+/// The scripts of a run.
+pub fn workload(spec: &RunSpec) -> Result<Workload, SqlError> {
     let mut symbols = Symbols::new();
-    let scripts = spec
-        .scripts
-        .iter()
-        .map(|script| parse(&script.name, &script.source, &mut symbols))
-        .collect::<Result<Vec<Script>, _>>()?;
-    let (seeds, values) = variables::initial_values(spec, context.index);
-    let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
-        values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
-    };
-    let values = intern(values);
-    let own: Vec<_> = spec
-        .scripts
-        .iter()
-        .map(|script| intern(variables::own_values(spec, script, context.index)))
-        .collect();
-    let mut variables = Variables::new(symbols.len());
-    for (id, value) in values {
-        variables.set(id, value);
-    }
-    let counters = context.segment.commands(context.index);
-    let alarm = Alarm::new(context.segment.header());
-    let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
-    let mut state = State::new(session, symbols, variables, seeds.functions, counters, plans, alarm);
-    let mut programs = Vec::with_capacity(scripts.len());
     let mut first_command = 0;
-    for (index, (script, own)) in scripts.into_iter().zip(own).enumerate() {
+    let mut programs = Vec::with_capacity(spec.scripts.len());
+    for script in &spec.scripts {
+        let weight = script.weight;
+        let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        let mode = spec.options.query_mode;
-        let program =
-            Program::compile(script, index, first_command, own, mode, &mut state, |place, traits| {
-                let counter = &counters[place];
-                let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
-                let relations = traits.and_then(|traits| traits.relations.as_ref());
-                if !relations.is_some_and(|all| all.iter().all(inside)) {
-                    counter.add_unclear(unclear::OUTSIDE);
-                }
-                if let Some(traits) = traits {
-                    for (holds, bit) in [
-                        (traits.takes_back, unclear::TAKES_BACK),
-                        (traits.looks_at_ends, unclear::LOOKS_AT_ENDS),
-                    ] {
-                        if holds {
-                            counter.add_unclear(bit);
-                        }
-                    }
-                    counter.command_type.store(traits.command_type, Relaxed);
-                    counter.query_id.store(traits.query_id, Relaxed);
-                }
-            })?;
+        programs.push(Program { script, weight, first_command });
         first_command += commands;
-        programs.push(program);
     }
     let max_tries = match spec.options.max_tries {
         0 => u64::MAX,
         tries => u64::from(tries),
     };
-    let weights = spec.scripts.iter().map(|script| script.weight).collect();
-    Ok(Client { state, programs, weights, seeds, max_tries })
+    Ok(Workload { programs, symbols, max_tries })
 }
 
-/// When the next transaction is to start.
-enum Turn {
-    /// Now, being due at this time.
-    Start { due_ns: i64, start_ns: i64 },
-    /// The run is over.
-    End,
-}
-
-impl Client<'_> {
-    /// The client's part of the run.
-    fn run(&mut self, context: &WorkerContext, spec: &RunSpec) -> Result<(), Ending> {
-        let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-        let log = context.segment.log(context.index);
-        let log = log.map(|queue| LogWriter::new(queue, self.seeds.sample, spec.options.log_rate));
-        let mut recorder = Recorder::new(&context.segment, context.index, limit_ns, log);
-        let left = match spec.options.extent {
+/// What a client of a run begins with, before the gate has opened.
+pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginning {
+    let (seeds, values) = variables::initial_values(spec, client);
+    let mut intern = |values: Vec<(String, Value)>| -> Vec<(VariableId, Value)> {
+        values.into_iter().map(|(name, value)| (symbols.intern(&name), value)).collect()
+    };
+    let values = intern(values);
+    let own = spec.scripts.iter().map(|script| intern(variables::own_values(spec, script, client))).collect();
+    let mut variables = Variables::new(symbols.len());
+    for (id, value) in values {
+        variables.set(id, value);
+    }
+    let RunOptions { extent, latency_limit_ms, log_rate, .. } = spec.options;
+    Beginning {
+        seeds,
+        variables,
+        own,
+        transactions: match extent {
             Extent::Transactions(count) => count,
             Extent::Secs(_) => u64::MAX,
-        };
-        let timeline = context.segment.header().timeline.load();
-        let measure_start_ns = timeline.measure_start_ns;
-        let mut pace = spec.options.rate.map(|rate| {
-            let clients = spec.options.clients;
-            let schedule = Schedule::new(self.seeds.throttle, rate, clients, timeline.warmup_start_ns);
-            Pace { schedule, limit_ns, measure_start_ns }
-        });
-        let result = self.run_transactions(context, &mut recorder, &mut pace, left, measure_start_ns);
-        // A client that an error has ended leaves its share as well.
-        if let (Some(pace), Extent::Secs(_)) = (pace, spec.options.extent) {
-            context.segment.slot(context.index).backlog.add(pace.schedule.rest_until(recorder.end_ns()));
-        }
-        result
+        },
+        skips: latency_limit_ms.is_some(),
+        log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
     }
+}
 
-    /// The loop. One reading of the clock ends a transaction and starts the next.
-    fn run_transactions(
-        &mut self,
-        context: &WorkerContext,
-        recorder: &mut Recorder,
-        pace: &mut Option<Pace>,
-        mut left: u64,
-        measure_start_ns: i64,
-    ) -> Result<(), Ending> {
-        let mut now = now_ns();
-        let mut met_an_error = false;
-        while left > 0 && now < recorder.end_ns() {
-            if met_an_error {
-                // Citus' deadlock detector may send its victim a second cancel.
-                self.state.session.serve_interrupts_of_idle()?;
-            } else {
-                self.state.session.serve_interrupts()?;
+/// A client of a run, when the gate has opened and the time line is in place.
+pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: &Header) -> Client {
+    let timeline = header.timeline.load();
+    let schedule = spec.options.rate.map(|rate| {
+        let (clients, throttle) = (spec.options.clients, beginning.seeds.throttle);
+        Schedule::new(throttle, rate, clients, timeline.warmup_start_ns)
+    });
+    Client::new(workload, beginning, schedule, timeline.measure_start_ns, now_ns())
+}
+
+/// Prepares all statements, and leaves in the client's counters what can be told of each.
+fn compile(
+    spec: &RunSpec,
+    workload: &Workload,
+    beginning: &Beginning,
+    statements: &mut Statements,
+) -> Result<(), SqlError> {
+    let counters = statements.counters;
+    let mut variables = beginning.variables.clone();
+    for (program, own) in workload.programs.iter().zip(&beginning.own) {
+        for (variable, value) in own {
+            variables.set(*variable, value.clone());
+        }
+        let mode = spec.options.query_mode;
+        statements.compile(program, mode, &variables, |place, traits| {
+            tell(&counters[place], spec, traits);
+        })?;
+    }
+    Ok(())
+}
+
+/// Leaves in a command's counters what can be told of its statement.
+fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
+    let inside = |relation: &u32| spec.tables().any(|table| table == *relation);
+    let relations = traits.and_then(|traits| traits.relations.as_ref());
+    if !relations.is_some_and(|all| all.iter().all(inside)) {
+        counter.add_unclear(unclear::OUTSIDE);
+    }
+    if let Some(traits) = traits {
+        for (holds, bit) in
+            [(traits.takes_back, unclear::TAKES_BACK), (traits.looks_at_ends, unclear::LOOKS_AT_ENDS)]
+        {
+            if holds {
+                counter.add_unclear(bit);
             }
-            let script = choose(&mut self.seeds.choice, &self.weights);
-            let turn = match pace {
-                None => Turn::Start { due_ns: now, start_ns: now },
-                Some(pace) => pace.next_turn(script, &self.state, recorder, &mut left)?,
-            };
-            let Turn::Start { due_ns, start_ns } = turn else { break };
-            let give_up_ns = due_ns.saturating_add(recorder.limit_ns());
-            let Tried { end_ns, tries, verdict } =
-                self.try_until_over(context, recorder, script, start_ns, give_up_ns)?;
-            let outcome = match &verdict {
-                Verdict::Go(outcome) | Verdict::Fatal(_, outcome) => *outcome,
-            };
-            met_an_error = tries > 1 || outcome != Outcome::Committed;
-            recorder.record(&Transaction { script, due_ns, start_ns, end_ns, tries, outcome });
-            if let Verdict::Fatal(error, _) = verdict {
+        }
+        counter.command_type.store(traits.command_type, Relaxed);
+        counter.query_id.store(traits.query_id, Relaxed);
+    }
+}
+
+/// The client's part of the run.
+fn run(
+    context: &WorkerContext,
+    spec: &RunSpec,
+    workload: &mut Workload,
+    beginning: Beginning,
+    statements: &mut Statements,
+) -> Result<(), Ending> {
+    let header = context.segment.header();
+    let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
+    let mut recorder = Recorder::new(&context.segment, context.index, limit_ns);
+    let mut client = start(spec, workload, beginning, header);
+    let result = run_transactions(header, workload, &mut client, &mut recorder, statements);
+    // A client that an error has ended leaves its share as well.
+    if let Extent::Secs(_) = spec.options.extent {
+        context.segment.slot(context.index).backlog.add(client.backlog(recorder.end_ns()));
+    }
+    result
+}
+
+/// The loop.
+fn run_transactions(
+    header: &Header,
+    workload: &mut Workload,
+    client: &mut Client,
+    recorder: &mut Recorder,
+    statements: &mut Statements,
+) -> Result<(), Ending> {
+    let alarm = Alarm::new(header);
+    let mut step = client.start(recorder);
+    loop {
+        step = match step {
+            Step::Between => {
+                if client.met_an_error() {
+                    // Citus' deadlock detector may send its victim a second cancel.
+                    statements.session.serve_interrupts_of_idle()?;
+                } else {
+                    statements.session.serve_interrupts()?;
+                }
+                client.next(workload, recorder)
+            }
+            Step::Execute { program, command } => {
+                let result = statements.execute(workload, program, command, &mut client.variables);
+                client.executed(workload, recorder, result.map(|()| statements.session.in_block()))
+            }
+            Step::Wait { until_ns } => {
+                let came = alarm.wait_until(until_ns, &statements.session)?;
+                client.due(workload, recorder, came)
+            }
+            Step::Sleep { until_ns } => match alarm.wait_until(until_ns, &statements.session) {
+                Ok(came) => client.slept(workload, recorder, came),
+                Err(error) => Step::Abort(Box::new(error)),
+            },
+            Step::Abort(error) => {
+                let error = statements.session.abort().err().unwrap_or(*error);
+                client.failed(workload, recorder, error)
+            }
+            Step::AbortAtEnd => {
+                let aborted = statements.session.abort();
+                client.left_open(workload, recorder, aborted)
+            }
+            Step::Retry => {
+                as_idle(|| std::thread::sleep(BEFORE_RETRY));
+                statements.session.serve_interrupts_of_idle()?;
+                client.retry(workload, recorder)
+            }
+            Step::End(None) => return Ok(()),
+            Step::End(Some(error)) => {
                 // Its counts have reached the server even so.
-                self.state.session.flush_statistics()?;
-                return Err(Ending { error, counted: true });
+                statements.session.flush_statistics()?;
+                return Err(Ending { error: *error, counted: true });
             }
-            // A warm-up's transactions are beyond those that were asked for.
-            if end_ns >= measure_start_ns {
-                left -= 1;
-            }
-            now = end_ns;
-        }
-        Ok(())
+        };
     }
-
-    /// Runs a transaction, again and again after serialization failures and deadlocks while tries are
-    /// left, the run goes on and it could still end before `give_up_ns` (`doRetry` in pgbench.c).
-    #[inline]
-    fn try_until_over(
-        &mut self,
-        context: &WorkerContext,
-        recorder: &mut Recorder,
-        script: usize,
-        start_ns: i64,
-        give_up_ns: i64,
-    ) -> Result<Tried, SqlError> {
-        let header = context.segment.header();
-        let times = context.segment.times(context.index);
-        let mut tries = 1;
-        let mut try_start_ns = start_ns;
-        loop {
-            // As pgbench: another try draws the same random numbers.
-            let random = self.state.random;
-            let clock = || recorder.end_clock();
-            let result = self.programs[script].transaction(&mut self.state, try_start_ns, clock);
-            let end_ns = match &result {
-                Ok(end_ns) => *end_ns,
-                Err(_) => recorder.end_clock(),
-            };
-            let is_measured = recorder.is_measured(end_ns);
-            if is_measured {
-                for &(command, latency_ns) in &self.state.laps {
-                    times[command].record(latency_ns);
-                }
-            }
-            let Failure { command, error, left_open } = match result {
-                Ok(_) => return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Committed) }),
-                Err(failure) => failure,
-            };
-            let is_stopped = header.stop() != StopReason::None;
-            let again = error.is_retryable()
-                && tries < self.max_tries
-                && end_ns < recorder.end_ns().min(give_up_ns)
-                && !is_stopped;
-            if is_measured {
-                if again { &times[command].retried } else { &times[command].failed }.add(1);
-            }
-            if !(is_stopped && error.is_cancel()) {
-                count_error(context, &error, if again { Consequence::Retried } else { Consequence::Failed });
-            }
-            if !error.is_retryable() {
-                let outcome = if left_open { Outcome::LeftOpen } else { Outcome::Aborted };
-                return Ok(Tried { end_ns, tries, verdict: Verdict::Fatal(error, outcome) });
-            }
-            if !again {
-                return Ok(Tried { end_ns, tries, verdict: Verdict::Go(Outcome::Failed) });
-            }
-            tries += 1;
-            recorder.pass();
-            as_idle(|| std::thread::sleep(BEFORE_RETRY));
-            self.state.random = random;
-            self.state.session.serve_interrupts_of_idle()?;
-            try_start_ns = now_ns();
-        }
-    }
-}
-
-/// A transaction with all of its tries.
-struct Tried {
-    end_ns: i64,
-    tries: u64,
-    verdict: Verdict,
-}
-
-/// A client's pace under a rate.
-struct Pace {
-    schedule: Schedule,
-    /// Latency that no transaction is to exceed, ns.
-    limit_ns: Option<i64>,
-    measure_start_ns: i64,
-}
-
-impl Pace {
-    /// Waits for the next transaction's time. Those that would be too late even if they took no time
-    /// are skipped, as pgbench does it under a limit; they count as transactions of those that are
-    /// `left`.
-    fn next_turn(
-        &mut self,
-        script: usize,
-        state: &State,
-        recorder: &mut Recorder,
-        left: &mut u64,
-    ) -> Result<Turn, SqlError> {
-        loop {
-            let before = self.schedule.clone();
-            let due_ns = self.schedule.next_ns();
-            if let Some(limit_ns) = self.limit_ns {
-                let now = recorder.end_clock();
-                if due_ns < now - limit_ns && now < recorder.end_ns() {
-                    recorder.skip(script, due_ns, now);
-                    *left -= u64::from(now >= self.measure_start_ns);
-                    if *left == 0 {
-                        return Ok(Turn::End);
-                    }
-                    continue;
-                }
-                recorder.pass();
-            }
-            // A client with nothing more to do stays: the time without arrivals is part of the run.
-            let until_ns = due_ns.min(recorder.end_ns());
-            if !state.alarm.wait_until(until_ns, &state.session)? || due_ns >= recorder.end_ns() {
-                return Ok(Turn::End);
-            }
-            let start_ns = now_ns();
-            if start_ns >= recorder.end_ns() {
-                // Due and not started: one of the backlog.
-                self.schedule = before;
-                return Ok(Turn::End);
-            }
-            return Ok(Turn::Start { due_ns, start_ns });
-        }
-    }
-}
-
-/// The script of the next transaction (`chooseScript` in pgbench.c): with one there is nothing to draw.
-#[inline]
-fn choose(random: &mut Prng, weights: &[u32]) -> usize {
-    if weights.len() == 1 {
-        return 0;
-    }
-    let total: i64 = weights.iter().map(|&weight| i64::from(weight)).sum();
-    let mut drawn = random.int64_range(0, total - 1);
-    for (index, &weight) in weights.iter().enumerate() {
-        drawn -= i64::from(weight);
-        if drawn < 0 {
-            return index;
-        }
-    }
-    weights.len() - 1
 }
 
 fn text(string: &str) -> Result<CString, SqlError> {
@@ -430,7 +313,7 @@ fn text(string: &str) -> Result<CString, SqlError> {
 }
 
 fn internal(error: impl std::fmt::Display) -> SqlError {
-    SqlError::new(pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, error.to_string())
+    SqlError::new(sqlstate::INTERNAL_ERROR, error.to_string())
 }
 
 /// The kind of worker that a client is.

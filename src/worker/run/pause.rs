@@ -1,9 +1,8 @@
 //! Waiting for a moment of the clock, to the microsecond, unless the run is stopped.
 
-use std::time::Duration;
+use bench_core::error::SqlError;
 
 use crate::engine::Session;
-use crate::error::SqlError;
 use crate::server::process::now_ns;
 use crate::server::wait::{as_idle, sleep_until, wait_idle};
 use crate::shm::{Header, StopReason};
@@ -48,20 +47,5 @@ impl<'a> Alarm<'a> {
                 as_idle(|| sleep_until(until_ns));
             }
         }
-    }
-
-    /// Waits for so long, as `\sleep` does.
-    ///
-    /// # Errors
-    /// 57014 when the run was stopped meanwhile, and as [`Alarm::wait_until`].
-    pub fn sleep(&self, length: Duration, session: &Session) -> Result<(), SqlError> {
-        let length_ns = i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
-        if self.wait_until(now_ns().saturating_add(length_ns), session)? {
-            return Ok(());
-        }
-        Err(SqlError::new(
-            pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
-            "the run was stopped during a \\sleep",
-        ))
     }
 }

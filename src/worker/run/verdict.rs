@@ -102,7 +102,7 @@ pub fn errors(segment: &Segment, lost: u32) -> Vec<ErrorLine> {
             add(
                 &mut lines,
                 ErrorLine {
-                    sqlstate: crate::error::unpack(state),
+                    sqlstate: bench_core::error::unpack(state),
                     message: entry.message.get().unwrap_or_default(),
                     detail: entry.detail.get(),
                     context: entry.context.get(),
@@ -158,7 +158,7 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
                 .hint("See the server log.")
         }
         (state, Some(message)) => {
-            let state = crate::error::unpack(state);
+            let state = bench_core::error::unpack(state);
             let hint = start_hint(spec, &state);
             let preparing =
                 format!("A client got this error while preparing workload \"{}\".", spec.options.workload);

@@ -1,0 +1,355 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::script::{client_seeds, parse};
+use crate::transaction_log::{Entry, LoggedOutcome};
+
+const MS: i64 = 1_000_000;
+
+/// A ledger with a clock that others move.
+#[derive(Default)]
+struct Book {
+    now_ns: i64,
+    end_ns: i64,
+    limit_ns: i64,
+    is_stopped: bool,
+    /// How often the clock was read at an end without anything counted since.
+    announced: u32,
+    transactions: Vec<Transaction>,
+    skipped: u64,
+    logged: Vec<Entry>,
+    laps: Vec<(usize, u64)>,
+    failed: Vec<(usize, bool)>,
+    performed: Vec<(usize, bool)>,
+    errors: Vec<(SqlError, Consequence)>,
+}
+
+impl Ledger for Book {
+    fn now_ns(&mut self) -> i64 {
+        self.now_ns
+    }
+    fn end_clock(&mut self) -> i64 {
+        self.announced += 1;
+        self.now_ns
+    }
+    fn pass(&mut self) {
+        self.announced = 0;
+    }
+    fn end_ns(&self) -> i64 {
+        self.end_ns
+    }
+    fn limit_ns(&self) -> i64 {
+        self.limit_ns
+    }
+    fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+    fn is_measured(&mut self, _: i64) -> bool {
+        true
+    }
+    fn record(&mut self, transaction: &Transaction) -> bool {
+        assert!(self.announced > 0, "the clock was read without a word");
+        self.announced = 0;
+        self.transactions.push(*transaction);
+        true
+    }
+    fn skip(&mut self, _: usize, _: i64) -> bool {
+        assert!(self.announced > 0, "the clock was read without a word");
+        self.announced = 0;
+        self.skipped += 1;
+        true
+    }
+    fn log(&mut self, entry: &Entry) {
+        self.logged.push(*entry);
+    }
+    fn lap(&mut self, place: usize, latency_ns: u64) {
+        self.laps.push((place, latency_ns));
+    }
+    fn command_failed(&mut self, place: usize, again: bool) {
+        self.failed.push((place, again));
+    }
+    fn performed(&mut self, place: usize, succeeded: bool) {
+        self.performed.push((place, succeeded));
+    }
+    fn error(&mut self, error: &SqlError, consequence: Consequence) {
+        self.errors.push((error.clone(), consequence));
+    }
+    fn debug(&mut self, _: &str) {}
+}
+
+fn workload(scripts: &[&str], max_tries: u64) -> Workload {
+    let mut symbols = Symbols::new();
+    let mut first_command = 0;
+    let mut program = |source: &&str| {
+        let script = parse("test", source, &mut symbols).expect("a script");
+        let commands = script.commands.len();
+        let program = Program { script, weight: 1, first_command };
+        first_command += commands;
+        program
+    };
+    let programs = scripts.iter().map(&mut program).collect();
+    Workload { programs, symbols, max_tries }
+}
+
+fn beginning(workload: &Workload, transactions: u64) -> Beginning {
+    Beginning {
+        seeds: client_seeds(42, 1, 0, false),
+        variables: Variables::new(workload.symbols.len()),
+        own: vec![Vec::new(); workload.programs.len()],
+        transactions,
+        skips: false,
+        log: None,
+    }
+}
+
+fn book() -> Book {
+    Book { end_ns: i64::MAX, limit_ns: i64::MAX, ..Book::default() }
+}
+
+/// What a statement comes to, each after a millisecond.
+type Answer = Result<bool, &'static str>;
+
+/// Drives the client with these answers, `Ok(false)` when they have run out; the error that ended it, and the statements
+/// that were executed.
+fn drive(
+    workload: &Workload,
+    client: &mut Client,
+    book: &mut Book,
+    answers: impl IntoIterator<Item = Answer>,
+) -> (Option<SqlError>, Vec<(usize, usize)>) {
+    let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+    let mut executed = Vec::new();
+    let mut step = client.start(book);
+    loop {
+        step = match step {
+            Step::Between => client.next(workload, book),
+            Step::Wait { until_ns } => {
+                book.now_ns = book.now_ns.max(until_ns);
+                client.due(workload, book, true)
+            }
+            Step::Execute { program, command } => {
+                executed.push((program, command));
+                book.now_ns += MS;
+                let answer = answers.pop_front().unwrap_or(Ok(false));
+                client.executed(workload, book, answer.map_err(|state| SqlError::new(state, "no")))
+            }
+            Step::Sleep { until_ns } => {
+                book.now_ns = until_ns;
+                client.slept(workload, book, true)
+            }
+            Step::Abort(error) => client.failed(workload, book, *error),
+            Step::AbortAtEnd => client.left_open(workload, book, Ok(())),
+            Step::Retry => client.retry(workload, book),
+            Step::End(error) => return (error.map(|error| *error), executed),
+        };
+    }
+}
+
+#[test]
+fn transactions_follow_each_other_without_a_gap() {
+    let workload = workload(&["SELECT 1; SELECT 2;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0, 0);
+    let mut book = book();
+    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    assert_eq!((error, executed.len()), (None, 6));
+    let times: Vec<_> =
+        book.transactions.iter().map(|t| (t.due_ns, t.start_ns, t.end_ns, t.outcome)).collect();
+    let of = |n: i64| (2 * n * MS, 2 * n * MS, 2 * (n + 1) * MS, Outcome::Committed);
+    assert_eq!(times, [of(0), of(1), of(2)]);
+    assert_eq!(book.laps, [(0, 1_000_000), (1, 1_000_000)].repeat(3));
+}
+
+#[test]
+fn a_warmups_transactions_are_not_those_asked_for() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 5 * MS, 0);
+    let mut book = book();
+    drive(&workload, &mut client, &mut book, []);
+    assert_eq!(book.transactions.len(), 4 + 3);
+}
+
+#[test]
+fn the_clock_ends_the_client() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0, 0);
+    let mut book = Book { end_ns: 7 * MS - 1, ..book() };
+    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    assert_eq!((error, executed.len()), (None, 7));
+}
+
+#[test]
+fn conditions_lead_to_their_branch() {
+    let script = "\\set x 2\n\\if :x = 1\nSELECT 1;\n\\elif :x = 2\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\nSELECT 4;\n";
+    let workload = workload(&[script], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+    let mut book = book();
+    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    assert_eq!((error, executed), (None, vec![(0, 4), (0, 8)]));
+    assert!(book.performed.iter().all(|(_, succeeded)| *succeeded));
+}
+
+#[test]
+fn sleeping_is_part_of_the_transaction() {
+    let workload = workload(&["\\sleep 5 ms\nSELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+    let mut book = book();
+    drive(&workload, &mut client, &mut book, []);
+    assert_eq!(book.transactions[0].end_ns, 6 * MS);
+    assert_eq!(book.laps, [(0, 5_000_000), (1, 1_000_000)]);
+}
+
+#[test]
+fn another_try_draws_the_same_numbers() {
+    let workload = workload(&["\\set x random(1, 1000000000)\nSELECT :x;"], 3);
+    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0, 0);
+    let mut book = book();
+    let x = workload.symbols.lookup("x").expect("a variable");
+    let mut drawn = Vec::new();
+    let mut answers = VecDeque::from([Err("40001"), Err("40P01"), Ok(false)]);
+    let mut step = client.start(&book);
+    loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut book),
+            Step::Execute { .. } => {
+                drawn.push(client.variables.get(x).map(|value| value.to_text().into_owned()));
+                let answer = answers.pop_front().unwrap_or(Ok(false));
+                client.executed(&workload, &mut book, answer.map_err(|state| SqlError::new(state, "no")))
+            }
+            Step::Retry => client.retry(&workload, &mut book),
+            Step::End(None) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    assert_eq!(drawn.len(), 4);
+    assert!(drawn[0] == drawn[1] && drawn[1] == drawn[2] && drawn[2] != drawn[3], "{drawn:?}");
+    assert_eq!(book.transactions.iter().map(|t| t.tries).collect::<Vec<_>>(), [3, 1]);
+    assert_eq!(book.failed, [(1, true), (1, true)]);
+    assert_eq!(book.errors.iter().map(|(_, c)| *c).collect::<Vec<_>>(), [Consequence::Retried; 2]);
+}
+
+#[test]
+fn tries_end_with_max_tries_and_the_client_goes_on() {
+    let workload = workload(&["SELECT 1;"], 2);
+    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0, 0);
+    let mut book = book();
+    let (error, executed) = drive(&workload, &mut client, &mut book, [Err("40001"), Err("40001")]);
+    assert_eq!((error, executed.len()), (None, 3));
+    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    assert_eq!(outcomes, [(2, Outcome::Failed), (1, Outcome::Committed)]);
+    assert_eq!(book.failed, [(0, true), (0, false)]);
+}
+
+#[test]
+fn no_try_begins_after_the_end_the_limit_or_a_stop() {
+    let workload = workload(&["SELECT 1;"], u64::MAX);
+    for given in
+        [Book { end_ns: MS, ..book() }, Book { limit_ns: MS, ..book() }, Book { is_stopped: true, ..book() }]
+    {
+        let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+        let mut book = given;
+        drive(&workload, &mut client, &mut book, [Err("40001")]);
+        assert_eq!(book.transactions[0].outcome, Outcome::Failed);
+    }
+}
+
+#[test]
+fn another_error_ends_the_client_with_its_place() {
+    let workload = workload(&["SELECT 0;\nSELECT 1;"], 5);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut book = book();
+    let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Err("22012")]);
+    let detail = error.and_then(|error| error.detail).unwrap_or_default();
+    assert_eq!(detail, "script \"test\", line 2:\nSELECT 1;");
+    assert_eq!(book.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::Aborted]);
+    assert_eq!(book.errors[0].1, Consequence::Failed);
+}
+
+#[test]
+fn a_cancel_of_a_stopped_client_is_no_error() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut book = Book { is_stopped: true, ..book() };
+    let (error, _) = drive(&workload, &mut client, &mut book, [Err("57014")]);
+    assert!(error.is_some() && book.errors.is_empty());
+}
+
+#[test]
+fn a_block_left_open_is_processed_and_ends_the_client() {
+    let workload = workload(&["BEGIN;\nSELECT 1;"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut book = book();
+    let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Ok(true)]);
+    assert!(error.is_some_and(|error| error.is(sqlstate::ACTIVE_SQL_TRANSACTION)));
+    assert_eq!(book.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::LeftOpen]);
+}
+
+#[test]
+fn errors_of_meta_commands_end_the_client() {
+    let workload = workload(&["SELECT 1;\n\\set x 1 / 0"], 1);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut book = book();
+    let (error, _) = drive(&workload, &mut client, &mut book, []);
+    assert!(error.is_some_and(|error| error.is(sqlstate::DIVISION_BY_ZERO)));
+    assert_eq!((book.performed, book.transactions.len()), (vec![(1, false)], 1));
+}
+
+#[test]
+fn arrivals_that_are_too_late_are_skipped_and_logged() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 10_000.0, 1, 0);
+    let beginning = Beginning {
+        skips: true,
+        log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0)),
+        ..beginning(&workload, 1000)
+    };
+    let mut client = Client::new(&workload, beginning, Some(schedule), 0, 0);
+    // Each takes a millisecond, and ten come in that time.
+    let mut book = Book { limit_ns: 5 * MS, ..book() };
+    drive(&workload, &mut client, &mut book, []);
+    assert_eq!(book.transactions.len() as u64 + book.skipped, 1000);
+    assert!(book.skipped > 800, "{}", book.skipped);
+    assert!(book.transactions.iter().all(|t| t.start_ns - t.due_ns <= 5 * MS));
+    assert_eq!(book.logged.len(), 1000);
+    let skipped = book.logged.iter().filter(|entry| entry.outcome == LoggedOutcome::Skipped).count() as u64;
+    assert_eq!(skipped, book.skipped);
+    assert!(book.logged.iter().enumerate().all(|(at, e)| e.transaction == at as u64 + 1 && e.client == 3));
+}
+
+#[test]
+fn what_is_due_and_not_started_is_backlog() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 10_000.0, 1, 0);
+    let all = schedule.clone().rest_until(1000 * MS);
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0, 0);
+    let mut book = Book { end_ns: 1000 * MS, ..book() };
+    drive(&workload, &mut client, &mut book, []);
+    assert_eq!(client.backlog(book.end_ns) + book.transactions.len() as u64, all);
+}
+
+proptest! {
+    /// Whatever statements come to, each transaction is counted once, and no more than were asked for.
+    #[test]
+    fn every_transaction_is_counted_once(
+        answers in prop::collection::vec(
+            prop_oneof![6 => Just(Ok(false)), 1 => Just(Ok(true)), 2 => Just(Err("40001")), 1 => Just(Err("XX000"))],
+            0..200,
+        ),
+        max_tries in 1_u64..4,
+        transactions in 1_u64..50,
+    ) {
+        let workload = workload(&["SELECT 1;\nSELECT 2;", "SELECT 3;"], max_tries);
+        let mut client = Client::new(&workload, beginning(&workload, transactions), None, 0, 0);
+        let mut book = book();
+        let retried = |book: &Book| book.errors.iter().filter(|(_, c)| *c == Consequence::Retried).count() as u64;
+        let (error, _) = drive(&workload, &mut client, &mut book, answers);
+        let count = book.transactions.len() as u64;
+        prop_assert!(count <= transactions);
+        prop_assert_eq!(error.is_none(), !book.transactions.iter().any(|t| matches!(t.outcome, Outcome::Aborted | Outcome::LeftOpen)));
+        prop_assert!(error.is_some() || count == transactions);
+        prop_assert_eq!(book.transactions.iter().map(|t| t.tries - 1).sum::<u64>(), retried(&book));
+        prop_assert!(book.transactions.iter().all(|t| t.tries <= max_tries && t.start_ns <= t.end_ns));
+        prop_assert!(book.transactions.is_sorted_by_key(|t| t.end_ns));
+    }
+}

@@ -1,0 +1,141 @@
+//! What `\gset` and `\aset` keep: the messages of the protocol in which a query's result comes are taken down, and the
+//! last row's values become variables.
+
+use super::sql::Capture;
+use super::variables::{Symbols, Value, Variables, is_variable_name};
+use crate::error::{SqlError, UserError, sqlstate};
+
+/// The largest message that is kept, in bytes.
+const MAX_CAPTURED: usize = 64 << 20;
+
+/// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
+#[derive(Default)]
+pub struct Captured {
+    queries: Vec<CapturedQuery>,
+    /// How many of `queries` are of this command; the rest are buffers to use again.
+    length: usize,
+}
+
+/// What one query returned.
+#[derive(Default)]
+struct CapturedQuery {
+    /// The body of its RowDescription message; empty for a query without result columns.
+    description: Vec<u8>,
+    /// The body of its last DataRow message.
+    last_row: Vec<u8>,
+    rows: u64,
+    /// One of the messages was more than a variable may hold, and was not kept.
+    is_too_large: bool,
+}
+
+impl Captured {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self { queries: Vec::new(), length: 0 }
+    }
+
+    /// A command begins.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// A query of the command begins.
+    pub fn next_query(&mut self) {
+        if self.length == self.queries.len() {
+            self.queries.push(CapturedQuery::default());
+        }
+        let query = &mut self.queries[self.length];
+        query.description.clear();
+        query.last_row.clear();
+        query.rows = 0;
+        query.is_too_large = false;
+        self.length += 1;
+    }
+
+    /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
+    pub fn take(&mut self, kind: u8, body: &[u8]) {
+        let Some(query) = self.queries[..self.length].last_mut() else { return };
+        let kept = match kind {
+            b'T' => &mut query.description,
+            b'D' => {
+                query.rows += 1;
+                &mut query.last_row
+            }
+            _ => return,
+        };
+        kept.clear();
+        if body.len() <= MAX_CAPTURED && kept.try_reserve(body.len()).is_ok() {
+            kept.extend_from_slice(body);
+        } else {
+            query.is_too_large = true;
+        }
+    }
+
+    /// Puts the results into variables (`readCommandResponse` in pgbench.c). `decode` turns a column's name or value, which
+    /// is in the client's encoding, into text.
+    ///
+    /// # Errors
+    /// 21000 unless there is one row, where `\gset` asks for it; 42601 for a column that no variable can be named after;
+    /// 54000 for a row that is too large; those of `decode`.
+    pub fn keep(
+        &self,
+        capture: &Capture,
+        mut decode: impl FnMut(&[u8]) -> Result<String, SqlError>,
+        symbols: &mut Symbols,
+        variables: &mut Variables,
+    ) -> Result<(), SqlError> {
+        let queries = &self.queries[..self.length];
+        if queries.iter().any(|query| query.is_too_large) {
+            let message = "a row for \\gset or \\aset is too large";
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                .detail(format!("The limit is {MAX_CAPTURED} bytes."))
+                .into());
+        }
+        let last_of_many = queries.len().saturating_sub(1);
+        let kept = if capture.every_query { queries } else { &queries[last_of_many..] };
+        if !capture.every_query
+            && let Some(query) = kept.first()
+            && query.rows != 1
+        {
+            let message = format!("expected one row, got {}", query.rows);
+            return Err(UserError::new(sqlstate::CARDINALITY_VIOLATION, message).into());
+        }
+        for query in kept.iter().filter(|query| query.rows > 0) {
+            for (column, value) in query.columns() {
+                let name = format!("{}{}", capture.prefix, decode(column)?);
+                if !is_variable_name(&name) {
+                    let message = format!("error storing into variable {name}");
+                    return Err(UserError::new(sqlstate::SYNTAX_ERROR, message)
+                        .detail("A variable's name consists of letters, digits and underscores, and does not start with a digit.")
+                        .into());
+                }
+                variables.set(symbols.intern(&name), Value::Text(decode(value)?.into()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CapturedQuery {
+    /// Each column's name and its value in the last row, in the client's encoding; as for libpq, a NULL is an empty text.
+    fn columns(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        // Each column: its name, a zero byte, 18 bytes of table, type and format.
+        const AFTER_NAME: usize = 19;
+        let mut names = self.description.get(2..).unwrap_or_default();
+        let mut values = self.last_row.get(2..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let end = names.iter().position(|&byte| byte == 0)?;
+            let (length, rest) = values.split_first_chunk::<4>()?;
+            // -1 is NULL.
+            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+            let (value, rest) = rest.split_at(length.min(rest.len()));
+            let column = (&names[..end], value);
+            values = rest;
+            names = names.get(end + AFTER_NAME..).unwrap_or_default();
+            Some(column)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
