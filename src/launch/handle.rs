@@ -12,7 +12,9 @@ use pgrx::pg_sys;
 use crate::server::background_worker::{Worker, WorkerKind};
 use crate::server::horizon::Releasable;
 use crate::server::locks::is_blocked_by_me;
-use crate::server::process::{check_client_connection, is_backend, nap, serve_interrupts, wait_for_latch};
+use crate::server::process::{
+    check_client_connection, forget_cancel_request, is_backend, nap, serve_interrupts, wait_for_latch,
+};
 use crate::server::worker_slots;
 use crate::shm::{DetachCallback, RunState, Segment, StopReason, ask_to_stop, is_under_way};
 
@@ -82,6 +84,7 @@ impl LaunchHandle {
                 break self.segment.header().failure().map_or(Ok(()), Err);
             }
             if let Err(canceled) = watch.pause(&self.segment) {
+                forget_cancel_request();
                 watch.end();
                 return Err(canceled);
             }

@@ -117,6 +117,13 @@ pub fn forget_cancel() {
     unsafe { (&raw mut pg_sys::QueryCancelPending).write_volatile(0) };
 }
 
+/// Forgets a cancel request once and for all: the postmaster signals the process, and then its process group, in which it is
+/// once more (`signal_child` in postmaster.c), so that the second signal may come when the first has been served.
+pub fn forget_cancel_request() {
+    std::thread::sleep(std::time::Duration::from_millis(10));
+    forget_cancel();
+}
+
 /// Waits until the latch is set or the time is up, then serves interrupts. Outside a transaction
 /// in workers, so that a barrier of another backend (DROP DATABASE) never waits for this one.
 pub fn nap(milliseconds: i64) {
