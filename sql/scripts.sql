@@ -133,10 +133,14 @@ SELECT said('SELECT 1 /* /* */');
 SELECT said('\shell echo');
 SELECT said(E'SELECT 1;\n  \\shell echo :client_id');
 SELECT said('\setshell x echo 1');
-SELECT said('\startpipeline');
-SELECT said('\syncpipeline');
-SELECT said('\endpipeline');
 SELECT said('\SHELL');
+-- which need a connection to the server
+SELECT said('\startpipeline x');
+SELECT said('\syncpipeline x');
+SELECT said('\endpipeline x');
+SELECT said(E'\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline');
+SELECT ran(E'SELECT 0;\n\\startpipeline\nSELECT 1;\n\\endpipeline', mode) FROM unnest('{simple,prepared}'::text[]) mode;
+SELECT ran('\syncpipeline'), ran('\endpipeline');
 -- nothing of all this is stored that is not to be
 SELECT script FROM bench.workloads WHERE name = 'w';
 

@@ -94,7 +94,7 @@ pub struct Reads {
 /// The scripts of a run, parsed once to see that they are whole.
 ///
 /// # Errors
-/// What the parser says; 42703 for a variable that nothing defines; 42601 for what a statement with
+/// What the parser says; 0A000 for pipelines; 42703 for a variable that nothing defines; 42601 for what a statement with
 /// parameters cannot hold.
 pub fn check_scripts(
     scripts: &[ScriptSpec],
@@ -106,6 +106,7 @@ pub fn check_scripts(
         .iter()
         .map(|script| script::parse(&script.name, &script.source, &mut symbols))
         .collect::<Result<Vec<Script>, _>>()?;
+    parsed.iter().try_for_each(Script::check_without_connection)?;
     // A client's variables outlast its transactions: what one script of a mix sets, all can read.
     let mut assigned = vec![false; symbols.len()];
     for script in &parsed {

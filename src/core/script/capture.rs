@@ -6,10 +6,10 @@ use super::variables::{Symbols, Value, Variables, is_variable_name};
 use crate::error::{SqlError, UserError, sqlstate};
 
 /// The largest message that is kept, in bytes.
-const MAX_CAPTURED: usize = 64 << 20;
+pub const MAX_CAPTURED: usize = 64 << 20;
 
 /// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Captured {
     queries: Vec<CapturedQuery>,
     /// How many of `queries` are of this command; the rest are buffers to use again.
@@ -17,7 +17,7 @@ pub struct Captured {
 }
 
 /// What one query returned.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct CapturedQuery {
     /// The body of its RowDescription message; empty for a query without result columns.
     description: Vec<u8>,
@@ -67,6 +67,14 @@ impl Captured {
         if body.len() <= MAX_CAPTURED && kept.try_reserve(body.len()).is_ok() {
             kept.extend_from_slice(body);
         } else {
+            query.is_too_large = true;
+        }
+    }
+
+    /// Takes notice of a message that is larger than [`MAX_CAPTURED`], and so is not here.
+    pub fn leave_out(&mut self, kind: u8) {
+        if let Some(query) = self.queries[..self.length].last_mut() {
+            query.rows += u64::from(kind == b'D');
             query.is_too_large = true;
         }
     }

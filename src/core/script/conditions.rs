@@ -29,7 +29,7 @@ pub(super) fn link(commands: &mut [Command]) -> Result<(), ConditionError> {
             Action::Elif { .. } => ("\\elif without matching \\if", Some("\\elif after \\else")),
             Action::Else { .. } => ("\\else without matching \\if", Some("\\else after \\else")),
             Action::Endif => ("\\endif without matching \\if", None),
-            Action::Sql(_) | Action::Set { .. } | Action::Sleep(_) => continue,
+            Action::Sql(_) | Action::Set { .. } | Action::Sleep(_) | Action::Pipeline(_) => continue,
         };
         let Some(branches) = open.last_mut() else { return Err(error(without_if)) };
         let last = branches.last().and_then(|&last| commands.get_mut(last));

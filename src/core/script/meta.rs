@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::blanks::{separator_length, trim_start};
 use super::expression::Expression;
+use super::pipeline::Pipeline;
 use super::position::Source;
 use super::prng::Prng;
 use super::sql::Capture;
@@ -52,7 +53,7 @@ pub(super) enum Meta {
 /// behind that (`process_backslash_command` in pgbench.c).
 ///
 /// # Errors
-/// 42601 for a syntax error, 0A000 for a command that makes no sense inside a server, and an expression's.
+/// 42601 for a syntax error, 0A000 for a shell command, and an expression's.
 pub(super) fn parse(
     source: Source,
     range: Range<usize>,
@@ -70,14 +71,14 @@ pub(super) fn parse(
         "elif" => Action::Elif { condition: line.expression(symbols)?, otherwise: 0, end: 0 },
         "else" => line.bare(Action::Else { end: 0 })?,
         "endif" => line.bare(Action::Endif)?,
+        "startpipeline" => line.bare(Action::Pipeline(Pipeline::Start))?,
+        "syncpipeline" => line.bare(Action::Pipeline(Pipeline::Sync))?,
+        "endpipeline" => line.bare(Action::Pipeline(Pipeline::End))?,
         "sleep" => Action::Sleep(line.sleep(symbols)?),
         "gset" => return line.capture(false).map(|capture| Some(Meta::Capture(capture))),
         "aset" => return line.capture(true).map(|capture| Some(Meta::Capture(capture))),
         "shell" | "setshell" => {
             return Err(line.not_supported("the server does not run shell commands for a workload"));
-        }
-        "startpipeline" | "endpipeline" | "syncpipeline" => {
-            return Err(line.not_supported("a client inside the server has no connection to pipeline"));
         }
         _ => return Err(line.error(start, "invalid command")),
     };
@@ -255,7 +256,7 @@ fn integer(text: &str) -> u64 {
 }
 
 impl Action {
-    /// Performs a meta command; for a statement it does nothing. `otherwise` says whether it was reached by
+    /// Performs a meta command; for a statement, and for pipelines, it does nothing. `otherwise` says whether it was reached by
     /// [`Flow::Otherwise`]. `debug` is called with what `debug()` in expressions shows.
     ///
     /// # Errors
@@ -281,7 +282,7 @@ impl Action {
                 let is_true = condition.is_true(variables, random, debug)?;
                 Ok(if is_true { Flow::Next } else { Flow::Otherwise(*otherwise) })
             }
-            Action::Sql(_) | Action::Else { .. } | Action::Endif => Ok(Flow::Next),
+            Action::Sql(_) | Action::Pipeline(_) | Action::Else { .. } | Action::Endif => Ok(Flow::Next),
         }
     }
 }

@@ -13,6 +13,7 @@ mod hash;
 mod lexer;
 mod meta;
 mod permute;
+mod pipeline;
 mod position;
 mod prefixes;
 mod preview;
@@ -24,9 +25,10 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
-pub use capture::Captured;
+pub use capture::{Captured, MAX_CAPTURED};
 pub use expression::Expression;
 pub use meta::Sleep;
+pub use pipeline::{Pipeline, PipelineMode};
 pub use position::with_caret;
 pub use preview::{PreviewLine, preview};
 pub use prng::{ClientSeeds, Prng, client_seeds};
@@ -101,6 +103,8 @@ pub enum Action {
     },
     /// `\endif`.
     Endif,
+    /// `\startpipeline`, `\syncpipeline` or `\endpipeline`.
+    Pipeline(Pipeline),
 }
 
 /// What comes after a meta command. All jumps go forward.
@@ -127,7 +131,7 @@ impl Command {
                 condition.for_each_variable(visit);
             }
             Action::Sleep(sleep) => sleep.variable().into_iter().for_each(visit),
-            Action::Else { .. } | Action::Endif => {}
+            Action::Else { .. } | Action::Endif | Action::Pipeline(_) => {}
         }
     }
 }
@@ -245,8 +249,8 @@ impl Script {
 /// Parses the script `name`, whose text is `source`. Its variables become part of `symbols`.
 ///
 /// # Errors
-/// 42601 for a syntax error or a script without commands, 0A000 for meta commands that make no sense inside a
-/// server, 22003 and 54001 as an expression's. Their details name script, line and column, and show the line.
+/// 42601 for a syntax error or a script without commands, 0A000 for shell commands, 22003 and 54001 as an
+/// expression's. Their details name script, line and column, and show the line.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, UserError> {
     let place = Source { name, text: source };
     let mut lines = LineCounter::new(source);

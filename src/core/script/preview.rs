@@ -1,6 +1,6 @@
 //! Showing what a script does, without a server.
 
-use super::{Action, Flow, Prng, Script, Variables};
+use super::{Action, Flow, PipelineMode, Prng, Script, Variables};
 use crate::error::UserError;
 
 /// Something that a script sends or shows.
@@ -35,15 +35,23 @@ pub fn preview(
 ) -> Result<(), UserError> {
     for transaction in 1..=transactions {
         let (mut index, mut otherwise) = (0, false);
+        let mut pipeline = PipelineMode::default();
         while let Some(command) = script.commands.get(index) {
             pulse();
             let number = u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1));
             let mut show =
                 |output| emit(PreviewLine { transaction, command: number, line: command.line, output });
-            if let Action::Sql(sql) = &command.action {
-                let mut output = String::new();
-                sql.substitute(&variables, &mut output).map_err(|error| script.at(index, error))?;
-                show(output);
+            match &command.action {
+                Action::Sql(sql) => {
+                    pipeline.check_statement(sql).map_err(|error| script.at(index, error))?;
+                    let mut output = String::new();
+                    sql.substitute(&variables, &mut output).map_err(|error| script.at(index, error))?;
+                    show(output);
+                }
+                Action::Pipeline(command) => {
+                    pipeline.perform(*command, false).map_err(|error| script.at(index, error))?;
+                }
+                _ => {}
             }
             let mut debug =
                 |text: &str| show(format!("debug(script={script_index},command={number}): {text}"));
@@ -57,6 +65,7 @@ pub fn preview(
                 Flow::Otherwise(target) => (target, true),
             };
         }
+        pipeline.check_end().map_err(|error| script.at(script.commands.len() - 1, error))?;
     }
     Ok(())
 }

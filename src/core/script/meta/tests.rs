@@ -142,10 +142,21 @@ fn what_makes_no_sense_in_a_server() {
                 .ends_with("is not supported: the server does not run shell commands for a workload")
         );
     }
+}
+
+#[test]
+fn pipelines() {
+    let (script, _) = parsed("\\startpipeline\n\\SYNCPIPELINE\n\\endpipeline \n");
+    let expected = [Pipeline::Start, Pipeline::Sync, Pipeline::End].map(Action::Pipeline);
+    let actions: Vec<Action> = script.commands.into_iter().map(|command| command.action).collect();
+    assert_eq!(actions, expected);
     for command in ["startpipeline", "endpipeline", "syncpipeline"] {
-        let reason = "a client inside the server has no connection to pipeline";
-        let expected = format!("meta command \"\\{command}\" is not supported: {reason} (0A000)");
-        assert_eq!(error(&format!("\\{command}")).to_string(), expected);
+        let expected = format!("unexpected argument in command \"{command}\" (42601)");
+        assert_eq!(error(&format!("\\{command} foo")).to_string(), expected);
+        assert_eq!(
+            error(&format!("\\{command}\n\\gset")).to_string(),
+            "\\gset must follow an SQL command (42601)"
+        );
     }
 }
 

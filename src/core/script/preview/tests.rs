@@ -101,3 +101,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn pipelines_end_where_they_have_to() {
+    let pipeline = "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;";
+    assert_eq!(outputs(pipeline), ["SELECT 1", "SELECT 2", "SELECT 3"]);
+    let failure = |source: &str| {
+        let error = lines(source, 1).1.unwrap();
+        format!("{error} {}", error.detail.as_deref().unwrap())
+    };
+    assert_eq!(
+        failure("\\startpipeline\n\\if 0\n\\endpipeline\n\\endif"),
+        "end of script reached with pipeline open (55000) script \"s\", line 4:\n\\endif"
+    );
+    assert_eq!(failure("\\endpipeline"), "not in pipeline mode (55000) script \"s\", line 1:\n\\endpipeline");
+    assert_eq!(
+        failure("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline"),
+        "\\gset is not allowed in pipeline mode (55000) script \"s\", line 2:\nSELECT 1"
+    );
+}
