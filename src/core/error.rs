@@ -4,6 +4,10 @@ use std::fmt;
 
 /// SQLSTATEs that this project raises itself (appendix A of the PostgreSQL manual).
 pub mod sqlstate {
+    /// protocol_violation
+    pub const PROTOCOL_VIOLATION: &str = "08P01";
+    /// sqlserver_rejected_establishment_of_sqlconnection
+    pub const CONNECTION_REJECTED: &str = "08004";
     /// connection_failure
     pub const CONNECTION_FAILURE: &str = "08006";
     /// feature_not_supported
@@ -22,6 +26,8 @@ pub mod sqlstate {
     pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
     /// invalid_authorization_specification
     pub const INVALID_AUTHORIZATION: &str = "28000";
+    /// invalid_password
+    pub const INVALID_PASSWORD: &str = "28P01";
     /// insufficient_privilege
     pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
     /// syntax_error

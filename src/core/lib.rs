@@ -10,6 +10,7 @@
 //! | `progress` | the figures of a line of progress |
 //! | `missing` | the parts of a run's end that could not be written |
 //! | `script` | pgbench's script language: parser, expressions, random numbers |
+//! | `wire` | PostgreSQL's protocol, as a client speaks it |
 //! | `stats` | histograms, moments, comparisons, change points, the scalability law |
 //! | `timeline` | phases and intervals of a run |
 //! | `tally` | counts of one client in one interval |
@@ -54,3 +55,4 @@ pub mod tally;
 pub mod timeline;
 pub mod transaction_log;
 pub mod wait_events;
+pub mod wire;
