@@ -18,7 +18,7 @@ while read -r _ name _ result; do
     ok) tap_pass "$name" ;;
     *) tap_fail "$name" "$OUT" ;;
     esac
-done < <(grep -E '^test [a-z_0-9]+ \.\.\. ' <<<"$OUT")
+done < <(grep -E '^test [a-z_0-9:]+ \.\.\. ' <<<"$OUT")
 unlike "$OUT" 'skipped: ' 'pgbench has been compared with'
 like "$OUT" 'test result: ok\.' 'all comparisons have been made'
 done_testing

@@ -9,6 +9,7 @@ mod expressions;
 mod pgbench;
 mod scripts;
 mod server;
+mod wire;
 
 use std::env;
 use std::fmt::Debug;
@@ -72,7 +73,7 @@ fn given() -> Vec<(String, String)> {
 }
 
 fn one_client(script: String, seed: u64) -> Job {
-    Job { script, clients: 1, transactions: 1, seed, variables: given(), mode: Mode::Simple }
+    Job { script, clients: 1, transactions: 1, seed, variables: given(), mode: Mode::Simple, max_tries: 1 }
 }
 
 /// Compares a script's acceptance, and what comes of it.

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{
-    self, Action, Flow, Prng, Script, Symbols, Value, VariableId, Variables, client_seeds,
+    self, Action, ClientSeeds, Flow, Prng, Script, Symbols, Value, VariableId, Variables, client_seeds,
 };
 
-use crate::server::{Sent, Server};
+use crate::server::{Recording, Sent, Server};
 
 /// No script of these tests takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,6 +34,8 @@ pub struct Job {
     /// As by -D.
     pub variables: Vec<(String, String)>,
     pub mode: Mode,
+    /// As by --max-tries.
+    pub max_tries: u32,
 }
 
 /// As by -M.
@@ -66,6 +68,8 @@ pub struct RunError {
 /// An installed pgbench.
 pub struct Pgbench {
     program: PathBuf,
+    /// Its major version.
+    pub major: u32,
     /// How many directories there have been.
     directories: AtomicU32,
 }
@@ -101,16 +105,24 @@ impl Pgbench {
         let number = version.split(") ").nth(1).unwrap_or(&version);
         let major = number.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
         // The random numbers of older ones are others.
-        if major.is_none_or(|major: u32| major < 15) {
+        let Some(major) = major.filter(|major: &u32| *major >= 15) else {
             say(&format!("skipped: {version} is older than 15"));
             return None;
-        }
+        };
         say(&format!("compared with {version}"));
-        Some(Pgbench { program: program.into(), directories: AtomicU32::new(0) })
+        Some(Pgbench { program: program.into(), major, directories: AtomicU32::new(0) })
     }
 
     /// What pgbench does with a job; the error is what it says when it refuses the script.
     pub fn run(&self, job: &Job) -> Result<Doings, String> {
+        let (recordings, said) = self.record(job)?;
+        let mut sent: Vec<Vec<Sent>> = recordings.into_iter().map(|recording| recording.sent).collect();
+        sent.iter_mut().flatten().for_each(trim_end);
+        Ok(job.doings(sent, &said))
+    }
+
+    /// What pgbench's clients send for a job, and what it says; the error is what it says when it refuses the script.
+    pub fn record(&self, job: &Job) -> Result<(Vec<Recording>, String), String> {
         let number = self.directories.fetch_add(1, Ordering::Relaxed);
         let name = format!("pgbench_oracle.{}.{number}", std::process::id());
         let directory = Directory(env::temp_dir().join(name));
@@ -140,19 +152,15 @@ impl Pgbench {
             panic!("pgbench did not end: {job:?}")
         });
         let status = child.wait().expect("pgbench ends");
-        let mut sent = server.sent();
+        let mut recordings = server.recorded();
         let said = String::from_utf8_lossy(&said).replace(&*file.to_string_lossy(), "script");
         // The first connection is pgbench's own, before those of its clients.
-        if sent.is_empty() {
+        if recordings.is_empty() {
             assert!(!status.success(), "pgbench did not connect, and says {said}");
             return Err(said);
         }
-        sent.remove(0);
-        if sent.is_empty() {
-            return Err(said);
-        }
-        sent.iter_mut().flatten().for_each(trim_end);
-        Ok(job.doings(sent, &said))
+        recordings.remove(0);
+        if recordings.is_empty() { Err(said) } else { Ok((recordings, said)) }
     }
 }
 
@@ -169,6 +177,9 @@ impl Job {
         arguments.push(format!("--client={}", self.clients));
         arguments.push(format!("--transactions={}", self.transactions));
         arguments.push(format!("--random-seed={}", self.seed));
+        if self.max_tries > 1 {
+            arguments.push(format!("--max-tries={}", self.max_tries));
+        }
         for (name, value) in &self.variables {
             arguments.push(format!("-D{name}={value}"));
         }
@@ -218,26 +229,32 @@ impl Job {
         doings
     }
 
+    /// What a client begins with.
+    pub fn client(&self, client: u32, symbols: &mut Symbols) -> (Variables, ClientSeeds) {
+        let has_default_seed = self.variables.iter().any(|(name, _)| name == "default_seed");
+        let seeds = client_seeds(self.seed, self.clients, client, has_default_seed);
+        let mut variables = Variables::new(symbols.len());
+        for (name, value) in [
+            ("client_id", i64::from(client)),
+            ("default_seed", seeds.default_seed),
+            ("random_seed", self.seed.cast_signed()),
+            ("scale", 1),
+        ] {
+            variables.set(symbols.intern(name), Value::Integer(value));
+        }
+        for (name, value) in &self.variables {
+            variables.set(symbols.intern(name), Value::Text(value.as_str().into()));
+        }
+        (variables, seeds)
+    }
+
     /// What ours does with it; the error is why it refuses the script.
     pub fn run_here(&self) -> Result<Doings, UserError> {
         let mut symbols = Symbols::new();
         let script = script::parse("script", &self.script, &mut symbols)?;
-        let has_default_seed = self.variables.iter().any(|(name, _)| name == "default_seed");
         let mut doings = Doings::default();
         for client in 0..self.clients {
-            let seeds = client_seeds(self.seed, self.clients, client, has_default_seed);
-            let mut variables = Variables::new(symbols.len());
-            for (name, value) in [
-                ("client_id", i64::from(client)),
-                ("default_seed", seeds.default_seed),
-                ("random_seed", self.seed.cast_signed()),
-                ("scale", 1),
-            ] {
-                variables.set(symbols.intern(name), Value::Integer(value));
-            }
-            for (name, value) in &self.variables {
-                variables.set(symbols.intern(name), Value::Text(value.as_str().into()));
-            }
+            let (variables, seeds) = self.client(client, &mut symbols);
             let (mut sent, debug) = (Vec::new(), &mut doings.debug);
             let result = if self.mode == Mode::Simple {
                 let emit = &mut |line: script::PreviewLine| {
