@@ -37,7 +37,7 @@ help:
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
 	@echo 'make bench-observation  what observation costs; WORKLOAD, CLIENTS, PAIRS and ROWS choose'
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
-	@echo 'make fuzz      the script language with libFuzzer; RUNS=1000000 chooses'
+	@echo 'make fuzz      script language and protocol with libFuzzer; RUNS=1000000 and TARGETS=wire choose'
 	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
 	@echo 'make clean     remove what was built'
 	@echo
@@ -160,6 +160,7 @@ bench-citus:
 
 # What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
 RUNS ?= 1000000
+TARGETS ?= script wire
 FUZZ  = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/fuzz
 HOST  = $(shell rustc -vV | sed -n 's/^host: //p')
 COVER = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -168,6 +169,8 @@ COVER = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 fuzz:
 	RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
 	  cargo build --release --target $(HOST) --manifest-path src/core/fuzz/Cargo.toml
-	@mkdir -p $(FUZZ)/corpus
-	$(FUZZ)/$(HOST)/release/script -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 \
-	  -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus src/core/fuzz/seeds
+	@set -xe; for target in $(TARGETS); do \
+	  mkdir -p $(FUZZ)/corpus/$$target; \
+	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 \
+	    -artifact_prefix=$(FUZZ)/$$target- $(FUZZ)/corpus/$$target src/core/fuzz/seeds/$$target; \
+	done
