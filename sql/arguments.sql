@@ -110,8 +110,11 @@ SELECT bench.wait(1, timeout => -1);
 SELECT bench.wait(1, timeout => 'NaN');
 SELECT bench.wait(1, timeout => 'Infinity');
 
--- For later versions
-SELECT bench.run('nothing', driver => 'wire');
+-- Over connections
+SELECT bench.run('nothing', driver => 'wire', results => 'discard');
+SELECT bench.run('nothing', driver => 'wire', nodes => 'workers');
+SELECT bench.run('nothing', driver => 'wire', jobs => 0);
+SELECT bench.run('nothing', jobs => 2);
 -- Without Citus
 SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');
@@ -275,7 +278,7 @@ SELECT bench.run('nothing', clients => 100000, transactions => 1);
 SELECT bench.run('nothing', secs => 1, transactions => 1);
 SELECT bench.run('nothing', secs => 'NaN');
 SELECT bench.run('nothing', secs => 'Infinity');
-SELECT bench.run('nothing', driver => 'wire');
+SELECT bench.run('nothing', driver => 'wire', jobs => -1);
 SELECT bench.run('nothing', nodes => 'all');
 SELECT bench.run('nothing', driver => 'libpq');
 SELECT bench.run('nothing', results => 'drop');

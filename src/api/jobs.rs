@@ -91,6 +91,7 @@ fn command(arguments: &RunArguments) -> String {
         ("before", text(&a.before)),
         ("log_rate", number(a.log_rate)),
         ("exit_on_abort", a.exit_on_abort.map(|flag| flag.to_string())),
+        ("jobs", a.jobs.map(|n| n.to_string())),
     ];
     let given: Vec<String> =
         given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();

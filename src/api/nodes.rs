@@ -125,7 +125,7 @@ fn state_of(segment: &Segment, stop: bool) -> PartState {
         failed: progress.failed.get(),
         aborted: progress.aborted.get(),
         skipped: progress.skipped.get(),
-        clients: segment.slots().filter(|slot| !slot.is_over()).count() as u32,
+        clients: segment.sessions().filter(|session| !session.is_over()).count() as u32,
         ..PartState::default()
     }
 }

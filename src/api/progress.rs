@@ -43,10 +43,10 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
     if !segment.is_of(Work::Run(run_id)) || !is_under_way(segment) {
         return None;
     }
-    let clients = match segment.shape().clients {
+    let clients = match segment.shape().slots {
         // They are other nodes'.
         0 => header.progress.clients.load(Relaxed).cast_signed(),
-        _ => segment.slots().filter(|slot| !slot.is_over()).count() as i32,
+        _ => segment.sessions().filter(|session| !session.is_over()).count() as i32,
     };
     if header.state() == RunState::Starting {
         return Some(("starting".to_owned(), 0.0, None, None, None, 0, clients));

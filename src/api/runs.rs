@@ -47,6 +47,7 @@ macro_rules! run_function {
             before: Option<String>,
             log_rate: Option<f64>,
             exit_on_abort: Option<bool>,
+            jobs: Option<i32>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -71,6 +72,7 @@ macro_rules! run_function {
                 before,
                 log_rate,
                 exit_on_abort,
+                jobs,
             })
             .or_raise()
         }

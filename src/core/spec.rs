@@ -1,6 +1,7 @@
 //! The specification of a run: its [`RunOptions`], and everything that was looked up in the server for them.
 
 mod before;
+mod driver;
 pub mod limits;
 mod options;
 
@@ -12,6 +13,7 @@ use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
 pub use before::Before;
+pub use driver::Driver;
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
 
 /// A script of a run.
@@ -69,6 +71,9 @@ pub struct RunSpec {
     pub role: String,
     pub role_oid: u32,
     pub database_oid: u32,
+    /// The database's name.
+    #[serde(default)]
+    pub database: String,
     /// The caller's wait could not release the xmin horizon.
     pub horizon_held: bool,
     /// The sweep that it is part of.

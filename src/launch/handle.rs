@@ -203,13 +203,13 @@ impl Watch {
     /// A client that waits for a lock of this very session would wait for ever: the server's
     /// deadlock detector sees no cycle, for this session waits for no lock.
     fn is_in_the_way(&mut self, segment: &Segment) -> bool {
-        let attempts: Vec<u64> = segment.slots().map(|slot| slot.attempts()).collect();
+        let attempts: Vec<u64> = segment.sessions().map(|session| session.attempts).collect();
         let stuck = |client: usize| self.attempts.get(client) == attempts.get(client);
         let blocked = segment
-            .slots()
+            .sessions()
             .enumerate()
-            .filter(|(client, slot)| stuck(*client) && !slot.is_over())
-            .map(|(_, slot)| slot.pid.load(Relaxed))
+            .filter(|(client, session)| stuck(*client) && !session.is_over())
+            .map(|(_, session)| session.pid)
             .chain([segment.header().coordinator_pid.load(Relaxed)])
             .any(|pid| pid != 0 && is_backend(pid) && is_blocked_by_me(pid));
         self.attempts = attempts;

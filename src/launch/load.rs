@@ -58,8 +58,16 @@ pub fn begin(
     }
     worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
-    let shape =
-        Shape { clients: spec.jobs, scripts: 1, commands: 1, ring: 1, nodes: 0, log: 0, spec_bytes: 0 };
+    let shape = Shape {
+        slots: spec.jobs,
+        connections: 0,
+        scripts: 1,
+        commands: 1,
+        ring: 1,
+        nodes: 0,
+        log: 0,
+        spec_bytes: 0,
+    };
     let segment = Segment::create(shape, &json);
     let pid = my_pid();
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);

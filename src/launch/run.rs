@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
+use bench_core::spec::{Before, Driver, FixtureSpec, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter};
 use pgrx::pg_sys;
 
 use super::checks::{
@@ -15,7 +15,7 @@ use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
 use super::{load, nodes, outcome, settings, workload};
 use crate::integration::citus;
-use crate::observe::counters;
+use crate::observe::{counters, machine};
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
@@ -89,7 +89,7 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
 pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = check(arguments)?;
     if options.nodes == Nodes::Local {
-        worker_slots::check_slots(u64::from(options.clients) + 1, coordinator::KIND.noun)?;
+        worker_slots::check_slots(u64::from(workers_of(&options)) + 1, coordinator::KIND.noun)?;
     } else {
         citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
         nodes::check_loaded(&fixture_names)?;
@@ -128,6 +128,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         role: roles::current_role(),
         role_oid: current_role_oid().to_u32(),
         database_oid: database::oid().to_u32(),
+        database: database::name()?,
         horizon_held: false,
         sweep_id: None,
         system: Default::default(),
@@ -152,6 +153,18 @@ fn reload(name: &str) -> Result<(), UserError> {
     load::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
 }
 
+/// The workers of a run's clients: each is one, or its jobs share them.
+fn workers_of(options: &RunOptions) -> u32 {
+    match options.driver {
+        Driver::Engine => options.clients,
+        // Half of the processors: a server has the rest, and to serve a connection takes it more than it takes a job.
+        Driver::Wire => {
+            let jobs = options.jobs.unwrap_or_else(|| machine::processors_granted() / 2);
+            jobs.clamp(1, options.clients)
+        }
+    }
+}
+
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.
 const MAX_SEGMENT: usize = 1 << 30;
 
@@ -161,11 +174,12 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
     // The coordinator of a run on several nodes has no clients of its own.
     let is_here = !spec.is_of_several_nodes();
     let shape = Shape {
-        clients: if is_here { spec.options.clients } else { 0 },
+        slots: if is_here { workers_of(&spec.options) } else { 0 },
+        connections: if is_here && spec.options.driver == Driver::Wire { spec.options.clients } else { 0 },
         scripts: if is_here { spec.scripts.len() as u32 } else { 0 },
         commands: if is_here { commands } else { 0 },
         ring: ring_for(spec.options.sample_interval_secs),
-        log: if is_here && spec.options.log_rate > 0.0 { log_for(spec.options.clients) } else { 0 },
+        log: if is_here && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
         nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
         spec_bytes: json.len() as u32,
     };
@@ -188,7 +202,7 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
     segment.header().exit_on_abort.store(spec.options.exit_on_abort.into(), Relaxed);
     // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
-    LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, spec.options.clients)
+    LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, workers_of(&spec.options))
 }
 
 /// Runs a workload and waits for it, with NOTICEs; the run's id.

@@ -61,7 +61,7 @@ fn harness(segment: &Segment) -> Harness {
         errors: 0,
         misplaced: 0,
     };
-    for client in 0..segment.shape().clients {
+    for client in 0..segment.shape().slots {
         for command in segment.commands(client) {
             let rows = command.rows.get();
             match command.command_type.load(Relaxed) {

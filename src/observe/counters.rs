@@ -159,7 +159,7 @@ pub fn has_unsent_itself(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
 
 /// The query identifiers of the run's statements: where each client has a table of its own, each client has others.
 pub fn query_ids(segment: &Segment) -> Vec<i64> {
-    let mut ids: Vec<i64> = (0..segment.shape().clients)
+    let mut ids: Vec<i64> = (0..segment.shape().slots)
         .flat_map(|client| segment.commands(client))
         .map(|command| command.query_id.load(Relaxed).cast_signed())
         .filter(|&id| id != 0)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::server::process::processors;
+
 /// Processor time of all processors since the machine started, in ticks; as /proc/stat (proc(5)).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuTicks {
@@ -194,4 +196,10 @@ mod linux {
         let period: f64 = period.trim().parse().ok().filter(|&period| period > 0.0)?;
         Some(quota / period)
     }
+}
+
+/// Processors that this process may use: those of the machine, or what its control group's quota grants; at least 1.
+pub fn processors_granted() -> u32 {
+    let all = processors().unwrap_or(1);
+    quota_processors().map_or(all, |quota| (quota.floor() as u32).clamp(1, all))
 }

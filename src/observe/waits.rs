@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::sync::atomic::Ordering::*;
 
 use pgrx::pg_sys;
 
@@ -122,11 +121,10 @@ impl<'a> WaitSampler<'a> {
         self.times = WaitTimes::default();
         self.clients = self
             .segment
-            .slots()
-            .map(|slot| {
-                let pid = slot.pid.load(Relaxed);
-                let is_over = slot.is_over();
-                let process = if is_over {
+            .sessions()
+            .map(|session| {
+                let pid = session.pid;
+                let process = if session.is_over() {
                     std::ptr::null_mut()
                 } else {
                     // SAFETY: searches the shared process array.
@@ -140,18 +138,18 @@ impl<'a> WaitSampler<'a> {
     /// Looks at every client.
     pub fn look(&mut self, now_ns: i64) {
         let gap_ns = now_ns - self.looked_ns;
-        for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
+        for (client, session) in self.clients.iter_mut().zip(self.segment.sessions()) {
             if client.process.is_null() {
                 continue;
             }
-            match client.look().filter(|_| !slot.is_over()) {
+            match client.look().filter(|_| !session.is_over()) {
                 Some(event) => {
                     self.times.add(client.event.unwrap_or(event), gap_ns / 2);
                     self.times.add(event, gap_ns - gap_ns / 2);
                     client.event = Some(event);
                 }
                 None => {
-                    let ended_ns = slot.ended_ns.load(Relaxed);
+                    let ended_ns = session.ended_ns;
                     let ended_ns = if ended_ns == 0 { now_ns } else { ended_ns.min(now_ns) };
                     self.times.add(client.event.unwrap_or(UNOBSERVED), ended_ns - self.looked_ns);
                     client.process = std::ptr::null();
@@ -163,13 +161,13 @@ impl<'a> WaitSampler<'a> {
 
     /// What was sampled since the last cut.
     pub fn cut(&mut self) -> WaitTimes {
-        for (client, slot) in self.clients.iter_mut().zip(self.segment.slots()) {
+        for (client, session) in self.clients.iter_mut().zip(self.segment.sessions()) {
             let Some(before_ns) = client.cpu_ns else {
                 self.times.cpu_unknown |= !client.process.is_null();
                 continue;
             };
             // One that has ended has left its own.
-            let of_ended = slot.cpu_ns.load(Relaxed);
+            let of_ended = session.cpu_ns;
             let now_ns = if of_ended > 0 { Some(of_ended) } else { cpu_ns(client.pid) };
             let now_ns = now_ns.unwrap_or(before_ns);
             self.times.cpu_ns += now_ns - before_ns;
@@ -195,7 +193,7 @@ impl Watched {
 
 /// Processor time that a process has used, in nanoseconds, as /proc/PID/schedstat has it; `None` where there is no
 /// such process, or the platform does not tell.
-fn cpu_ns(pid: i32) -> Option<i64> {
+pub fn cpu_ns(pid: i32) -> Option<i64> {
     #[cfg(target_os = "linux")]
     {
         if pid == 0 {

@@ -52,7 +52,7 @@ COMMENT ON COLUMN bench.runs.rate IS 'Target transactions per second over all cl
 COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction counts as late';
 COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction after serialization failures and deadlocks; 0: no limit';
 COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, as given or chosen';
-COMMENT ON COLUMN bench.runs.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.runs.driver IS 'engine: transactions execute inside the server; wire: they are sent over connections';
 COMMENT ON COLUMN bench.runs.query_mode IS 'simple: values are part of the statement''s text; extended: values are parameters; both parse and plan each execution. prepared: parses once and plans like a prepared statement';
 COMMENT ON COLUMN bench.runs.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
 COMMENT ON COLUMN bench.runs.nodes IS 'local: clients ran on this server only; workers, all: on the workers or all nodes of the Citus cluster, the same number on each. See bench.nodes';
@@ -291,7 +291,7 @@ COMMENT ON VIEW bench.summary IS 'Results: one row per run';
 COMMENT ON COLUMN bench.summary.run_id IS 'The run';
 COMMENT ON COLUMN bench.summary.workload IS 'Name of the workload';
 COMMENT ON COLUMN bench.summary.clients IS 'Concurrent sessions';
-COMMENT ON COLUMN bench.summary.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.summary.driver IS 'engine: transactions execute inside the server; wire: they are sent over connections';
 COMMENT ON COLUMN bench.summary.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
 COMMENT ON COLUMN bench.summary.status IS 'As in bench.runs';
 COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';

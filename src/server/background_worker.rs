@@ -26,6 +26,8 @@ pub struct WorkerKind {
     pub title: &'static CStr,
     /// What users call it, or what it leads.
     pub noun: &'static str,
+    /// Whether it has a connection to a database.
+    pub connects: bool,
     /// Whether the server is to start it once more after a crash, to put in order what outlives one.
     pub returns_after_crash: bool,
 }
@@ -48,8 +50,8 @@ impl Worker {
             put(&mut worker.bgw_type, kind.title);
             put(&mut worker.bgw_library_name, c"$libdir/pgbench_ext");
             put(&mut worker.bgw_function_name, kind.entry);
-            worker.bgw_flags =
-                (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as c_int;
+            let connection = if kind.connects { pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION } else { 0 };
+            worker.bgw_flags = (pg_sys::BGWORKER_SHMEM_ACCESS | connection) as c_int;
             worker.bgw_start_time = pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished;
             worker.bgw_restart_time =
                 if kind.returns_after_crash { 1 } else { pg_sys::BGW_NEVER_RESTART as c_int };

@@ -26,6 +26,7 @@ pub mod signals;
 pub mod spi;
 pub mod stored_jsonb;
 pub mod timeouts;
+pub mod timer;
 pub mod transaction;
 pub mod trust;
 pub mod wait;

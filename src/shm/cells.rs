@@ -89,7 +89,8 @@ pub struct Header {
     pub database: AtomicU32,
     /// The session inside bench.run; 0 when nobody waits from the start.
     pub caller_pid: AtomicI32,
-    pub clients: AtomicU32,
+    pub slots: AtomicU32,
+    pub connections: AtomicU32,
     pub scripts: AtomicU32,
     pub commands: AtomicU32,
     /// Intervals that there is room for before the coordinator has read them.
@@ -133,6 +134,8 @@ pub struct Header {
     pub progress: Progress,
     pub load: LoadProgress,
     pub sweep: SweepProgress,
+    /// Of a run over connections: the clients' search_path, where it is not the role's own.
+    pub search_path: Text<4096>,
     /// The clients' configuration, as `observe::environment` has it; written by one of them.
     pub settings: Text<49152>,
     /// A `UserError` as JSON, when the run as a whole failed.

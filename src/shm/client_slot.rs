@@ -23,6 +23,25 @@ pub enum ClientState {
     Lost = 5,
 }
 
+impl ClientState {
+    /// From its number in shared memory.
+    pub(super) fn of(number: u32) -> Self {
+        match number {
+            0 => Self::Starting,
+            1 => Self::Ready,
+            2 => Self::Running,
+            3 => Self::Done,
+            4 => Self::Aborted,
+            _ => Self::Lost,
+        }
+    }
+
+    /// Ended, in whatever way.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Aborted | Self::Lost)
+    }
+}
+
 /// Phases of a run, as an index of [`ClientSlot::totals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -84,14 +103,7 @@ pub struct ClientSlot {
 impl ClientSlot {
     /// How far the client is.
     pub fn state(&self) -> ClientState {
-        match self.state.load(Acquire) {
-            0 => ClientState::Starting,
-            1 => ClientState::Ready,
-            2 => ClientState::Running,
-            3 => ClientState::Done,
-            4 => ClientState::Aborted,
-            _ => ClientState::Lost,
-        }
+        ClientState::of(self.state.load(Acquire))
     }
 
     /// Says how far the client is.
@@ -101,7 +113,7 @@ impl ClientSlot {
 
     /// Ended, in whatever way.
     pub fn is_over(&self) -> bool {
-        matches!(self.state(), ClientState::Done | ClientState::Aborted | ClientState::Lost)
+        self.state().is_over()
     }
 
     /// Transactions ended so far, in all phases.

@@ -3,15 +3,16 @@
 //! outside, a [`Segment`] hands out references to atomics.
 //!
 //! ```text
-//! Header | ClientSlot × clients | ClientIntervals × clients | CommandCounters × clients × commands
-//!        | CommandTimes × clients × commands | Tally × ring
-//!        | Tally × clients × scripts of a mix | CommandPlans × commands | NodeCell × nodes
-//!        | Ends × clients | Place × clients × log | specification
+//! Header | ClientSlot × slots | ClientIntervals × slots | CommandCounters × slots × commands
+//!        | CommandTimes × slots × commands | Tally × ring
+//!        | Tally × slots × scripts of a mix | CommandPlans × commands | NodeCell × nodes
+//!        | Ends × slots | Place × slots × log | ConnectionCell × connections | specification
 //! ```
 
 pub mod build;
 mod cells;
 mod client_slot;
+mod connections;
 mod leader;
 mod nodes;
 mod tallies;
@@ -29,6 +30,7 @@ use pgrx::pg_sys;
 
 pub use cells::*;
 pub use client_slot::*;
+pub use connections::{ClientSession, ConnectionCell};
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
 pub use tallies::*;
@@ -43,7 +45,10 @@ const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
 /// The dimensions of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    pub clients: u32,
+    /// Workers that count, each into a slot of its own: clients of the engine, jobs of the wire driver, loaders.
+    pub slots: u32,
+    /// Clients of the wire driver; 0: each slot is a client's.
+    pub connections: u32,
     pub scripts: u32,
     /// Commands of all scripts together.
     pub commands: u32,
@@ -68,6 +73,7 @@ struct Offsets {
     nodes: usize,
     log_ends: usize,
     log: usize,
+    connections: usize,
     spec: usize,
     end: usize,
 }
@@ -84,24 +90,40 @@ impl Shape {
     }
 
     fn offsets(&self) -> Offsets {
-        let clients = self.clients as usize;
+        let slot_count = self.slots as usize;
         let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
         let intervals =
-            (slots + clients * size_of::<ClientSlot>()).next_multiple_of(align_of::<ClientIntervals>());
-        let commands = intervals + clients * size_of::<ClientIntervals>();
-        let times = commands + clients * self.commands as usize * size_of::<CommandCounters>();
-        let ring = times + clients * self.commands as usize * size_of::<CommandTimes>();
+            (slots + slot_count * size_of::<ClientSlot>()).next_multiple_of(align_of::<ClientIntervals>());
+        let commands = intervals + slot_count * size_of::<ClientIntervals>();
+        let times = commands + slot_count * self.commands as usize * size_of::<CommandCounters>();
+        let ring = times + slot_count * self.commands as usize * size_of::<CommandTimes>();
         let tallies = ring + self.ring as usize * size_of::<Tally>();
-        let plans = tallies + clients * self.tallied_scripts() * size_of::<Tally>();
+        let plans = tallies + slot_count * self.tallied_scripts() * size_of::<Tally>();
         let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
             .next_multiple_of(align_of::<NodeCell>());
         let log_ends =
             (nodes + self.nodes as usize * size_of::<NodeCell>()).next_multiple_of(align_of::<Ends>());
-        let logging = if self.log > 0 { clients } else { 0 };
+        let logging = if self.log > 0 { slot_count } else { 0 };
         let log = log_ends + logging * size_of::<Ends>();
-        let spec = log + logging * self.log as usize * size_of::<Place>();
+        let connections = (log + logging * self.log as usize * size_of::<Place>())
+            .next_multiple_of(align_of::<ConnectionCell>());
+        let spec = connections + self.connections as usize * size_of::<ConnectionCell>();
         let end = spec + self.spec_bytes as usize;
-        Offsets { slots, intervals, commands, times, ring, tallies, plans, nodes, log_ends, log, spec, end }
+        Offsets {
+            slots,
+            intervals,
+            commands,
+            times,
+            ring,
+            tallies,
+            plans,
+            nodes,
+            log_ends,
+            log,
+            connections,
+            spec,
+            end,
+        }
     }
 }
 
@@ -146,7 +168,8 @@ impl Segment {
             Self { raw, base, shape, not_send: PhantomData }
         };
         let header = segment.header();
-        header.clients.store(shape.clients, Relaxed);
+        header.slots.store(shape.slots, Relaxed);
+        header.connections.store(shape.connections, Relaxed);
         header.scripts.store(shape.scripts, Relaxed);
         header.commands.store(shape.commands, Relaxed);
         header.ring.store(shape.ring, Relaxed);
@@ -209,7 +232,8 @@ impl Segment {
                 return None;
             }
             let shape = Shape {
-                clients: header.clients.load(Relaxed),
+                slots: header.slots.load(Relaxed),
+                connections: header.connections.load(Relaxed),
                 scripts: header.scripts.load(Relaxed),
                 commands: header.commands.load(Relaxed),
                 ring: header.ring.load(Relaxed),
@@ -266,14 +290,14 @@ impl Segment {
 
     /// A client's slot.
     pub fn slot(&self, client: u32) -> &ClientSlot {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         // SAFETY: inside the mapping by the assertion and by how offsets are computed.
         unsafe { &*self.base.add(self.shape.offsets().slots).cast::<ClientSlot>().add(client as usize) }
     }
 
     /// The slots of all clients, in their order.
     pub fn slots(&self) -> impl Iterator<Item = &ClientSlot> {
-        (0..self.shape.clients).map(|client| self.slot(client))
+        (0..self.shape.slots).map(|client| self.slot(client))
     }
 
     /// Of a load's segment: rows that count as the fixture's and are in its tables.
@@ -283,7 +307,7 @@ impl Segment {
 
     /// Counters of a client's commands, in the order of the scripts.
     pub fn commands(&self, client: u32) -> &[CommandCounters] {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         let count = self.shape.commands as usize;
         // SAFETY: as for `slot`.
         unsafe {
@@ -294,7 +318,7 @@ impl Segment {
 
     /// Times of a client's commands, in the order of the scripts.
     pub fn times(&self, client: u32) -> &[CommandTimes] {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         let count = self.shape.commands as usize;
         // SAFETY: as for `slot`.
         unsafe {
@@ -305,7 +329,7 @@ impl Segment {
 
     /// What a client counts by intervals.
     pub fn intervals(&self, client: u32) -> &ClientIntervals {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         // SAFETY: as for `slot`.
         unsafe {
             &*self.base.add(self.shape.offsets().intervals).cast::<ClientIntervals>().add(client as usize)
@@ -324,7 +348,7 @@ impl Segment {
 
     /// What a client measured of each script of a mix; empty where there is only one.
     pub fn tallies(&self, client: u32) -> &[Tally] {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         let count = self.shape.tallied_scripts();
         // SAFETY: as for `slot`.
         unsafe {
@@ -356,7 +380,7 @@ impl Segment {
 
     /// A client's log; `None` where nothing is logged.
     pub fn log(&self, client: u32) -> Option<Queue<'_>> {
-        assert!(client < self.shape.clients);
+        assert!(client < self.shape.slots);
         let room = self.shape.log as usize;
         if room == 0 {
             return None;
@@ -369,6 +393,16 @@ impl Segment {
                 ends: &*self.base.add(offsets.log_ends).cast::<Ends>().add(client as usize),
                 places: std::slice::from_raw_parts(first.add(client as usize * room), room),
             })
+        }
+    }
+
+    /// The cell of a client of the wire driver.
+    pub fn connection(&self, client: u32) -> &ConnectionCell {
+        assert!(client < self.shape.connections);
+        // SAFETY: as for `slot`.
+        unsafe {
+            let first = self.base.add(self.shape.offsets().connections).cast::<ConnectionCell>();
+            &*first.add(client as usize)
         }
     }
 

@@ -48,6 +48,13 @@ pub struct CommandCounters {
 }
 
 impl CommandCounters {
+    /// Takes over what can be told of the statement, from another slot's counters of the command.
+    pub fn copy_traits(&self, from: &CommandCounters) {
+        self.unclear.store(from.unclear.load(Relaxed), Relaxed);
+        self.command_type.store(from.command_type.load(Relaxed), Relaxed);
+        self.query_id.store(from.query_id.load(Relaxed), Relaxed);
+    }
+
     /// Notes one more reason, a bit of [`unclear`]. The client is the only writer.
     #[inline]
     pub fn add_unclear(&self, bit: u32) {

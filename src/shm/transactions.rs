@@ -35,7 +35,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder into this slot, for clients that have passed the gate: the time line is in place.
+    /// A recorder into this slot. Unless its clients have passed the gate already, [`Recorder::begin`] is to follow.
     pub fn new(segment: &'a Segment, slot: u32, limit_ns: Option<i64>) -> Self {
         let header = segment.header();
         Self {
@@ -51,6 +51,16 @@ impl<'a> Recorder<'a> {
             commands: segment.commands(slot),
             times: segment.times(slot),
         }
+    }
+
+    /// The gate has opened: the time line is in place.
+    pub fn begin(&mut self) {
+        self.timeline = self.header.timeline.load();
+    }
+
+    /// So many transactions were due before the run's end and neither started nor skipped.
+    pub fn backlog(&self, transactions: u64) {
+        self.slot.backlog.add(transactions);
     }
 
     #[inline]

@@ -34,6 +34,7 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_sweep_main",
     title: c"pgbench_ext sweep",
     noun: "client",
+    connects: true,
     returns_after_crash: false,
 };
 

@@ -8,6 +8,7 @@ pub mod before;
 mod cluster;
 pub mod load;
 pub mod run;
+mod wire;
 mod workers;
 
 use std::ffi::CStr;
@@ -39,6 +40,13 @@ pub struct WorkerContext {
 /// What every worker does first: signals, the segment, the connection to its database as its role. `None` when the
 /// segment is gone: then nobody waits for it any more. One of another build of this library is refused by an error.
 pub fn attach(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
+    let context = attach_unconnected(segment, on_terminate)?;
+    connect();
+    Some(context)
+}
+
+/// As [`attach`], without a connection.
+fn attach_unconnected(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<WorkerContext> {
     let index = begin(on_terminate);
     let handle = segment.value() as u32;
     let Some(segment) = Segment::attach(handle) else {
@@ -48,7 +56,6 @@ pub fn attach(segment: pg_sys::Datum, on_terminate: OnTerminate) -> Option<Worke
     segment.pin();
     // Called after what a worker registers later, and before its process has gone.
     segment.on_detach(&FORGET_ME);
-    connect();
     Some(WorkerContext { segment, index })
 }
 

@@ -120,9 +120,9 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         let run_id = Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
-                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, extension_version) \
+                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', $15, $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -153,6 +153,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 spec.part_of.as_ref().map(|part_of| pgrx::JsonB(json_of(part_of))).into(),
                 Before::text(&o.before).into(),
                 o.log_rate.into(),
+                o.driver.as_str().into(),
             ],
         )
         .map_err(spi_error)?

@@ -56,7 +56,8 @@ pub enum Step {
     Between,
     /// Wait until the clock shows this, or the run is stopped. Then [`Client::due`].
     Wait { until_ns: i64 },
-    /// Execute the command of this program; after an error nothing may be open any more. Then [`Client::executed`].
+    /// Execute the command of this program, a statement or one for pipelines; after an error nothing may be open any more.
+    /// Then [`Client::executed`].
     Execute { program: usize, command: usize },
     /// Wait until the clock shows this, within a transaction. Then [`Client::slept`].
     Sleep { until_ns: i64 },
@@ -211,7 +212,7 @@ impl Client {
     fn go_on<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
         let program = &workload.programs[self.program];
         while let Some(command) = program.script.commands.get(self.command) {
-            if matches!(command.action, Action::Sql(_)) {
+            if matches!(command.action, Action::Sql(_) | Action::Pipeline(_)) {
                 return Step::Execute { program: self.program, command: self.command };
             }
             if let Some(step) = self.perform(&command.action, program, ledger) {

@@ -39,6 +39,8 @@ pub struct Environment {
     pub unserved_defaults: Vec<String>,
     /// Processor seconds that the coordinator took.
     pub coordinator_cpu_secs: Option<f64>,
+    /// Processor seconds that the jobs of the wire driver took.
+    pub driver_cpu_secs: Option<f64>,
     /// Transaction ids that the cluster used up between the run's begin and its end.
     pub xids_used: Option<i64>,
     /// age(datfrozenxid) of the oldest database at the run's end.

@@ -167,10 +167,11 @@ fn others(document: &Document, intervals: &Intervals) -> Option<Finding> {
     let busy = (user + system) * processors;
     let own = wait(document, "CPU")? * clients;
     let coordinator = environment.coordinator_cpu_secs.unwrap_or(0.0) / secs;
+    let driver = environment.driver_cpu_secs.unwrap_or(0.0) / secs;
     let wal_bytes =
         intervals.mean(|samples| &samples.wal_bytes).map_or(0.0, |bytes| bytes / intervals.typical_secs());
     let background = wal_bytes / 100e6 * BACKGROUND_PER_100_MB;
-    let others = busy - own - coordinator - background;
+    let others = busy - own - driver - coordinator - background;
     let tells = others > OTHERS_PROCESSORS && others > OTHERS_SHARE * processors;
     if !tells {
         return None;

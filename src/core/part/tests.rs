@@ -25,6 +25,7 @@ fn request() -> PartRequest {
         before: Some("none".to_owned()),
         log_rate: Some(0.5),
         exit_on_abort: Some(false),
+        jobs: None,
         ..RunArguments::default()
     };
     let options = RunOptions::new(arguments).expect("options");
@@ -51,6 +52,7 @@ fn request() -> PartRequest {
         role: "dba".to_owned(),
         role_oid: 10,
         database_oid: 5,
+        database: "postgres".into(),
         horizon_held: false,
         sweep_id: Some(3),
         system: Default::default(),

@@ -128,6 +128,19 @@ impl Sql {
         Ok(Parameterized { text, parameters })
     }
 
+    /// The parameters of [`parameterized`](Self::parameterized).
+    pub fn parameters(&self) -> impl Iterator<Item = VariableId> {
+        self.mentions
+            .iter()
+            .filter(|mention| mention.kind == MentionKind::Parameter)
+            .map(|mention| mention.id)
+    }
+
+    /// Whether the text of [`parameterized`](Self::parameterized) depends on the constants.
+    pub fn needs_constants(&self) -> bool {
+        self.mentions.iter().any(|m| matches!(m.kind, MentionKind::Glued | MentionKind::InIdentifier))
+    }
+
     fn push_glued(
         &self,
         mention: &Mention,

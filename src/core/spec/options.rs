@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Before, invalid, limits, object, required, variables};
+use super::{Before, Driver, invalid, limits, object, required, variables};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 
@@ -37,6 +37,7 @@ pub struct RunArguments {
     pub before: Option<String>,
     pub log_rate: Option<f64>,
     pub exit_on_abort: Option<bool>,
+    pub jobs: Option<i32>,
 }
 
 /// How long a run goes on.
@@ -136,6 +137,8 @@ pub struct RunOptions {
     pub rate: Option<f64>,
     /// Milliseconds above which a transaction is late.
     pub latency_limit_ms: Option<f64>,
+    #[serde(default)]
+    pub driver: Driver,
     pub query_mode: QueryMode,
     /// Seconds run but not counted.
     pub warmup_secs: f64,
@@ -163,6 +166,9 @@ pub struct RunOptions {
     /// Whether the run ends as soon as an error ends a client.
     #[serde(default)]
     pub exit_on_abort: bool,
+    /// Workers that share the connections of [`Driver::Wire`], where a number is given.
+    #[serde(default)]
+    pub jobs: Option<u32>,
 }
 
 impl RunOptions {
@@ -205,7 +211,6 @@ impl RunOptions {
             return Err(invalid("unlimited tries require a time limit")
                 .hint("Set secs instead of transactions, or latency_limit, or max_tries above 0."));
         }
-        word("driver", a.driver, &["engine", "wire"], &["engine"])?;
         let query_mode = query_mode(a.query_mode)?;
         let nodes = nodes(a.nodes)?;
         let exit_on_abort = required("exit_on_abort", a.exit_on_abort)?;
@@ -217,6 +222,7 @@ impl RunOptions {
             "discard" => Results::Discard,
             _ => Results::Serialize,
         };
+        let (driver, jobs) = Driver::with_jobs(a.driver, a.jobs, results, nodes)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -227,8 +233,10 @@ impl RunOptions {
             workload,
             script: a.script,
             exit_on_abort,
+            jobs,
             rate,
             latency_limit_ms,
+            driver,
             query_mode,
             clients: clients.unsigned_abs(),
             extent,
@@ -267,7 +275,7 @@ impl RunOptions {
             variables: Some(Value::Object(self.variables.clone())),
             settings: Some(Value::Object(settings)),
             sample_interval: Some(self.sample_interval_secs),
-            driver: Some("engine".to_owned()),
+            driver: Some(self.driver.as_str().to_owned()),
             query_mode: Some(self.query_mode.as_str().to_owned()),
             results: Some(self.results.as_str().to_owned()),
             nodes: Some(self.nodes.as_str().to_owned()),
@@ -276,6 +284,7 @@ impl RunOptions {
             before: Some(Before::text(&self.before)),
             log_rate: Some(self.log_rate),
             exit_on_abort: Some(self.exit_on_abort),
+            jobs: self.jobs.map(u32::cast_signed),
         }
     }
 }
@@ -390,7 +399,7 @@ fn settings(value: Value) -> Result<Vec<(String, String)>, UserError> {
         .collect()
 }
 
-fn word(
+pub(super) fn word(
     argument: &str,
     value: Option<String>,
     known: &[&'static str],

@@ -19,6 +19,7 @@ fn defaults() -> RunArguments {
         before: text("none"),
         log_rate: Some(0.0),
         exit_on_abort: Some(false),
+        jobs: None,
         ..RunArguments::default()
     }
 }
@@ -95,7 +96,6 @@ fn nulls_and_exclusions() {
 
 #[test]
 fn the_contract_s_later_parts_are_refused_by_name() {
-    assert_eq!(state(RunArguments { driver: Some("wire".into()), ..defaults() }), "0A000");
     assert_eq!(state(RunArguments { nodes: Some("everywhere".into()), ..defaults() }), "22023");
 }
 
@@ -141,6 +141,7 @@ fn a_spec_survives_its_journey() {
         role: "r".into(),
         role_oid: 10,
         database_oid: 5,
+        database: "postgres".into(),
         observation: Observation::On,
         cluster: None,
         part_of: None,
@@ -185,6 +186,20 @@ fn a_script_stands_in_place_of_a_workload() {
     assert_eq!((options.workload.as_str(), &options.script), (SCRIPT, &script));
     assert_eq!(options.mix, [Share { workload: SCRIPT.to_owned(), weight: 1 }]);
     assert_eq!(RunOptions::new(options.arguments()), Ok(options));
+}
+
+#[test]
+fn the_wire_driver_has_jobs_and_takes_all_rows() {
+    let wire = RunArguments { driver: Some("wire".into()), ..defaults() };
+    let options = RunOptions::new(wire.clone()).expect("valid");
+    assert_eq!((options.driver, options.jobs), (Driver::Wire, None));
+    let two = RunOptions::new(RunArguments { jobs: Some(2), ..wire.clone() }).expect("valid");
+    assert_eq!(two.jobs, Some(2));
+    assert_eq!(RunOptions::new(two.arguments()).expect("valid"), two);
+    assert_eq!(state(RunArguments { jobs: Some(0), ..wire.clone() }), "22023");
+    assert_eq!(state(RunArguments { jobs: Some(2), ..defaults() }), "22023");
+    assert_eq!(state(RunArguments { results: Some("discard".into()), ..wire.clone() }), "0A000");
+    assert_eq!(state(RunArguments { nodes: Some("all".into()), ..wire }), "0A000");
 }
 
 #[test]

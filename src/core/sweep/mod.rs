@@ -175,6 +175,7 @@ impl SweepOptions {
             before: Some(Before::text(&[])),
             log_rate: Some(0.0),
             exit_on_abort: Some(false),
+            jobs: None,
         }
     }
 

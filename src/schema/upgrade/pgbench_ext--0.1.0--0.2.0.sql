@@ -608,7 +608,8 @@ CREATE FUNCTION bench.run(
     script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false)
+    exit_on_abort   boolean          DEFAULT false,
+    jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
 $create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
@@ -635,7 +636,8 @@ CREATE FUNCTION bench.start(
     script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false)
+    exit_on_abort   boolean          DEFAULT false,
+    jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
 $create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
@@ -664,7 +666,8 @@ CREATE FUNCTION bench.schedule(
     script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false)
+    exit_on_abort   boolean          DEFAULT false,
+    jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
 $create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
@@ -691,7 +694,8 @@ CREATE FUNCTION bench.start_scheduled(
     script          text             DEFAULT NULL,
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false)
+    exit_on_abort   boolean          DEFAULT false,
+    jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
 $create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
@@ -713,7 +717,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS
@@ -893,7 +897,7 @@ COMMENT ON COLUMN bench.runs.rate IS 'Target transactions per second over all cl
 COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction counts as late';
 COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction after serialization failures and deadlocks; 0: no limit';
 COMMENT ON COLUMN bench.runs.seed IS 'Seed of the random numbers, as given or chosen';
-COMMENT ON COLUMN bench.runs.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.runs.driver IS 'engine: transactions execute inside the server; wire: they are sent over connections';
 COMMENT ON COLUMN bench.runs.query_mode IS 'simple: values are part of the statement''s text; extended: values are parameters; both parse and plan each execution. prepared: parses once and plans like a prepared statement';
 COMMENT ON COLUMN bench.runs.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
 COMMENT ON COLUMN bench.runs.nodes IS 'local: clients ran on this server only; workers, all: on the workers or all nodes of the Citus cluster, the same number on each. See bench.nodes';
@@ -979,7 +983,7 @@ COMMENT ON COLUMN bench.relations.autoanalyzes IS 'Analyzes by autovacuum that e
 COMMENT ON COLUMN bench.relations.last_vacuum IS 'When the last manual vacuum ended';
 COMMENT ON COLUMN bench.relations.last_analyze IS 'When the last manual analyze ended';
 COMMENT ON COLUMN bench.summary.workload IS 'Name of the workload';
-COMMENT ON COLUMN bench.summary.driver IS 'engine: transactions execute inside the server';
+COMMENT ON COLUMN bench.summary.driver IS 'engine: transactions execute inside the server; wire: they are sent over connections';
 COMMENT ON COLUMN bench.summary.results IS 'serialize: rows are converted to text and dropped; discard: rows are ignored';
 COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';

@@ -26,6 +26,7 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_link_main",
     title: c"pgbench_ext link",
     noun: "client",
+    connects: true,
     returns_after_crash: false,
 };
 

@@ -35,6 +35,7 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_load_main",
     title: c"pgbench_ext load",
     noun: "job",
+    connects: true,
     returns_after_crash: false,
 };
 

@@ -27,6 +27,7 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_loader_main",
     title: c"pgbench_ext loader",
     noun: "job",
+    connects: true,
     returns_after_crash: false,
 };
 

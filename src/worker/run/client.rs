@@ -82,15 +82,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     prepare_session(&session, &spec)?;
     if context.index == 0 {
         header.unserved.store(unserved::on_by_default(), Relaxed);
-        let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
-        let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
-        let untracked = bit("track_counts", "off", untracked::COUNTS)
-            | bit("pg_stat_statements.track", "none", untracked::CALLS);
-        header.untracked.store(untracked, Relaxed);
-        // A run does not fail because it cannot be described.
-        if let Ok(json) = environment::settings_json() {
-            header.settings.set(&json);
-        }
+        describe(header);
     }
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
     let counters = context.segment.commands(context.index);
@@ -117,23 +109,39 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     result.and(flushed.map_err(Ending::from))
 }
 
-/// The settings of the run, over those of the role and the database.
-fn prepare_session(session: &Session, spec: &RunSpec) -> Result<(), SqlError> {
+/// Leaves in the header what is known of the clients' sessions by their settings.
+pub fn describe(header: &Header) {
+    let is = |name: &str, value: &str| guc::current(name).as_deref() == Some(value);
+    let bit = |name: &str, value: &str, bit: u32| if is(name, value) { bit } else { 0 };
+    let untracked = bit("track_counts", "off", untracked::COUNTS)
+        | bit("pg_stat_statements.track", "none", untracked::CALLS);
+    header.untracked.store(untracked, Relaxed);
+    // A run does not fail because it cannot be described.
+    if let Ok(json) = environment::settings_json() {
+        header.settings.set(&json);
+    }
+}
+
+/// The settings of the run, over those of the role and the database. Returns the search_path, where that is the run's.
+pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<String>, SqlError> {
     let settings = &spec.options.settings;
     let given = |name: &str| settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     if !given("application_name") {
         session.set(c"application_name", c"pgbench_ext")?;
     }
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+    let mut path = None;
     if !schemas.is_empty() && !given("search_path") {
         let own = guc::current("search_path").unwrap_or_default();
-        let path = guc::search_path_with(&schemas, &own);
-        session.set(c"search_path", &text(&path)?)?;
+        let whole = guc::search_path_with(&schemas, &own);
+        session.set(c"search_path", &text(&whole)?)?;
+        path = Some(whole);
     }
     for (name, value) in settings {
         session.set(&text(name)?, &text(value)?)?;
     }
-    session.preload_libraries()
+    session.preload_libraries()?;
+    Ok(path)
 }
 
 /// The scripts of a run.
@@ -189,6 +197,13 @@ pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: 
         Schedule::new(throttle, rate, clients, timeline.warmup_start_ns)
     });
     Client::new(workload, beginning, schedule, timeline.measure_start_ns, now_ns())
+}
+
+/// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.
+pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
+    let mut workload = workload(spec)?;
+    let beginning = beginning(spec, 0, &mut workload.symbols);
+    compile(spec, &workload, &beginning, &mut Statements::new(session, counters, &[]))
 }
 
 /// Prepares all statements, and leaves in the client's counters what can be told of each.
@@ -247,7 +262,7 @@ fn run(
     let result = run_transactions(header, workload, &mut client, &mut recorder, statements);
     // A client that an error has ended leaves its share as well.
     if let Extent::Secs(_) = spec.options.extent {
-        context.segment.slot(context.index).backlog.add(client.backlog(recorder.end_ns()));
+        recorder.backlog(client.backlog(recorder.end_ns()));
     }
     result
 }
@@ -312,7 +327,8 @@ fn text(string: &str) -> Result<CString, SqlError> {
     CString::new(string).map_err(internal)
 }
 
-fn internal(error: impl std::fmt::Display) -> SqlError {
+/// An error in what this project assumes of itself.
+pub fn internal(error: impl std::fmt::Display) -> SqlError {
     SqlError::new(sqlstate::INTERNAL_ERROR, error.to_string())
 }
 
@@ -321,5 +337,6 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_client_main",
     title: c"pgbench_ext client",
     noun: "client",
+    connects: true,
     returns_after_crash: false,
 };

@@ -7,7 +7,7 @@ mod stop;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
-use bench_core::spec::{Extent, RunSpec};
+use bench_core::spec::{Driver, Extent, RunSpec};
 use pgrx::pg_sys;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
 use crate::worker::cluster::links::Links;
-use crate::worker::{WorkerContext, attach, isolate_session, stop_reason, timeline, workers};
+use crate::worker::{WorkerContext, attach, isolate_session, stop_reason, timeline, wire, workers};
 
 /// How long between two looks whether clients have ended without a word, for each client: a look at one takes a lock.
 const LOOK_FOR_LOST_NS: i64 = 100_000;
@@ -46,6 +46,7 @@ pub const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_coordinator_main",
     title: c"pgbench_ext coordinator",
     noun: "client",
+    connects: true,
     returns_after_crash: false,
 };
 
@@ -160,14 +161,17 @@ impl<'a> Run<'a> {
     fn start(&mut self) -> Result<(), UserError> {
         let part_of = self.spec.part_of.as_ref();
         preparer::prepare(self.segment, self.spec, |reason| verdict::stop_error(reason, part_of))?;
-        let clients = self.segment.shape().clients;
-        workers::launch(
-            client::KIND,
-            self.segment.handle(),
-            clients,
-            self.spec.database_oid,
-            self.spec.role_oid,
-        )?;
+        let kind = match self.spec.options.driver {
+            Driver::Engine => client::KIND,
+            Driver::Wire => {
+                wire::examiner::examine(self.segment, self.spec, |reason| {
+                    verdict::stop_error(reason, part_of)
+                })?;
+                wire::job::KIND
+            }
+        };
+        let clients = self.segment.shape().slots;
+        workers::launch(kind, self.segment.handle(), clients, self.spec.database_oid, self.spec.role_oid)?;
         if self.spec.cluster.is_some() {
             self.links = Some(Links::launch(self.segment, self.spec)?);
         }
@@ -242,7 +246,7 @@ impl<'a> Run<'a> {
     fn ramp_ns(&self) -> i64 {
         match self.spec.options.extent {
             // Time for every client to be woken, so that the first interval has all of them.
-            Extent::Secs(_) => 10_000_000 + 500_000 * i64::from(self.segment.shape().clients),
+            Extent::Secs(_) => 10_000_000 + 500_000 * i64::from(self.segment.clients()),
             // Each transaction counts.
             Extent::Transactions(_) => 0,
         }
@@ -349,7 +353,7 @@ impl<'a> Run<'a> {
 
     /// Whether every client has ended; counts those that ended without a word.
     fn all_over(&mut self) -> bool {
-        let clients = self.segment.shape().clients;
+        let clients = self.segment.shape().slots;
         let now = now_ns();
         if now - self.looked_for_lost_ns >= LOOK_FOR_LOST_NS * i64::from(clients) {
             self.looked_for_lost_ns = now;
@@ -357,9 +361,7 @@ impl<'a> Run<'a> {
                 let slot = self.segment.slot(client);
                 // Looked at once more after the process: it says so before it ends.
                 if !slot.is_over() && workers::has_stopped(client) && !slot.is_over() {
-                    slot.ended_ns.store(now, Relaxed);
-                    slot.set_state(ClientState::Lost);
-                    self.lost += 1;
+                    self.lost += self.segment.lose_clients(client, now);
                     self.segment.header().client_aborted();
                 }
             }

@@ -58,7 +58,7 @@ impl<'a> TransactionLog<'a> {
     /// Takes what the clients have logged, as far as there is room for it.
     fn take(&mut self) {
         let Self { segment, began, kept, .. } = self;
-        for slot in 0..segment.shape().clients {
+        for slot in 0..segment.shape().slots {
             let Some(queue) = segment.log(slot) else { return };
             queue.take(KEPT.saturating_sub(kept.len()), |entry| {
                 let started = began.1 + (entry.start_ns - began.0).div_euclid(1000);
@@ -125,7 +125,7 @@ impl<'a> TransactionLog<'a> {
 
     /// Rows that were to be written and are not.
     pub fn lost(&self) -> u64 {
-        let queues = (0..self.segment.shape().clients).filter_map(|slot| self.segment.log(slot));
+        let queues = (0..self.segment.shape().slots).filter_map(|slot| self.segment.log(slot));
         // What is still in a queue has been cut like what was taken.
         queues.map(|queue| queue.ends.lost.get() + queue.left()).sum::<u64>() + self.cut
     }

@@ -19,6 +19,7 @@ const KIND: WorkerKind = WorkerKind {
     entry: c"pgbench_ext_preparer_main",
     title: c"pgbench_ext preparer",
     noun: "client",
+    connects: true,
     returns_after_crash: false,
 };
 

@@ -13,7 +13,7 @@ use crate::catalog::recorder::{self, Sample, Totals};
 use crate::observe::waits::WaitTimes;
 use crate::observe::{Observed, Observer};
 use crate::server::process::{NS_PER_SEC, now_ns, wake};
-use crate::shm::{ClientSlot, ProgressFigures, Segment};
+use crate::shm::{ClientSession, ProgressFigures, Segment};
 
 const SECS_FROM_1970_TO_2000: f64 = 946_684_800.0;
 
@@ -118,7 +118,7 @@ impl<'a> Sampler<'a> {
                 let due = |&interval: &u32| self.timeline.bounds(interval).1 <= now;
                 let through = ring.readable_from(next).take_while(due).last().unwrap_or(next);
                 let observed = Some(self.observer.cut(now));
-                Opened { through, observed, behind: (0..segment.shape().clients).collect() }
+                Opened { through, observed, behind: (0..segment.shape().slots).collect() }
             }
         };
         opened.behind.retain(|&client| {
@@ -191,8 +191,8 @@ impl<'a> Sampler<'a> {
             observed,
         };
         self.segment.ring().read(|tally| sample.totals.add(tally));
-        let at_work = |slot: &&ClientSlot| !slot.is_over() || slot.ended_ns.load(Relaxed) > start_ns;
-        sample.clients = self.segment.slots().filter(at_work).count() as u32;
+        let at_work = |session: &ClientSession| !session.is_over() || session.ended_ns > start_ns;
+        sample.clients = self.segment.sessions().filter(at_work).count() as u32;
         self.next_interval += 1;
         sample
     }
@@ -235,7 +235,7 @@ impl<'a> Sampler<'a> {
                 break;
             }
             let end_ns = if is_past { start_ns } else { interval_end.min(end) };
-            for client in 0..self.segment.shape().clients {
+            for client in 0..self.segment.shape().slots {
                 // Given up as it may be, in the middle of a transaction's end.
                 self.segment.ring().collect_rest(self.segment.intervals(client), self.next_interval);
             }
@@ -261,7 +261,7 @@ impl<'a> Sampler<'a> {
             return vec![self.measured.clone()];
         }
         let mut totals = vec![Totals::default(); scripts];
-        for client in 0..self.segment.shape().clients {
+        for client in 0..self.segment.shape().slots {
             for (script, tally) in self.segment.tallies(client).iter().enumerate() {
                 totals[script].add(tally);
             }
@@ -271,7 +271,7 @@ impl<'a> Sampler<'a> {
 
     /// Whether anything has been counted that is not read.
     fn holds_more(&self) -> bool {
-        let clients = 0..self.segment.shape().clients;
+        let clients = 0..self.segment.shape().slots;
         self.segment.ring().holds_more(clients.map(|client| self.segment.intervals(client)))
     }
 

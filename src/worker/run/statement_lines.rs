@@ -19,10 +19,9 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
             let is_sql = matches!(command.action, Action::Sql(_));
             let place = lines.len();
             let of_clients: Vec<&CommandTimes> =
-                (0..segment.shape().clients).filter_map(|client| segment.times(client).get(place)).collect();
-            let counters: Vec<&CommandCounters> = (0..segment.shape().clients)
-                .filter_map(|client| segment.commands(client).get(place))
-                .collect();
+                (0..segment.shape().slots).filter_map(|client| segment.times(client).get(place)).collect();
+            let counters: Vec<&CommandCounters> =
+                (0..segment.shape().slots).filter_map(|client| segment.commands(client).get(place)).collect();
             let counted = |of: fn(&CommandCounters) -> u64| counters.iter().map(|c| of(c)).sum::<u64>();
             let (generic, custom) = (counted(|c| c.generic_plans.get()), counted(|c| c.custom_plans.get()));
             let changes = counted(|c| c.plan_changes.get());
@@ -71,7 +70,7 @@ fn plan_text(segment: &Segment, place: usize, (generic, custom): (u64, u64), cha
     let measure_start_ns = segment.header().timeline.load().measure_start_ns;
     let changed = forms.len() > 1;
     // Or it goes to and fro with the values.
-    let for_good = changes <= u64::from(segment.shape().clients) * forms.len().saturating_sub(1) as u64;
+    let for_good = changes <= u64::from(segment.shape().slots) * forms.len().saturating_sub(1) as u64;
     let mut text = kind;
     for (index, (first_ns, form)) in forms.into_iter().enumerate() {
         let elapsed = (first_ns - measure_start_ns) as f64 / 1e9;

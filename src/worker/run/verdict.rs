@@ -181,6 +181,9 @@ fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
                 fixture.name
             ))
         }),
+        sqlstate::TOO_MANY_CONNECTIONS => Some(
+            "Clients of driver => 'wire' are connections: use fewer, or raise max_connections.".to_owned(),
+        ),
         sqlstate::UNDEFINED_TABLE => Some(
             "Clients are separate sessions: they see objects of the calling transaction only after it commits."
                 .to_owned(),

@@ -151,6 +151,11 @@ pub fn environment(environment: &Environment) -> Section {
             finite(environment.coordinator_cpu_secs)
                 .map(|secs| format!("{} of processor time", number::duration(secs))),
         ),
+        (
+            "wire driver",
+            finite(environment.driver_cpu_secs)
+                .map(|secs| format!("{} of processor time", number::duration(secs))),
+        ),
         ("transaction ids used", environment.xids_used.map(|xids| number::signed(Some(xids)))),
         ("transaction id age", environment.xid_age.map(|age| number::signed(Some(age)))),
         ("horizon held back by", environment.horizon_holder.clone()),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::document::Environment;
 use bench_core::error::UserError;
+use bench_core::spec::Driver;
 
 use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
@@ -105,6 +106,7 @@ impl Run<'_> {
                 xid_age: catalog::oldest_age()?,
                 horizon_holder: holder,
                 coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
+                driver_cpu_secs: self.driver_cpu_secs(),
                 ..Environment::default()
             })
         };
@@ -115,8 +117,19 @@ impl Run<'_> {
         }
     }
 
+    /// Processor time of the jobs, where there are jobs and all of them have told it.
+    fn driver_cpu_secs(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let jobs = self.segment.slots().map(|slot| slot.cpu_ns.load(Relaxed));
+        let all: Option<i64> = jobs.map(|ns| (ns > 0).then_some(ns)).sum();
+        all.map(|ns| ns as f64 / NS_PER_SEC)
+    }
+
     fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {
-        let aborted = self.segment.slots().filter(|slot| slot.state() == ClientState::Aborted).count() as u32;
+        let sessions = self.segment.sessions();
+        let aborted = sessions.filter(|session| session.state == ClientState::Aborted).count() as u32;
         verdict::verdict(&verdict::Ending {
             failure,
             stop: self.stop_reason(),
@@ -124,7 +137,7 @@ impl Run<'_> {
             measured: self.measured,
             ended_early: aborted + self.lost,
             given_up: self.given_up,
-            clients: self.segment.shape().clients,
+            clients: self.segment.clients(),
             errors,
         })
     }

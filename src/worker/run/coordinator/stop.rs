@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use super::Run;
 use crate::server::process::{cancel, nap, now_ns, wake};
-use crate::shm::{ClientState, StopReason};
+use crate::shm::StopReason;
 use crate::worker::workers;
 
 /// How long clients have after the end of the measuring for the transaction they are in.
@@ -73,18 +73,21 @@ impl Run<'_> {
 
     /// Goes on without the clients that have not ended.
     fn give_up(&mut self) {
-        for slot in self.segment.slots().filter(|slot| !slot.is_over()) {
-            slot.ended_ns.store(now_ns(), Relaxed);
-            slot.set_state(ClientState::Lost);
-            self.lost += 1;
-            self.given_up += 1;
+        for slot in 0..self.segment.shape().slots {
+            if !self.segment.slot(slot).is_over() {
+                let lost = self.segment.lose_clients(slot, now_ns());
+                self.lost += lost;
+                self.given_up += lost;
+            }
         }
     }
 
     fn cancel_statements(&self) {
-        let at_work = |client: &u32| !self.segment.slot(*client).is_over() && !workers::has_stopped(*client);
-        for client in (0..self.segment.shape().clients).filter(at_work) {
-            cancel(self.segment.slot(client).pid.load(Relaxed));
+        for slot in (0..self.segment.shape().slots).filter(|&slot| !workers::has_stopped(slot)) {
+            let sessions = self.segment.clients_of(slot).map(|client| self.segment.session(client));
+            for session in sessions.filter(|session| !session.is_over()) {
+                cancel(session.pid);
+            }
         }
     }
 }

@@ -1,0 +1,438 @@
+//! One client of a job, and its connection.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::client::{Beginning, Client, Consequence, Ledger, Step};
+use bench_core::error::{SqlError, UserError};
+use bench_core::script::{Action, Pipeline, PipelineMode};
+use bench_core::spec::QueryMode;
+use bench_core::wire::{Event, Session, Startup, Status};
+use mio::net::UnixStream;
+
+use super::shared::{Sent, Shared, keep};
+use super::socket::{self, Done};
+use crate::observe::waits::cpu_ns;
+use crate::shm::{ClientState, ConnectionCell};
+
+/// What a connection waits for.
+enum Waits {
+    /// To be let in.
+    Start,
+    /// The gate.
+    Gate,
+    /// A moment between two transactions.
+    Turn,
+    /// A moment within a transaction.
+    Sleep,
+    /// The statement of this place to be prepared.
+    Prepared { program: usize, command: usize },
+    /// A statement of the pipeline that this command begins to be prepared.
+    PreparedForPipeline { program: usize, start: usize, command: usize },
+    /// The statement of this place to be executed, or the pipeline that ends there.
+    Executed { program: usize, command: usize },
+    /// The rollback after this error.
+    RolledBack(Box<SqlError>),
+    /// The server to end the session.
+    Farewell,
+    /// Nothing any more.
+    Nothing,
+}
+
+/// What is to be done for a connection.
+pub enum Next {
+    /// It waits for the server.
+    Server,
+    /// It waits for this moment of the clock.
+    Clock(i64),
+    /// It stands at the gate.
+    Gate,
+    /// Its client is over, and it waits for the server to end the session.
+    Farewell,
+    /// Its session has ended; with `at_once`, together with its client.
+    Over { at_once: bool },
+}
+
+/// A client and its connection.
+pub struct Connection<'a> {
+    cell: &'a ConnectionCell,
+    socket: Option<UnixStream>,
+    session: Session,
+    waits: Waits,
+    /// Before the gate has opened.
+    beginning: Option<Beginning>,
+    client: Option<Client>,
+    /// Whether the statement of each command of the run has been prepared.
+    prepared: Vec<bool>,
+    pipeline: PipelineMode,
+}
+
+impl<'a> Connection<'a> {
+    /// A client that has no connection yet.
+    pub fn new(cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
+        Self {
+            cell,
+            socket: None,
+            session: Session::new(),
+            waits: Waits::Start,
+            beginning: Some(beginning),
+            client: None,
+            prepared: vec![false; commands],
+            pipeline: PipelineMode::default(),
+        }
+    }
+
+    /// Begins the session over a socket that is being connected.
+    ///
+    /// # Errors
+    /// For what no startup message can hold.
+    pub fn start(&mut self, socket: UnixStream, startup: &Startup) -> Result<(), UserError> {
+        self.session.start(startup)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// What a client begins with, once.
+    pub fn take_beginning(&mut self) -> Option<Beginning> {
+        self.beginning.take()
+    }
+
+    /// The gate has opened.
+    pub fn begin(&mut self, client: Client, shared: &mut Shared) -> Next {
+        self.cell.set_state(ClientState::Running);
+        let step = client.start(&shared.recorder);
+        self.client = Some(client);
+        self.go_on(step, shared)
+    }
+
+    /// The moment has come that it waits for, or with `came` false the run has been stopped.
+    pub fn wake(&mut self, came: bool, shared: &mut Shared) -> Next {
+        let Some(client) = &mut self.client else { return Next::Server };
+        let step = match self.waits {
+            Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
+            Waits::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
+            _ => return Next::Server,
+        };
+        self.go_on(step, shared)
+    }
+
+    /// The socket can be read or written, or both.
+    ///
+    /// # Errors
+    /// What keeps the client from the gate.
+    pub fn serve(&mut self, shared: &mut Shared) -> Result<Next, UserError> {
+        self.flush();
+        match self.receive(shared) {
+            Ok(Some(Event::Ready)) => Ok(self.ready(shared)),
+            Ok(_) => {
+                self.flush();
+                Ok(Next::Server)
+            }
+            Err(error) => self.lost(error, shared),
+        }
+    }
+
+    /// Reads until the session is ready, or nothing more is there.
+    fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
+        let Some(socket) = &mut self.socket else { return Ok(None) };
+        let mut event = None;
+        loop {
+            match socket::read(socket, &mut shared.buffer)? {
+                Done::Some(bytes) => {
+                    event = Some(self.session.receive(&shared.buffer[..bytes])?);
+                    // Of a stream, less than there was room for is all that there was.
+                    if bytes < shared.buffer.len() {
+                        return Ok(event);
+                    }
+                }
+                Done::Blocked => return Ok(event),
+                Done::Closed => return Err(self.session.end_of_input()),
+            }
+        }
+    }
+
+    /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
+    /// it cannot be sent at all, reading tells why.
+    fn flush(&mut self) {
+        let Some(socket) = &mut self.socket else { return };
+        while self.session.must_send() {
+            match socket::write(socket, self.session.output()) {
+                Ok(Done::Some(bytes)) => self.session.sent(bytes),
+                Ok(Done::Blocked) => return,
+                Ok(Done::Closed) | Err(_) => self.session.sent(usize::MAX),
+            }
+        }
+    }
+
+    /// The connection is lost, or the server has ended the session.
+    fn lost(&mut self, error: UserError, shared: &mut Shared) -> Result<Next, UserError> {
+        if let Waits::Farewell | Waits::Nothing = self.waits {
+            self.close();
+            return Ok(Next::Over { at_once: false });
+        }
+        if self.client.is_none() {
+            return Err(error);
+        }
+        self.session = Session::new();
+        self.socket = None;
+        let error = SqlError::from(error);
+        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
+            Waits::Prepared { .. }
+            | Waits::PreparedForPipeline { .. }
+            | Waits::Executed { .. }
+            | Waits::RolledBack(_)
+            | Waits::Sleep => self.fail(error, shared),
+            _ => {
+                shared.recorder.error(&error, Consequence::Uncounted);
+                Step::End(Some(Box::new(error)))
+            }
+        };
+        Ok(self.go_on(step, shared))
+    }
+
+    /// The server has answered all that it was asked.
+    fn ready(&mut self, shared: &mut Shared) -> Next {
+        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
+            Waits::Start => {
+                self.waits = Waits::Gate;
+                self.cell.pid.store(self.session.backend().map_or(0, |(pid, _)| pid), Relaxed);
+                self.cell.set_state(ClientState::Ready);
+                return Next::Gate;
+            }
+            Waits::Prepared { program, command } => {
+                let place = shared.workload.programs[program].first_command + command;
+                if let Some(error) = self.session.outcome().error {
+                    return self.failed(place, error, shared);
+                }
+                self.prepared[place] = true;
+                match self.try_to_execute(program, command, shared) {
+                    Some(step) => step,
+                    None => return Next::Server,
+                }
+            }
+            Waits::PreparedForPipeline { program, start, command } => {
+                let first = shared.workload.programs[program].first_command;
+                if let Some(error) = self.session.outcome().error {
+                    return self.failed(first + start, error, shared);
+                }
+                self.prepared[first + command] = true;
+                match self.try_to_execute(program, start, shared) {
+                    Some(step) => step,
+                    None => return Next::Server,
+                }
+            }
+            Waits::Executed { program, command } => {
+                let place = shared.workload.programs[program].first_command + command;
+                let counters = &shared.counters[place];
+                let Some(client) = &mut self.client else { return Next::Server };
+                let outcome = self.session.outcome();
+                counters.rows.add(outcome.rows);
+                let result = match outcome.error {
+                    Some(error) => Err(error),
+                    None => keep(
+                        outcome.captured,
+                        (program, command),
+                        &mut shared.workload,
+                        &mut client.variables,
+                    ),
+                };
+                if let Err(error) = result {
+                    return self.failed(place, error, shared);
+                }
+                counters.executions.add(1);
+                let in_block = self.session.status() != Status::Idle;
+                client.executed(&shared.workload, &mut shared.recorder, Ok(in_block))
+            }
+            Waits::RolledBack(error) => {
+                // An error of the rollback ends the client.
+                let error = self.session.outcome().error.unwrap_or(*error);
+                self.fail(error, shared)
+            }
+            // Nothing was asked: a parameter's new value, or the like.
+            waits => {
+                self.waits = waits;
+                return Next::Server;
+            }
+        };
+        self.go_on(step, shared)
+    }
+
+    /// The command under way has failed: what is open is rolled back, where the client may go on after it.
+    fn failed(&mut self, place: usize, error: SqlError, shared: &mut Shared) -> Next {
+        shared.counters[place].errors.add(1);
+        self.pipeline = PipelineMode::default();
+        if error.is_retryable() && self.session.status() != Status::Idle {
+            self.session.capture(false);
+            if self.session.query("ROLLBACK").is_ok() {
+                self.waits = Waits::RolledBack(Box::new(error));
+                self.flush();
+                return Next::Server;
+            }
+        }
+        let step = self.fail(error, shared);
+        self.go_on(step, shared)
+    }
+
+    fn fail(&mut self, error: SqlError, shared: &mut Shared) -> Step {
+        match &mut self.client {
+            Some(client) => client.failed(&shared.workload, &mut shared.recorder, error),
+            None => Step::End(None),
+        }
+    }
+
+    /// Does what the client's step says, and what follows from it, until it has to wait.
+    fn go_on(&mut self, mut step: Step, shared: &mut Shared) -> Next {
+        loop {
+            let Some(client) = &mut self.client else { return Next::Server };
+            step = match step {
+                Step::Between => {
+                    self.cell.attempts.add(1);
+                    client.next(&shared.workload, &mut shared.recorder)
+                }
+                Step::Wait { until_ns } => {
+                    self.waits = Waits::Turn;
+                    return Next::Clock(until_ns);
+                }
+                Step::Sleep { until_ns } => {
+                    self.waits = Waits::Sleep;
+                    return Next::Clock(until_ns);
+                }
+                Step::Execute { program, command } => match self.try_to_execute(program, command, shared) {
+                    Some(step) => step,
+                    None => return Next::Server,
+                },
+                // These end the client, and the connection with it: the server rolls back.
+                Step::Abort(error) => client.failed(&shared.workload, &mut shared.recorder, *error),
+                Step::AbortAtEnd => {
+                    let aborted = self.pipeline.check_end().map_err(SqlError::from);
+                    client.left_open(&shared.workload, &mut shared.recorder, aborted)
+                }
+                Step::Retry => client.retry(&shared.workload, &mut shared.recorder),
+                Step::End(error) => return self.end(error.is_some(), shared),
+            };
+        }
+    }
+
+    /// Executes a command; the next step, unless the server has to answer first.
+    fn try_to_execute(&mut self, program: usize, command: usize, shared: &mut Shared) -> Option<Step> {
+        let place = shared.workload.programs[program].first_command + command;
+        let result = match shared.workload.programs[program].script.commands[command].action {
+            Action::Pipeline(what) => self.execute_pipeline(what, program, command, shared),
+            _ => self.execute(program, command, shared),
+        };
+        let counters = &shared.counters[place];
+        match result {
+            Ok(true) => {
+                self.flush();
+                None
+            }
+            // Its end, whether it will succeed, is not known before that of the pipeline.
+            Ok(false) => {
+                self.flush();
+                counters.executions.add(1);
+                let client = self.client.as_mut()?;
+                Some(client.executed(&shared.workload, &mut shared.recorder, Ok(true)))
+            }
+            Err(error) => {
+                counters.errors.add(1);
+                Some(self.fail(error.into(), shared))
+            }
+        }
+    }
+
+    /// Sends a statement, or asks for it to be prepared. Returns whether the server has to answer before the client goes
+    /// on.
+    ///
+    /// # Errors
+    /// What keeps it from being sent.
+    fn execute(&mut self, program: usize, command: usize, shared: &mut Shared) -> Result<bool, UserError> {
+        let Some(client) = &self.client else { return Ok(true) };
+        let of = &shared.workload.programs[program];
+        if let Action::Sql(sql) = &of.script.commands[command].action {
+            self.pipeline.check_statement(sql)?;
+        }
+        let is_prepared = self.prepared[of.first_command + command];
+        let sent = shared.send(&mut self.session, &client.variables, (program, command), is_prepared)?;
+        self.waits = match sent {
+            Sent::Statement => Waits::Executed { program, command },
+            Sent::Preparation => Waits::Prepared { program, command },
+        };
+        Ok(!self.pipeline.is_open())
+    }
+
+    /// Begins, synchronizes or ends a pipeline, as [`execute`](Self::execute). What it will execute is prepared before it
+    /// begins.
+    ///
+    /// # Errors
+    /// For what may not come now.
+    fn execute_pipeline(
+        &mut self,
+        what: Pipeline,
+        program: usize,
+        command: usize,
+        shared: &mut Shared,
+    ) -> Result<bool, UserError> {
+        let of = &shared.workload.programs[program];
+        if what == Pipeline::Start
+            && shared.mode == QueryMode::Prepared
+            && !self.pipeline.is_open()
+            && let Some(client) = &self.client
+        {
+            let at = {
+                let mut statements = of.script.statements_in_pipeline(command).map(|(at, _)| at);
+                statements.find(|at| !self.prepared[of.first_command + at])
+            };
+            if let Some(at) = at {
+                shared.send(&mut self.session, &client.variables, (program, at), false)?;
+                self.waits = Waits::PreparedForPipeline { program, start: command, command: at };
+                return Ok(true);
+            }
+        }
+        self.pipeline.perform(what, shared.mode == QueryMode::Simple)?;
+        match what {
+            Pipeline::Start => self.session.start_pipeline(),
+            Pipeline::Sync => self.session.sync_pipeline(),
+            Pipeline::End => {
+                self.session.end_pipeline();
+                self.waits = Waits::Executed { program, command };
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The client is over.
+    fn end(&mut self, early: bool, shared: &mut Shared) -> Next {
+        if early {
+            shared.header.client_aborted();
+        }
+        let now_ns = shared.recorder.now_ns();
+        let pid = self.cell.pid.load(Relaxed);
+        self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
+        self.cell.ended_ns.store(now_ns, Relaxed);
+        self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
+        self.take_leave();
+        if self.socket.is_some() {
+            Next::Farewell
+        } else {
+            self.close();
+            Next::Over { at_once: true }
+        }
+    }
+
+    /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
+    pub fn take_leave(&mut self) {
+        self.waits = Waits::Farewell;
+        self.session.terminate();
+        self.flush();
+    }
+
+    fn close(&mut self) {
+        self.waits = Waits::Nothing;
+        self.socket = None;
+    }
+
+    /// Transactions due before `end_ns` that were neither started nor skipped.
+    pub fn backlog(&self, end_ns: i64) -> u64 {
+        self.client.as_ref().map_or(0, |client| client.backlog(end_ns))
+    }
+}

@@ -1,0 +1,317 @@
+//! A job: a worker that runs its share of the clients, each over a connection, and waits for all of them at once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+use bench_core::client::{Consequence, Ledger, Workload};
+use bench_core::error::{SqlError, UserError, sqlstate};
+use bench_core::spec::{Extent, RunSpec};
+use bench_core::wire::Startup;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use pgrx::pg_sys;
+
+use super::connection::{Connection, Next};
+use super::shared::Shared;
+use super::socket::Address;
+use crate::error::internal;
+use crate::observe::waits::own_cpu_ns;
+use crate::server::background_worker::WorkerKind;
+use crate::server::process::{current_timestamp, my_pid, now_ns, wait_for_latch, wake};
+use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::timer::Timer;
+use crate::shm::{ClientState, Header, Recorder, StopReason};
+use crate::worker::run::client;
+use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
+
+/// The kind of worker that a job is.
+pub const KIND: WorkerKind = WorkerKind {
+    entry: c"pgbench_ext_job_main",
+    title: c"pgbench_ext job",
+    noun: "job",
+    connects: false,
+    returns_after_crash: false,
+};
+
+/// How often a job looks at the gate, which opens without a word to it.
+const GATE: Duration = Duration::from_millis(1);
+
+/// How often it looks whether it has been stopped, where nothing else happens.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Connections that a job opens at a time: each is a process that the server starts.
+const OPENED_AT_ONCE: usize = 32;
+
+/// When a connection is tried again for which there was no room in the server's queue.
+const AGAIN_NS: i64 = 5_000_000;
+
+/// How long the server has to end the sessions.
+const FAREWELL_NS: i64 = 5_000_000_000;
+
+/// The server's entry into a job.
+#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pgbench_ext_job_main(segment: pg_sys::Datum) {
+    let Some(context) = attach_unconnected(segment, OnTerminate::Flag) else { return };
+    let slot = context.segment.slot(context.index);
+    slot.pid.store(my_pid(), Release);
+    leave_last_words(&context);
+    let end = match work(&context) {
+        Ok(()) => ClientState::Done,
+        Err(error) => {
+            slot.count_error(&SqlError::from(error), current_timestamp(), Consequence::Uncounted);
+            ClientState::Aborted
+        }
+    };
+    slot.set_state(end);
+    wake(context.segment.header().coordinator_pid.load(Relaxed));
+}
+
+fn work(context: &WorkerContext) -> Result<(), UserError> {
+    let header = context.segment.header();
+    let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
+    let workload = client::workload(&spec).map_err(UserError::from)?;
+    let Some(mut job) = Job::connect(context, &spec, workload)? else { return Ok(()) };
+    let slot = context.segment.slot(context.index);
+    slot.set_state(ClientState::Ready);
+    wake(header.coordinator_pid.load(Relaxed));
+    let result = job.run(&spec);
+    slot.ended_ns.store(now_ns(), Relaxed);
+    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    result
+}
+
+/// The work of one job.
+struct Job<'a> {
+    header: &'a Header,
+    poll: Poll,
+    events: Events,
+    timer: Timer,
+    shared: Shared<'a>,
+    connections: Vec<Connection<'a>>,
+    /// Connections that wait for a moment of the clock.
+    due: BinaryHeap<Reverse<(i64, usize)>>,
+    /// Connections that something has happened to.
+    served: Vec<usize>,
+    /// Clients that are not over.
+    at_work: usize,
+    /// Connections whose sessions have not ended.
+    open: usize,
+}
+
+/// The timer's token; a connection's is its index.
+const TIMER: Token = Token(usize::MAX);
+
+impl<'a> Job<'a> {
+    /// Opens the connections. `None` when the run was stopped meanwhile.
+    ///
+    /// # Errors
+    /// Those of the first connection that cannot be had.
+    fn connect(
+        context: &'a WorkerContext,
+        spec: &RunSpec,
+        mut workload: Workload,
+    ) -> Result<Option<Self>, UserError> {
+        let segment = &context.segment;
+        let header = segment.header();
+        let address = Address::of_this_server()?;
+        let startup = startup(header, spec);
+        let clients = segment.clients_of(context.index);
+        let commands = segment.shape().commands as usize;
+        let connections: Vec<Connection> = clients
+            .map(|number| {
+                let beginning = client::beginning(spec, number, &mut workload.symbols);
+                Connection::new(segment.connection(number), beginning, commands)
+            })
+            .collect();
+        let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
+        // Made anew when the gate has opened, with the time line.
+        let recorder = Recorder::new(segment, context.index, limit_ns);
+        let counters = segment.commands(context.index);
+        let poll = Poll::new().map_err(failed_to_wait)?;
+        let timer = Timer::new().map_err(failed_to_wait)?;
+        let registry = poll.registry();
+        registry
+            .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
+            .map_err(failed_to_wait)?;
+        let mut job = Self {
+            header,
+            poll,
+            events: Events::with_capacity(1024),
+            timer,
+            shared: Shared::new(
+                header,
+                workload,
+                recorder,
+                counters,
+                segment.commands(0),
+                spec.options.query_mode,
+            ),
+            served: Vec::new(),
+            at_work: connections.len(),
+            open: connections.len(),
+            connections,
+            due: BinaryHeap::new(),
+        };
+        match job.open_all(&address, &startup) {
+            Ok(true) => Ok(Some(job)),
+            result => {
+                // The server hears of it before the sockets are closed.
+                job.connections.iter_mut().for_each(Connection::take_leave);
+                result.map(|_| None)
+            }
+        }
+    }
+
+    /// Opens all connections and waits until they stand at the gate; false when the run was stopped before.
+    fn open_all(&mut self, address: &Address, startup: &Startup) -> Result<bool, UserError> {
+        let (mut begun, mut at_gate) = (0, 0);
+        let mut again_ns = 0;
+        while at_gate < self.connections.len() {
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            while begun < self.connections.len() && begun - at_gate < OPENED_AT_ONCE && now_ns() >= again_ns {
+                let Some(mut socket) = address.connect()? else {
+                    again_ns = now_ns() + AGAIN_NS;
+                    break;
+                };
+                let both = Interest::READABLE | Interest::WRITABLE;
+                self.poll.registry().register(&mut socket, Token(begun), both).map_err(failed_to_wait)?;
+                self.connections[begun].start(socket, startup)?;
+                begun += 1;
+            }
+            self.wait(GATE)?;
+            for &index in &self.served {
+                if let Next::Gate = self.connections[index].serve(&mut self.shared)? {
+                    at_gate += 1;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs the clients until all are over.
+    fn run(&mut self, spec: &RunSpec) -> Result<(), UserError> {
+        while self.header.gate.load(Acquire) == 0 {
+            if self.is_stopped() {
+                return Ok(());
+            }
+            self.wait(GATE)?;
+            for &index in &self.served {
+                self.connections[index].serve(&mut self.shared)?;
+            }
+        }
+        self.shared.recorder.begin();
+        for index in 0..self.connections.len() {
+            if let Some(beginning) = self.connections[index].take_beginning() {
+                let client = client::start(spec, &self.shared.workload, beginning, self.header);
+                let next = self.connections[index].begin(client, &mut self.shared);
+                self.note(index, next);
+            }
+        }
+        let mut has_stopped = false;
+        let mut farewell_ns = i64::MAX;
+        while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
+            self.wait(LOOK)?;
+            for place in 0..self.served.len() {
+                let index = self.served[place];
+                let next = self.connections[index].serve(&mut self.shared)?;
+                self.note(index, next);
+            }
+            has_stopped |= self.is_stopped();
+            self.wake_those_due(has_stopped);
+            if self.at_work == 0 && farewell_ns == i64::MAX {
+                farewell_ns = now_ns() + FAREWELL_NS;
+            }
+        }
+        if let Extent::Secs(_) = spec.options.extent {
+            let end_ns = self.shared.recorder.end_ns();
+            let backlog = self.connections.iter().map(|connection| connection.backlog(end_ns)).sum();
+            self.shared.recorder.backlog(backlog);
+        }
+        Ok(())
+    }
+
+    /// Waits until something has happened, at most so long; `served` are the connections that it has happened to.
+    fn wait(&mut self, longest: Duration) -> Result<(), UserError> {
+        self.served.clear();
+        let until_ns = self.due.peek().map_or(i64::MAX, |Reverse((until_ns, _))| *until_ns);
+        self.timer.set(until_ns).map_err(failed_to_wait)?;
+        match self.poll.poll(&mut self.events, Some(longest)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(failed_to_wait(error)),
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        // With the postmaster the backends end, and so the connections: a job in which nothing happens has to look.
+        if self.events.is_empty() {
+            wait_for_latch(0, pg_sys::PG_WAIT_EXTENSION);
+        }
+        for event in &self.events {
+            match event.token() {
+                TIMER => self.timer.acknowledge(),
+                Token(index) => self.served.push(index),
+            }
+        }
+        Ok(())
+    }
+
+    /// Wakes the connections whose moment has come; with `all`, those too that wait for another one, because the run has
+    /// been stopped.
+    fn wake_those_due(&mut self, all: bool) {
+        if self.due.is_empty() {
+            return;
+        }
+        let now = now_ns();
+        while let Some(&Reverse((until_ns, index))) = self.due.peek() {
+            let has_come = until_ns <= now;
+            if !has_come && !all {
+                return;
+            }
+            self.due.pop();
+            let next = self.connections[index].wake(has_come, &mut self.shared);
+            self.note(index, next);
+        }
+    }
+
+    /// Notes what a connection waits for.
+    fn note(&mut self, index: usize, next: Next) {
+        match next {
+            Next::Clock(until_ns) => self.due.push(Reverse((until_ns, index))),
+            Next::Farewell => self.at_work -= 1,
+            Next::Over { at_once } => {
+                self.at_work -= usize::from(at_once);
+                self.open -= 1;
+            }
+            Next::Server | Next::Gate => {}
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        termination_requested() || self.header.stop() != StopReason::None
+    }
+}
+
+/// What each connection's server is told first. The settings of the run are those of the session from its beginning, as a
+/// client's connection options are.
+fn startup(header: &Header, spec: &RunSpec) -> Startup {
+    let settings = &spec.options.settings;
+    let given = |name: &str| settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let mut parameters = vec![("client_encoding".to_owned(), "UTF8".to_owned())];
+    if !given("application_name") {
+        parameters.push(("application_name".to_owned(), "pgbench_ext".to_owned()));
+    }
+    if let Some(path) = header.search_path.get() {
+        parameters.push(("search_path".to_owned(), path));
+    }
+    parameters.extend(settings.iter().cloned());
+    Startup { user: spec.role.clone(), database: spec.database.clone(), parameters, ..Startup::default() }
+}
+
+fn failed_to_wait(error: io::Error) -> UserError {
+    UserError::new(sqlstate::INTERNAL_ERROR, format!("could not wait for connections: {error}"))
+}

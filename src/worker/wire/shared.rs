@@ -1,0 +1,153 @@
+//! What the connections of a job have in common: the scripts, and what is sent for each of their commands.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::*;
+
+use bench_core::client::Workload;
+use bench_core::error::{SqlError, UserError};
+use bench_core::script::{Action, Captured, Sql, Value, Variables};
+use bench_core::spec::QueryMode;
+use bench_core::wire::Session;
+
+use crate::shm::{CommandCounters, Header, Recorder, unclear};
+
+/// As much as is read at once, in bytes.
+const READ_BYTES: usize = 65_536;
+
+/// What all connections of a job have in common.
+pub struct Shared<'a> {
+    pub header: &'a Header,
+    pub workload: Workload,
+    pub recorder: Recorder<'a>,
+    pub counters: &'a [CommandCounters],
+    pub mode: QueryMode,
+    /// What is read from a socket, before the session takes it.
+    pub buffer: Box<[u8]>,
+    /// One for each command of the run; `None` for meta commands.
+    statements: Vec<Option<Statement>>,
+    /// A statement's text in simple mode.
+    text: String,
+}
+
+/// What is sent for a command in the extended protocol.
+struct Statement {
+    /// As pgbench calls it since PostgreSQL 16.
+    name: String,
+    /// Its text; `None` where that depends on the client's variables.
+    text: Option<String>,
+}
+
+impl<'a> Shared<'a> {
+    /// For a job with these counters, one for each command of the run; `examined` are those in which it is left what can
+    /// be told of the statements.
+    pub fn new(
+        header: &'a Header,
+        workload: Workload,
+        recorder: Recorder<'a>,
+        counters: &'a [CommandCounters],
+        examined: &[CommandCounters],
+        mode: QueryMode,
+    ) -> Self {
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
+        let commands = workload.programs.iter().flat_map(|program| &program.script.commands);
+        let mut names = (0..).map(|number| format!("P_{number}"));
+        let none = Variables::new(0);
+        let statement = |sql: &Sql, name: Option<String>| Statement {
+            name: name.unwrap_or_default(),
+            text: if sql.needs_constants() {
+                None
+            } else {
+                sql.parameterized(&none).ok().map(|statement| statement.text)
+            },
+        };
+        let statements = commands
+            .map(|command| match &command.action {
+                Action::Sql(sql) => Some(statement(sql, names.next())),
+                _ => None,
+            })
+            .collect();
+        let has_pipelines = workload
+            .programs
+            .iter()
+            .any(|program| program.script.commands.iter().any(|c| matches!(c.action, Action::Pipeline(_))));
+        for (counter, examined) in counters.iter().zip(examined) {
+            counter.copy_traits(examined);
+            // What the plans stand for is known to the server alone.
+            counter.index_scans_unknown.store(1, Relaxed);
+            if has_pipelines {
+                // The rows of a pipeline are counted together.
+                counter.add_unclear(unclear::OUTSIDE);
+            }
+        }
+        Self { header, workload, recorder, counters, mode, statements, text: String::new(), buffer }
+    }
+
+    /// Queues the statement of this command, or asks for it to be prepared; which of the two it was.
+    pub fn send(
+        &mut self,
+        session: &mut Session,
+        variables: &Variables,
+        (program, command): (usize, usize),
+        is_prepared: bool,
+    ) -> Result<Sent, UserError> {
+        let of = &self.workload.programs[program];
+        let (Action::Sql(sql), Some(statement)) =
+            (&of.script.commands[command].action, &self.statements[of.first_command + command])
+        else {
+            return Ok(Sent::Statement);
+        };
+        session.capture(sql.capture.is_some());
+        let values = sql.parameters().map(|id| variables.get(id).and_then(value));
+        if self.mode == QueryMode::Simple {
+            self.text.clear();
+            sql.substitute(variables, &mut self.text)?;
+            session.query(&self.text)?;
+            return Ok(Sent::Statement);
+        }
+        if self.mode == QueryMode::Prepared && is_prepared {
+            session.execute_prepared(&statement.name, values)?;
+            return Ok(Sent::Statement);
+        }
+        let text = match &statement.text {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(sql.parameterized(variables)?.text),
+        };
+        if self.mode == QueryMode::Prepared {
+            session.prepare(&statement.name, &text)?;
+            return Ok(Sent::Preparation);
+        }
+        session.execute_params(&text, values)?;
+        Ok(Sent::Statement)
+    }
+}
+
+/// What was sent.
+pub enum Sent {
+    Statement,
+    Preparation,
+}
+
+/// A value as it is sent; `None` for NULL.
+fn value(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Null => None,
+        value => Some(value.to_text()),
+    }
+}
+
+/// Keeps what `\gset` and `\aset` ask for.
+pub fn keep(
+    captured: &Captured,
+    (program, command): (usize, usize),
+    workload: &mut Workload,
+    variables: &mut Variables,
+) -> Result<(), SqlError> {
+    let Workload { programs, symbols, .. } = workload;
+    let Action::Sql(Sql { capture: Some(capture), .. }) = &programs[program].script.commands[command].action
+    else {
+        return Ok(());
+    };
+    // The connection's encoding is UTF8, whatever the database's is.
+    let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
+    captured.keep(capture, decode, symbols, variables)
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# The driver over connections: stops, cancels, lost connections, servers that do not let it in.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+
+faults_start 'max_connections = 30'
+
+clients() { sql "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"; }
+
+# Starts a run over connections and waits until they are at work.
+begin() { # ARGUMENTS
+    RUN=$(sql "SELECT bench.start($1, secs => 60, driver => 'wire')")
+    eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
+    eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+}
+
+over() { # DESCRIPTION
+    is "$(clients)" 0 "$1: no connection is left"
+    nothing_left "$1"
+}
+
+#
+# Stops
+#
+for script in 'SELECT pg_sleep(60)' '\sleep 60 s' 'SELECT 1'; do
+    name="bench.stop in $script"
+    begin "script => '$script', clients => 6, jobs => 2"
+    clock
+    is "$(sql "SELECT bench.stop($RUN)")" t "$name: stops it"
+    within 3000 "$name: within 3 s"
+    status_is "$RUN" canceled "$name"
+    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$name: which is no error"
+    over "$name"
+done
+name='bench.stop before transactions are due'
+begin "script => 'SELECT 1', clients => 6, rate => 0.01"
+sql "SELECT bench.stop($RUN)" >/dev/null
+status_is "$RUN" canceled "$name"
+over "$name"
+
+name='a caller that is canceled'
+session caller "SELECT bench.run(script => 'SELECT pg_sleep(60)', clients => 6, secs => 60, driver => 'wire')"
+eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+clock
+sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null
+ended caller 10
+within 3000 "$name: all is over within 3 s"
+like "$OUT" 'ERROR:  57014' "$name: the caller gets its error"
+over "$name"
+
+name='a job that is terminated'
+begin "'pk_select', clients => 6"
+pid=$(pgrep -u "$CLUSTER_USER" -f "pgbench_ext job" -P "$(head -1 "$PGHOST/data/postmaster.pid")")
+as_pg kill -TERM "$pid"
+eventually 20 "SELECT status NOT IN ('starting', 'running') FROM bench.runs WHERE run_id = $RUN"
+like "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" 'incomplete|completed' "$name: the run ends"
+over "$name"
+
+#
+# Connections that are lost
+#
+name='terminated sessions'
+begin "'pk_update', clients => 6"
+sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgbench_ext'" >/dev/null
+eventually 20 "SELECT status = 'incomplete' FROM bench.runs WHERE run_id = $RUN"
+status_is "$RUN" incomplete "$name"
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|6' "$name: are told with their error"
+over "$name"
+
+name='one terminated session of six'
+begin "'pk_update', clients => 6"
+sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgbench_ext' LIMIT 1" >/dev/null
+eventually 20 "SELECT count(*) = 5 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+sql "SELECT bench.stop($RUN)" >/dev/null
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '57P01|1' "$name: the others go on"
+over "$name"
+
+name='exit_on_abort'
+RUN=$(sql "SELECT bench.run(script => 'SELECT 1 / (:client_id::int - 1)', clients => 3, secs => 60,
+    exit_on_abort => true, driver => 'wire')" 2>/dev/null)
+is "$(sql "SELECT status, error ->> 'message' FROM bench.runs WHERE run_id = $RUN")" 'incomplete|division by zero' \
+    "$name: the first error ends the run"
+over "$name"
+
+#
+# Servers that do not let it in
+#
+name='more clients than max_connections'
+try "SELECT bench.run('pk_select', clients => 40, secs => 5, driver => 'wire')"
+like "$OUT" 'ERROR:  53300: (sorry, too many clients already|remaining connection slots)' "$name: the server's error"
+like "$OUT" 'HINT:  .*max_connections' "$name: with a hint"
+eventually 10 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+over "$name"
+
+sql "CREATE ROLE asked LOGIN PASSWORD 'secret'" 'GRANT USAGE ON SCHEMA bench TO asked' \
+    "GRANT EXECUTE ON FUNCTION bench.run TO asked"
+as_pg sed -i '1i local all asked scram-sha-256' "$PGHOST/data/pg_hba.conf"
+sql 'SELECT pg_reload_conf()' >/dev/null
+eventually 10 "SELECT count(*) = 1 FROM pg_hba_file_rules WHERE user_name = '{asked}'"
+name='a password'
+try 'SET ROLE asked' "SELECT bench.run(script => 'SELECT 1', secs => 5, driver => 'wire')"
+like "$OUT" 'ERROR:  28[0P]' "$name: is asked for, and there is none"
+over "$name"
+is "$(grep -c secret "$PGHOST/log")" 0 "$name: none is in the log"
+
+name='a role that may not log in'
+sql 'CREATE ROLE nologin' 'GRANT USAGE ON SCHEMA bench TO nologin' 'GRANT EXECUTE ON FUNCTION bench.run TO nologin'
+try 'SET ROLE nologin' "SELECT bench.run(script => 'SELECT 1', secs => 5, driver => 'wire')"
+like "$OUT" 'ERROR:  28000: role "nologin" is not permitted to log in' "$name: is refused before"
+
+no_restart 'the server has not restarted'
+log_is_clean
+done_testing
