@@ -20,11 +20,11 @@ fn row(values: &[Option<&str>]) -> Vec<u8> {
     body
 }
 
+/// A query's columns and rows.
+type Query<'a> = (&'a [&'a str], &'a [&'a [Option<&'a str>]]);
+
 /// Variables by name after a command whose queries each had these columns and rows.
-fn kept(
-    every_query: bool,
-    queries: &[(&[&str], &[&[Option<&str>]])],
-) -> Result<Vec<(String, String)>, SqlError> {
+fn kept(every_query: bool, queries: &[Query]) -> Result<Vec<(String, String)>, SqlError> {
     let mut captured = Captured::new();
     // What another command left.
     captured.next_query();
@@ -52,8 +52,7 @@ fn of(values: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn gset_takes_the_last_querys_row() {
-    let queries: [(&[&str], &[&[Option<&str>]]); 2] =
-        [(&["a"], &[&[Some("1")]]), (&["a", "b"], &[&[Some("2"), None]])];
+    let queries: [Query; 2] = [(&["a"], &[&[Some("1")]]), (&["a", "b"], &[&[Some("2"), None]])];
     assert_eq!(kept(false, &queries), Ok(of(&[("p_a", "2"), ("p_b", "")])));
 }
 
@@ -67,7 +66,7 @@ fn gset_wants_one_row() {
 
 #[test]
 fn aset_takes_the_last_row_of_each_query_that_has_one() {
-    let queries: [(&[&str], &[&[Option<&str>]]); 3] =
+    let queries: [Query; 3] =
         [(&["a"], &[&[Some("1")], &[Some("2")]]), (&["a"], &[]), (&["b"], &[&[Some("é")]])];
     assert_eq!(kept(true, &queries), Ok(of(&[("p_a", "2"), ("p_b", "é")])));
 }
