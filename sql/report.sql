@@ -125,7 +125,7 @@ SELECT
     (SELECT jsonb_object_keys(bmf)) AS benchmark,
     abs((bmf #> '{"pk_update,report_errors@1, 4 clients",throughput,value}')::float8 / tps - 1) < 1e-12 AS throughput,
     abs((bigger #> '{0,value}')::float8 / tps - 1) < 1e-12 AS bigger,
-    jsonb_array_length(smaller) AS latencies,
+    jsonb_array_length(smaller) AS smaller,
     abs((otava #> '{0,metrics,0,value}')::float8 / tps - 1) < 1e-12 AS otava,
     (otava #>> '{0,timestamp}')::bigint = floor(extract(epoch FROM r.started_at)) AS timestamp
 FROM bench.summary AS s

@@ -122,6 +122,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
   AND has_table_privilege('public', c.oid, 'SELECT')
   AND (a.attname LIKE '%\_ms' AND col_description(c.oid, a.attnum) NOT ILIKE '%millisecond%'
+       OR a.attname LIKE '%\_us' AND col_description(c.oid, a.attnum) NOT ILIKE '%microsecond%'
        OR a.attname LIKE '%secs' AND col_description(c.oid, a.attnum) NOT ILIKE '%second%'
        OR a.attname LIKE '%bytes%' AND col_description(c.oid, a.attnum) NOT ILIKE '%bytes%')
 ORDER BY 1, 2;

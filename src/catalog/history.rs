@@ -17,7 +17,8 @@ pub struct Past {
 }
 
 /// Metrics of bench.history of which series can be made.
-const METRICS: [&str; 5] = ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms"];
+const METRICS: [&str; 6] =
+    ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "server_cpu_us"];
 
 /// Completed runs of a workload that the caller may see and whose tags include these, series by series.
 ///

@@ -214,11 +214,3 @@ pub fn cpu_ns(pid: i32) -> Option<i64> {
         None
     }
 }
-
-/// Processor time that this process has used, in nanoseconds, by its own clock; 0 where the platform has none.
-pub fn own_cpu_ns() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid pointer.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
-}

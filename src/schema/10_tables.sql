@@ -154,7 +154,8 @@ CREATE TABLE bench.run_log (
     before            text NOT NULL DEFAULT 'none',
     log_rate          double precision NOT NULL DEFAULT 0,
     logged            bigint,
-    log_lost          bigint
+    log_lost          bigint,
+    server_cpu_us     double precision
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -437,6 +438,7 @@ CREATE TABLE bench.node_log (
     prepared_left     bigint,
     settings          jsonb,
     aborted           bigint,
+    server_cpu_us     double precision,
     PRIMARY KEY (run_id, node)
 );
 COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';

@@ -259,7 +259,8 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
-       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
+       r.server_cpu_us
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -284,7 +285,7 @@ CREATE VIEW bench.summary WITH (security_barrier) AS
 SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
-       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted
+       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us
 FROM bench.summary_of_all
 WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.summary IS 'Results: one row per run';
@@ -317,6 +318,7 @@ COMMENT ON COLUMN bench.summary.late IS 'Committed transactions that took longer
 COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
+COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended, for runs before 0.2.0, and if the platform does not provide it';
 
 CREATE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
@@ -331,7 +333,8 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
-       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
+       coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -382,6 +385,7 @@ COMMENT ON COLUMN bench.nodes.connections_opened IS 'Connections that its sessio
 COMMENT ON COLUMN bench.nodes.connections_reused IS 'Times its sessions reused an open connection';
 COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus left on the node after the run';
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
+COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,

@@ -87,7 +87,7 @@ CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin doub
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_wrapper';
 COMMENT ON FUNCTION bench.compare IS
-'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS (95 %) and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
+'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS and for processor time per transaction (95 % each), and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 
 CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], format text DEFAULT 'text', margin double precision DEFAULT 0.02,
                                      paired boolean DEFAULT false)
@@ -107,7 +107,7 @@ CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', ta
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
+'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms or server_cpu_us. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
 
 REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab FROM PUBLIC;
 
@@ -166,7 +166,8 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
-        FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+        FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
+       u.server_cpu_us
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -192,6 +193,7 @@ COMMENT ON COLUMN bench.sweep_runs.latency_p50_ms IS 'Median latency in millisec
 COMMENT ON COLUMN bench.sweep_runs.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
+COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.
@@ -204,7 +206,8 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        avg(bench_internal.figure(latency_p95_ms) ORDER BY round) AS latency_p95_ms,
        avg(bench_internal.figure(latency_p99_ms) ORDER BY round) AS latency_p99_ms,
        bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
-       array_agg(run_id ORDER BY round) AS run_ids
+       array_agg(run_id ORDER BY round) AS run_ids,
+       avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant;
@@ -224,6 +227,7 @@ COMMENT ON COLUMN bench.sweep_results.latency_p99_ms IS 'Mean of the runs'' 99th
 COMMENT ON COLUMN bench.sweep_results.failed IS 'Failed transactions of all runs';
 COMMENT ON COLUMN bench.sweep_results.cpu_idle IS 'Mean of the runs'' shares of processors'' time idle';
 COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for bench.compare';
+COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
 
 CREATE VIEW bench.history AS
 SELECT r.workload,
@@ -233,7 +237,8 @@ SELECT r.workload,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
-       r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms
+       r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
+       s.server_cpu_us
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed' AND r.part_of IS NULL;
 COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags';
@@ -247,6 +252,7 @@ COMMENT ON COLUMN bench.history.latency_avg_ms IS 'Mean latency in milliseconds'
 COMMENT ON COLUMN bench.history.latency_p50_ms IS 'Median latency in milliseconds';
 COMMENT ON COLUMN bench.history.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.history.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.history.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 
 CREATE VIEW bench.metrics WITH (security_barrier) AS
 SELECT s.at AS "time", m.metric, m.value, s.run_id, s.node, r.workload

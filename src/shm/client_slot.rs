@@ -94,6 +94,10 @@ pub struct ClientSlot {
     pub backlog: Counter,
     /// Processor time that the process had used when the client left its loop, in nanoseconds; 0 before.
     pub cpu_ns: AtomicI64,
+    /// That time before the first transaction that began in the measurement; 0 until then.
+    cpu_before_ns: AtomicI64,
+    /// Transactions that it had committed by then, in all phases.
+    committed_before: Counter,
     /// 1 when the FATAL error that ended the process is among its errors.
     pub told_fatal: AtomicU32,
     pub totals: [Totals; 4],
@@ -119,6 +123,27 @@ impl ClientSlot {
     /// Transactions ended so far, in all phases.
     pub fn attempts(&self) -> u64 {
         self.totals.iter().map(|t| t.committed.get() + t.failed.get()).sum()
+    }
+
+    /// Transactions committed so far, in all phases.
+    fn committed(&self) -> u64 {
+        self.totals.iter().map(|t| t.committed.get()).sum()
+    }
+
+    /// The next transaction is the first that begins in the measurement; `cpu_ns` is the processor time so far.
+    pub fn count_cpu_from(&self, cpu_ns: i64) {
+        self.committed_before.set(self.committed());
+        self.cpu_before_ns.store(cpu_ns, Relaxed);
+    }
+
+    /// Processor time, in nanoseconds, of the transactions that began in the measurement, and how many of them were
+    /// committed. The last one may have ended after it, and takes the place of the one that was under way at its start:
+    /// a part of a transaction counts nowhere. `None` of a client that had none, of one that was ended from outside, and
+    /// where the platform has no such clock.
+    pub fn cpu_of_transactions(&self) -> Option<(i64, u64)> {
+        let (before_ns, after_ns) = (self.cpu_before_ns.load(Relaxed), self.cpu_ns.load(Relaxed));
+        (before_ns > 0 && after_ns > 0)
+            .then(|| (after_ns - before_ns, self.committed() - self.committed_before.get()))
     }
 
     /// Counts an error; a ninth SQLSTATE goes to the last entry.

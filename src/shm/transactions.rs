@@ -12,7 +12,7 @@ use bench_core::transaction_log::{Entry, Queue};
 use super::{
     ClientSlot, CommandCounters, CommandTimes, Header, Segment, StopReason, Tally, Totals, TotalsOf,
 };
-use crate::server::process::{current_timestamp, now_ns};
+use crate::server::process::{current_timestamp, now_ns, own_cpu_ns};
 
 /// One client's pen.
 pub struct Recorder<'a> {
@@ -28,6 +28,8 @@ pub struct Recorder<'a> {
     phase: Phase,
     /// Latency above which a transaction is late, ns.
     limit_ns: i64,
+    /// Whether the processor time of what comes next is of the measurement.
+    counts_cpu: bool,
     /// Where transactions are logged one by one.
     log: Option<Queue<'a>>,
     commands: &'a [CommandCounters],
@@ -38,7 +40,7 @@ impl<'a> Recorder<'a> {
     /// A recorder into this slot. Unless its clients have passed the gate already, [`Recorder::begin`] is to follow.
     pub fn new(segment: &'a Segment, slot: u32, limit_ns: Option<i64>) -> Self {
         let header = segment.header();
-        Self {
+        let mut recorder = Self {
             header,
             slot: segment.slot(slot),
             intervals: Writer::new(segment.intervals(slot), segment.ring()),
@@ -47,10 +49,22 @@ impl<'a> Recorder<'a> {
             until_ns: i64::MIN,
             phase: Phase::Ramp,
             limit_ns: limit_ns.unwrap_or(i64::MAX),
+            counts_cpu: false,
             log: segment.log(slot),
             commands: segment.commands(slot),
             times: segment.times(slot),
+        };
+        if now_ns() >= recorder.timeline.measure_start_ns {
+            recorder.count_cpu();
         }
+        recorder
+    }
+
+    /// What the process does from here on counts as processor time of the measurement.
+    #[cold]
+    fn count_cpu(&mut self) {
+        self.counts_cpu = true;
+        self.slot.count_cpu_from(own_cpu_ns());
     }
 
     /// The gate has opened: the time line is in place.
@@ -146,6 +160,9 @@ impl Ledger for Recorder<'_> {
         };
         count(&self.slot.totals[of as usize], t);
         self.intervals.pass();
+        if of == TotalsOf::Measured && !self.counts_cpu {
+            self.count_cpu();
+        }
         of == TotalsOf::Measured
     }
 

@@ -204,7 +204,7 @@ SELECT bench.sweep('pk_update', '{1,2,3,4}', 0.2, rounds => 3, tags => '{"swp": 
 SELECT is((
     SELECT array_agg((clients, CASE variant WHEN 'a' THEN 'off' ELSE 'on' END, rounds, tps_avg::numeric(20,6), tps_min,
         tps_max, tps_stddev::numeric(20,4), latency_avg_ms::numeric(20,9), latency_p99_ms::numeric(20,9),
-        failed)::text ORDER BY clients,
+        server_cpu_us::numeric(20,6), failed)::text ORDER BY clients,
         variant)
     FROM bench.sweep_results
     WHERE sweep_id = :sweep
@@ -221,6 +221,7 @@ SELECT is((
             stddev_samp(u.tps)::numeric(20,4),
             avg(u.latency_avg_ms)::numeric(20,9),
             avg(u.latency_p99_ms)::numeric(20,9),
+            avg(u.server_cpu_us)::numeric(20,6),
             sum(u.failed)::bigint
         FROM bench.summary u JOIN bench.runs r USING (run_id)
         WHERE r.sweep_id = :sweep
@@ -288,7 +289,7 @@ SELECT * FROM bench.ab('pk_update', '{"synchronous_commit": "off"}', '{"synchron
 SELECT max(sweep_id) AS sweep FROM bench.sweeps \gset
 SELECT
     ok(:sweep > :before, 'bench.ab keeps its runs as a sweep'),
-    is(array_agg(metric), '{tps,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms}',
+    is(array_agg(metric), '{tps,latency_avg_ms,latency_p50_ms,latency_p95_ms,latency_p99_ms,server_cpu_us}',
         'a line for each metric'),
     ok(bool_and(verdict IN ('same', 'faster', 'slower', 'inconclusive')), 'with a verdict'),
     ok(bool_and((advice IS NOT NULL) = (verdict = 'inconclusive')), 'advice where that is inconclusive'),
@@ -330,7 +331,7 @@ SELECT i, nextval('bench.run_id_seq'), CASE WHEN i <= 10 THEN 1000 ELSE 800 END 
 FROM generate_series(1, 20) AS i;
 INSERT INTO bench.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results, variables,
     settings, sample_interval, tags, status, started_at, finished_at, role, horizon_held, extension_version, segment,
-    coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms)
+    coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us)
 SELECT
     run_id,
     'swp_past',
@@ -356,7 +357,8 @@ SELECT
     1000 / tps,
     1,
     1,
-    1000 / tps
+    1000 / tps,
+    9000 / tps
 FROM series;
 INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried)
 SELECT run_id, 1, 1, '2026-01-01', 1, tps, tps, 0, 0
@@ -378,6 +380,7 @@ SELECT
     is(count(*), 1::bigint, 'by tags'),
     ok(bool_and(change > 0), 'and by latency, which rises')
 FROM bench.change_points('swp_past', 'latency_p99_ms', '{"series": "step"}');
+SELECT is(count(*), 1::bigint, 'and by processor time') FROM bench.change_points('swp_past', 'server_cpu_us');
 SELECT is(count(*), 0::bigint, 'a level metric has no change') FROM bench.change_points('swp_past', 'latency_p50_ms');
 SELECT is(count(*), 0::bigint, 'other tags have no runs')
 FROM bench.change_points('swp_past', tags => '{"series": "other"}');

@@ -22,6 +22,8 @@ pub struct Closing<'a> {
     pub backlog: u64,
     /// Lines of bench.transactions: written, and lost.
     pub logged: (u64, u64),
+    /// Processor time of the clients' processes for each committed transaction, in microseconds.
+    pub server_cpu_us: Option<f64>,
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
@@ -106,7 +108,8 @@ fn whole_row(
              lag_max_ms = CASE WHEN rate IS NOT NULL THEN $13 END, \
              backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
              environment = environment || $15, \
-             logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END \
+             logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
+             server_cpu_us = $18 \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -126,6 +129,7 @@ fn whole_row(
             pgrx::JsonB(known_now(closing.environment)).into(),
             closing.logged.0.cast_signed().into(),
             closing.logged.1.cast_signed().into(),
+            closing.server_cpu_us.into(),
         ],
     )
 }

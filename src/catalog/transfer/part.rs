@@ -27,10 +27,10 @@ pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError
             &format!(
                 "INSERT INTO bench.node_log (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
                      latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms, \
-                     lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried, aborted) \
+                     lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried, aborted, server_cpu_us) \
                  SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
                      x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
-                     x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted \
+                     x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us \
                  FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
                      (SELECT pg_catalog.sum(secs) AS secs, bench_internal.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
                              bench_internal.as_bigint(pg_catalog.sum(failed)) AS failed, bench_internal.as_bigint(pg_catalog.sum(retried)) AS retried, \

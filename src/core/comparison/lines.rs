@@ -25,13 +25,16 @@ const LATENCIES: [Metric; 4] = [
     Metric { name: "latency_p99_ms", of: |summary| summary.latency_p99_ms },
 ];
 
-/// The chance of an interval that does not hold: of that of TPS, and of any of those of latency.
+const SERVER_CPU: Metric = Metric { name: "server_cpu_us", of: |summary| summary.server_cpu_us };
+
+/// The chance of an interval that does not hold: of that of TPS, of any of those of latency, and of that of processor time.
 const ALPHA: f64 = 0.05;
 
 /// A line for each metric, TPS first.
 pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, design: Design) -> Vec<Line> {
     let sides = Sides { baseline, candidate, design };
     let for_tps = Terms { margin, confidence: 1.0 - ALPHA, better: Better::Higher };
+    let for_cpu = Terms { better: Better::Lower, ..for_tps };
     // Bonferroni: of k metrics each has α / k, and together they have at most α.
     let for_latency =
         Terms { margin, confidence: 1.0 - ALPHA / LATENCIES.len() as f64, better: Better::Lower };
@@ -45,6 +48,7 @@ pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, desig
     }
     let mut lines = vec![tps];
     lines.extend(LATENCIES.iter().map(|metric| sides.line(metric, for_latency)));
+    lines.push(sides.line(&SERVER_CPU, for_cpu));
     lines
 }
 

@@ -27,7 +27,7 @@ pub struct Difference {
 /// A line of `bench.compare`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms
+    /// tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us
     pub metric: &'static str,
     /// The mean over the side's runs; `None` where a run lacks the metric.
     pub baseline: Option<f64>,
@@ -47,7 +47,8 @@ pub struct Line {
 pub struct Comparison {
     /// TPS first: the verdict is on it, with a 95 % interval. Those of the four metrics of latency are intervals of
     /// 98.75 %, so that all four hold with 95 % (Bonferroni): whoever looks at four at 95 % finds a difference in up
-    /// to one of five comparisons of what is the same.
+    /// to one of five comparisons of what is the same. Last the processor time, which answers a question of its own
+    /// and has an interval of 95 %.
     pub lines: Vec<Line>,
     pub differences: Vec<Difference>,
 }

@@ -137,6 +137,8 @@ pub struct Summary {
     pub lag_max_ms: Option<f64>,
     /// Under a rate: transactions due before the end that were neither started nor skipped.
     pub backlog: Option<u64>,
+    /// Processor time of the clients' processes for each committed transaction, in microseconds.
+    pub server_cpu_us: Option<f64>,
 }
 
 /// A bucket of the histogram.

@@ -40,6 +40,8 @@ pub struct Node {
     pub latency_p95_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
     pub latency_max_ms: Option<f64>,
+    /// As `Summary::server_cpu_us`, of its clients.
+    pub server_cpu_us: Option<f64>,
     pub processors: Option<u32>,
     /// Shares of all its processors' time, as those of `bench.samples`, over the whole run.
     pub cpu_user: Option<f64>,

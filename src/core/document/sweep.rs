@@ -114,6 +114,8 @@ pub struct SweepRun {
     pub latency_p99_ms: Option<f64>,
     /// Share of all processors' time, mean over the run.
     pub cpu_idle: Option<f64>,
+    /// As `Summary::server_cpu_us` of a run's document.
+    pub server_cpu_us: Option<f64>,
     /// Transactions given up.
     pub failed: u64,
     /// What there is to say of the run, the gravest first.

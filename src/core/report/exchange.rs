@@ -12,11 +12,11 @@ use crate::document::Document;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
     /// Bencher Metric Format, <https://bencher.dev/docs/reference/bencher-metric-format>: throughput in operations per
-    /// second, latencies in nanoseconds, which are the units of Bencher's own measures.
+    /// second, latencies in nanoseconds, which are the units of Bencher's own measures; processor time in nanoseconds too.
     Bmf,
     /// github-action-benchmark's `customBiggerIsBetter`: throughput.
     GithubBigger,
-    /// github-action-benchmark's `customSmallerIsBetter`: latencies.
+    /// github-action-benchmark's `customSmallerIsBetter`: latencies and processor time.
     GithubSmaller,
     /// Apache Otava's JSON: an array with one object for the run; those of several runs are concatenated.
     Otava,
@@ -45,8 +45,12 @@ impl Exchange {
 pub fn exchange(document: &Document, format: Exchange) -> String {
     match format {
         Exchange::Bmf => bmf(document).to_string(),
-        Exchange::GithubBigger => github(document, &throughput(document), "tps").to_string(),
-        Exchange::GithubSmaller => github(document, &latencies(document), "ms").to_string(),
+        Exchange::GithubBigger => Value::from(github(document, &throughput(document), "tps")).to_string(),
+        Exchange::GithubSmaller => {
+            let mut lines = github(document, &latencies(document), "ms");
+            lines.extend(github(document, &server_cpu(document), "us"));
+            Value::from(lines).to_string()
+        }
         Exchange::Otava => otava(document).to_string(),
         Exchange::OpenMetrics => open_metrics(document),
     }
@@ -82,6 +86,11 @@ fn latencies(document: &Document) -> Vec<Figure> {
     ])
 }
 
+/// In microseconds of processor time per transaction.
+fn server_cpu(document: &Document) -> Vec<Figure> {
+    known(&[("server_cpu_us", document.summary.server_cpu_us)])
+}
+
 fn bmf(document: &Document) -> Value {
     let mut measures = Map::new();
     for (_, tps) in throughput(document) {
@@ -96,10 +105,13 @@ fn bmf(document: &Document) -> Value {
         };
         measures.insert(measure.to_owned(), json!({"value": ms * 1e6}));
     }
+    for (_, us) in server_cpu(document) {
+        measures.insert("server-cpu".to_owned(), json!({"value": us * 1e3}));
+    }
     json!({benchmark(document): measures})
 }
 
-fn github(document: &Document, figures: &[Figure], unit: &str) -> Value {
+fn github(document: &Document, figures: &[Figure], unit: &str) -> Vec<Value> {
     let run = &document.run;
     let extra = format!("run {}, PostgreSQL {}", run.run_id, one_line(&run.server_version));
     let line = |(name, value): &Figure| {
@@ -119,6 +131,7 @@ fn otava(document: &Document) -> Value {
         .into_iter()
         .map(|figure| (figure, "tps"))
         .chain(latencies(document).into_iter().map(|figure| (figure, "ms")))
+        .chain(server_cpu(document).into_iter().map(|figure| (figure, "us")))
         .map(|((name, value), unit)| json!({"name": name, "unit": unit, "value": value}))
         .collect();
     json!([{
@@ -178,6 +191,11 @@ fn open_metrics(document: &Document) -> String {
         text += &format!("pgbench_ext_latency_seconds_sum{{{labels}}} {}\n", ms / 1e3 * count as f64);
         text += &format!("pgbench_ext_latency_seconds_count{{{labels}}} {count}\n");
     }
+    for (_, us) in server_cpu(document).into_iter().filter(|(_, us)| *us >= 0.0) {
+        text += "# TYPE pgbench_ext_server_cpu_seconds gauge\n# UNIT pgbench_ext_server_cpu_seconds seconds\n\
+                 # HELP pgbench_ext_server_cpu_seconds Processor time of the clients' processes per committed transaction.\n";
+        text += &format!("pgbench_ext_server_cpu_seconds{{{labels}}} {}\n", us / 1e6);
+    }
     // Without a line end, which clients of the server add: nothing may follow, not even an empty line.
     text + "# EOF"
 }
@@ -220,6 +238,7 @@ mod tests {
         summary.aborted = Some(1);
         (summary.latency_avg_ms, summary.latency_p50_ms) = (Some(2.0), Some(1.5));
         (summary.latency_p95_ms, summary.latency_p99_ms) = (Some(4.0), None);
+        summary.server_cpu_us = Some(231.5);
         document
     }
 
@@ -232,6 +251,7 @@ mod tests {
                 "latency": {"value": 2e6},
                 "latency-p50": {"value": 1.5e6},
                 "latency-p95": {"value": 4e6},
+                "server-cpu": {"value": 231.5e3},
             }})
         );
     }
@@ -250,10 +270,12 @@ mod tests {
             [
                 "tpcb-like, 16 clients: latency_avg_ms",
                 "tpcb-like, 16 clients: latency_p50_ms",
-                "tpcb-like, 16 clients: latency_p95_ms"
+                "tpcb-like, 16 clients: latency_p95_ms",
+                "tpcb-like, 16 clients: server_cpu_us"
             ]
         );
         assert_eq!(smaller[0], json!({"name": names[0], "unit": "ms", "value": 2.0, "extra": extra}));
+        assert_eq!(smaller[3], json!({"name": names[3], "unit": "us", "value": 231.5, "extra": extra}));
     }
 
     #[test]
@@ -296,6 +318,10 @@ mod tests {
              pgbench_ext_latency_seconds{{{labels},quantile=\"0.95\"}} 0.004\n\
              pgbench_ext_latency_seconds_sum{{{labels}}} 24.69\n\
              pgbench_ext_latency_seconds_count{{{labels}}} 12345\n\
+             # TYPE pgbench_ext_server_cpu_seconds gauge\n\
+             # UNIT pgbench_ext_server_cpu_seconds seconds\n\
+             # HELP pgbench_ext_server_cpu_seconds Processor time of the clients' processes per committed transaction.\n\
+             pgbench_ext_server_cpu_seconds{{{labels}}} 0.0002315\n\
              # EOF"
         );
         assert_eq!(exchange(&run(), Exchange::OpenMetrics), expected);

@@ -74,6 +74,16 @@ pub fn ms(value: Option<f64>) -> String {
     fixed(value, 3)
 }
 
+/// Microseconds: digits after the point only where they may matter.
+pub fn us(value: Option<f64>) -> String {
+    let decimals = match value.map_or(0.0, f64::abs) {
+        size if size >= 1_000.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    fixed(value, decimals)
+}
+
 /// A value in milliseconds for a headline: three digits, with the unit that fits.
 pub fn short_ms(value: Option<f64>) -> (String, &'static str) {
     let Some(value) = finite(value) else { return (MISSING.to_owned(), "ms") };
@@ -262,6 +272,16 @@ mod tests {
         ] {
             assert_eq!(to_the_second(given), shown);
         }
+    }
+
+    #[test]
+    fn microseconds_have_the_digits_that_matter() {
+        for (value, shown) in
+            [(0.0, "0.00"), (8.914, "8.91"), (23.06, "23.1"), (999.96, "1,000.0"), (1_234.5, "1,234")]
+        {
+            assert_eq!(us(Some(value)), shown);
+        }
+        assert_eq!((us(None), us(Some(f64::NAN))), ("-".to_owned(), "-".to_owned()));
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn filled() -> SweepDocument {
         latency_p95_ms: None,
         latency_p99_ms: None,
         cpu_idle: None,
+        server_cpu_us: None,
         failed: 0,
         findings: vec![RunFinding {
             severity: Severity::Notice,

@@ -64,7 +64,7 @@ END $$;
 
 ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before text NOT NULL DEFAULT 'none',
     ADD COLUMN log_rate double precision NOT NULL DEFAULT 0, ADD COLUMN logged bigint,
-    ADD COLUMN log_lost bigint;
+    ADD COLUMN log_lost bigint, ADD COLUMN server_cpu_us double precision;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
@@ -74,7 +74,7 @@ ALTER TABLE bench.error_log ADD COLUMN context text;
 ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
-ALTER TABLE bench.node_log ADD COLUMN aborted bigint;
+ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
 -- Tables that are new.
@@ -317,7 +317,7 @@ CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', ta
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms or latency_p99_ms. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
+'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms or server_cpu_us. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
 $create$, 'bench.change_points(text, text, jsonb, double precision)');
 
 -- Views: columns are added at the end, so that grants and what depends on them stay.
@@ -407,7 +407,8 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
-       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted
+       s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
+       r.server_cpu_us
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -431,7 +432,7 @@ CREATE OR REPLACE VIEW bench.summary WITH (security_barrier) AS
 SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
-       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted
+       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us
 FROM bench.summary_of_all
 WHERE bench_internal.is_visible(role);
 
@@ -448,7 +449,8 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
-       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted
+       n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
+       coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -538,7 +540,8 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
-        FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle
+        FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
+       u.server_cpu_us
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -556,11 +559,24 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        avg(bench_internal.figure(latency_p95_ms) ORDER BY round) AS latency_p95_ms,
        avg(bench_internal.figure(latency_p99_ms) ORDER BY round) AS latency_p99_ms,
        bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
-       array_agg(run_id ORDER BY round) AS run_ids
+       array_agg(run_id ORDER BY round) AS run_ids,
+       avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant;
 
+CREATE OR REPLACE VIEW bench.history AS
+SELECT r.workload,
+       jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
+           'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
+           'results', r.results, 'nodes', r.nodes,
+           'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
+           'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
+           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
+       r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
+       s.server_cpu_us
+FROM bench.runs r JOIN bench.summary s USING (run_id)
+WHERE r.status = 'completed' AND r.part_of IS NULL;
 -- Who sees rows of results.
 
 DO $$
@@ -763,7 +779,7 @@ COMMENT ON FUNCTION bench.sweep_report IS
 COMMENT ON FUNCTION bench.scalability IS
 'Fits Gunther''s universal scalability law to the completed runs of each variant of a sweep. lambda: TPS of one client; sigma: contention; kappa: crosstalk; peak_clients, peak_tps: where TPS peaks; each with a 95 % interval. Each number of clients counts once, with the mean of its rounds. verdict: fits, no peak (its interval extends beyond twice the largest number of clients, or TPS only falls), does not fit, or not enough rungs (fewer than four numbers of clients).';
 COMMENT ON FUNCTION bench.compare IS
-'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS (95 %) and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
+'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS and for processor time per transaction (95 % each), and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 COMMENT ON FUNCTION bench.ab IS
 'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
 COMMENT ON FUNCTION bench_internal.node_state IS
@@ -1005,6 +1021,7 @@ COMMENT ON COLUMN bench.summary.late IS 'Committed transactions that took longer
 COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
+COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended, for runs before 0.2.0, and if the platform does not provide it';
 COMMENT ON COLUMN bench.nodes.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.nodes.name IS 'Host and port of the node in the Citus cluster; local without a cluster';
 COMMENT ON COLUMN bench.nodes.is_coordinator IS 'True for the coordinator of the Citus cluster';
@@ -1033,6 +1050,7 @@ COMMENT ON COLUMN bench.nodes.connections_opened IS 'Connections that its sessio
 COMMENT ON COLUMN bench.nodes.connections_reused IS 'Times its sessions reused an open connection';
 COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus left on the node after the run';
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
+COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
 COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';
@@ -1089,6 +1107,7 @@ COMMENT ON COLUMN bench.sweep_runs.tps_max IS 'Highest TPS of its samples';
 COMMENT ON COLUMN bench.sweep_runs.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
+COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_results.variant IS 'Name of the variant; empty if the sweep has no variants';
 COMMENT ON COLUMN bench.sweep_results.rounds IS 'Number of completed runs';
 COMMENT ON COLUMN bench.sweep_results.tps_stddev IS 'Standard deviation of the runs'' TPS; NULL for a single run';
@@ -1099,6 +1118,7 @@ COMMENT ON COLUMN bench.sweep_results.latency_p99_ms IS 'Mean of the runs'' 99th
 COMMENT ON COLUMN bench.sweep_results.failed IS 'Failed transactions of all runs';
 COMMENT ON COLUMN bench.sweep_results.cpu_idle IS 'Mean of the runs'' shares of processors'' time idle';
 COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for bench.compare';
+COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
 COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
 COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run; system: server parameters set by a sweep; role; origin: the server of an imported run';
 COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';
@@ -1106,6 +1126,7 @@ COMMENT ON COLUMN bench.history.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.history.tps IS 'Transactions per second of the whole run';
 COMMENT ON COLUMN bench.history.latency_p95_ms IS '95th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.history.latency_p99_ms IS '99th percentile of the latency in milliseconds';
+COMMENT ON COLUMN bench.history.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 -- What else has the columns of bench.samples has their comments.
 DO $$
 DECLARE

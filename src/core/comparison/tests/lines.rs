@@ -12,12 +12,15 @@ fn values(runs: &[Document], of: Of) -> Vec<f64> {
 }
 
 #[test]
-fn five_metrics_and_tps_first() {
+fn tps_first_then_latencies_then_processor_time() {
     let (slow, fast) = (side(1, 1000.0, 5), side(11, 2000.0, 5));
     let lines = lines(&slow, &fast, 0.02);
     let names: Vec<&str> = lines.iter().map(|line| line.metric).collect();
-    assert_eq!(names, ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms"]);
-    // More transactions and less latency are both faster.
+    assert_eq!(
+        names,
+        ["tps", "latency_avg_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "server_cpu_us"]
+    );
+    // More transactions, less latency and less processor time are all faster.
     for line in &lines {
         assert_eq!((line.verdict, &line.advice), ("faster", &None), "{}", line.metric);
     }
@@ -32,13 +35,15 @@ fn five_metrics_and_tps_first() {
 fn a_line_is_what_the_statistics_say_at_its_confidence() {
     let (baseline, candidate) = (side(1, 1000.0, 5), side(11, 970.0, 5));
     let lines = lines(&baseline, &candidate, 0.02);
-    let metrics: [(Of, f64, Better); 5] = [
+    let metrics: [(Of, f64, Better); 6] = [
         (|summary| summary.tps, 0.95, Better::Higher),
         (|summary| summary.latency_avg_ms, 0.9875, Better::Lower),
         (|summary| summary.latency_p50_ms, 0.9875, Better::Lower),
         (|summary| summary.latency_p95_ms, 0.9875, Better::Lower),
         (|summary| summary.latency_p99_ms, 0.9875, Better::Lower),
+        (|summary| summary.server_cpu_us, 0.95, Better::Lower),
     ];
+    assert_eq!(lines.len(), metrics.len());
     for (line, (of, confidence, better)) in lines.iter().zip(metrics) {
         let terms = Terms { margin: 0.02, confidence, better };
         let expected = stats::groups(&values(&baseline, of), &values(&candidate, of), terms);

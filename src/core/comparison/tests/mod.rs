@@ -35,6 +35,7 @@ fn run(run_id: i64, tps: f64) -> Document {
             latency_p50_ms: latency(0.9),
             latency_p95_ms: latency(1.8),
             latency_p99_ms: latency(2.5),
+            server_cpu_us: latency(0.12),
             ..Summary::default()
         },
         environment: Environment {

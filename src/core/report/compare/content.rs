@@ -4,7 +4,7 @@ use super::{ComparisonReport, WaitDifference};
 use crate::comparison::{Line, scripts_differ};
 use crate::report::content::{Kind, Section, Table};
 use crate::report::hygiene::{cut, one_line};
-use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps};
+use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps, us};
 
 /// What the report is about.
 pub const SUBJECT: &str = "Comparison";
@@ -24,6 +24,7 @@ pub fn metric(name: &str) -> &str {
     match name {
         "tps" => "TPS",
         "latency_avg_ms" => "average",
+        "server_cpu_us" => "CPU",
         name => name.strip_prefix("latency_").and_then(|name| name.strip_suffix("_ms")).unwrap_or(name),
     }
 }
@@ -124,10 +125,13 @@ fn metrics(report: &ComparisonReport) -> Section {
         ("verdict", Kind::Text),
     ]);
     for line in &report.metrics {
-        let is_tps = line.metric == "tps";
-        let value = |value| if is_tps { tps(value) } else { ms(value) };
+        let (name, value): (_, fn(Option<f64>) -> String) = match line.metric {
+            "tps" => ("TPS".to_owned(), tps),
+            "server_cpu_us" => ("CPU per transaction, µs".to_owned(), us),
+            latency => (format!("latency {}, ms", metric(latency)), ms),
+        };
         table.rows.push(vec![
-            if is_tps { "TPS".to_owned() } else { format!("latency {}, ms", metric(line.metric)) },
+            name,
             value(line.baseline),
             value(line.candidate),
             fixed(line.ratio, 3),
@@ -137,7 +141,8 @@ fn metrics(report: &ComparisonReport) -> Section {
         ]);
     }
     let note = "ratio: candidate / baseline, of geometric means; low and high: bounds of its interval, 95 % for TPS and \
-                98.75 % for each latency, so that all four hold with 95 %. Verdicts are the candidate's.";
+                CPU, 98.75 % for each latency, so that all four hold with 95 %. CPU: the processor time of the clients' \
+                processes. Verdicts are the candidate's.";
     Section::of_table("metrics", "Metrics", table).with_note(Some(note.to_owned()))
 }
 
@@ -187,6 +192,7 @@ fn runs(report: &ComparisonReport) -> Section {
         ("avg ms", Kind::Number),
         ("p95 ms", Kind::Number),
         ("p99 ms", Kind::Number),
+        ("CPU µs", Kind::Number),
         ("failed", Kind::Number),
         ("skipped", Kind::Number),
         ("started", Kind::Text),
@@ -200,6 +206,7 @@ fn runs(report: &ComparisonReport) -> Section {
                 ms(run.latency_avg_ms),
                 ms(run.latency_p95_ms),
                 ms(run.latency_p99_ms),
+                us(run.server_cpu_us),
                 count(run.failed),
                 count(run.skipped),
                 run.started_at.as_deref().map_or_else(|| MISSING.to_owned(), number::to_the_second),
@@ -208,5 +215,5 @@ fn runs(report: &ComparisonReport) -> Section {
     }
     let most = report.baseline.runs.len().max(report.candidate.runs.len());
     let note = (most > RUNS).then(|| format!("The first {} runs of each side.", number::count(RUNS as u64)));
-    Section::of_table("runs", "Runs", table.without_idle(&["failed", "skipped"])).with_note(note)
+    Section::of_table("runs", "Runs", table.without_idle(&["CPU µs", "failed", "skipped"])).with_note(note)
 }

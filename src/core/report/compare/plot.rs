@@ -90,8 +90,9 @@ fn forest(report: &ComparisonReport) -> Option<Figure> {
     let legend = VERDICTS.iter().filter(|(verdict, _)| is_there(verdict));
     let legend = legend.map(|(verdict, ink)| (*ink, (*verdict).to_owned())).collect();
     let caption =
-        "TPS and latencies, candidate / baseline, with their intervals: 95 % for TPS, 98.75 % for each \
-                   latency. More TPS and less latency are faster. Shaded: the margin."
+        "TPS, latencies and processor time per transaction, candidate / baseline, with their intervals: 95 % \
+                   for TPS and CPU, 98.75 % for each latency. More TPS, less latency and less CPU are faster. Shaded: \
+                   the margin."
             .to_owned();
     Some(Figure { id: "plot-forest", title: "Ratios, candidate / baseline", caption, legend, svg })
 }

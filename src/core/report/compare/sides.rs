@@ -36,6 +36,8 @@ pub struct ComparedRun {
     pub latency_p50_ms: Option<f64>,
     pub latency_p95_ms: Option<f64>,
     pub latency_p99_ms: Option<f64>,
+    /// Processor time of the clients for each transaction, in microseconds.
+    pub server_cpu_us: Option<f64>,
     pub samples: RunSamples,
 }
 
@@ -91,6 +93,7 @@ impl Collected {
             latency_p50_ms: summary.latency_p50_ms,
             latency_p95_ms: summary.latency_p95_ms,
             latency_p99_ms: summary.latency_p99_ms,
+            server_cpu_us: summary.server_cpu_us,
             samples: RunSamples { elapsed: samples.elapsed.clone(), tps: samples.tps.clone() },
         });
         let is_bound = |bound: f64| bound.is_finite() && bound.is_sign_positive();

@@ -27,6 +27,14 @@ pub fn latency(document: &Document) -> Section {
     Section::of_table("latency", "Latency, ms", table)
 }
 
+/// Processor time for each transaction.
+pub fn processor_time(document: &Document) -> Section {
+    let server = number::finite(document.summary.server_cpu_us);
+    let facts = vec![("server, per transaction", server.map(|us| format!("{} µs", number::us(Some(us)))))];
+    Section::of_facts("processor-time", "Processor time", facts)
+        .with_note(Some("Of the clients' processes, user and system, without parallel workers.".to_owned()))
+}
+
 /// Shares of the clients' time.
 pub fn waits(document: &Document) -> Section {
     let mut table = Table::new(&[("clients' time in", Kind::Text), ("share", Kind::Number)]);

@@ -39,6 +39,8 @@ pub struct RungResult {
     pub latency_p99_ms: Option<f64>,
     /// Share of all processors' time, mean of the runs'.
     pub cpu_idle: Option<f64>,
+    /// Processor time of the clients for each transaction in microseconds, mean of the runs'.
+    pub server_cpu_us: Option<f64>,
     /// Transactions given up, of all runs.
     pub failed: u64,
 }
@@ -119,6 +121,7 @@ fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) ->
         latency_p95_ms: of_all(|run| run.latency_p95_ms),
         latency_p99_ms: of_all(|run| run.latency_p99_ms),
         cpu_idle: of_all(|run| run.cpu_idle),
+        server_cpu_us: of_all(|run| run.server_cpu_us),
         failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
     }
 }

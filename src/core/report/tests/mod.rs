@@ -76,6 +76,20 @@ fn a_far_percentile_is_shown_only_where_it_is_known() {
 }
 
 #[test]
+fn processor_time_is_shown_only_where_it_is_known() {
+    let mut document = believable(90);
+    for format in [Format::Text, Format::Markdown, Format::Html] {
+        assert!(render(&document, format).contains("231.5 µs"), "{format:?}");
+    }
+    for unknown in [None, Some(f64::NAN)] {
+        document.summary.server_cpu_us = unknown;
+        for format in [Format::Text, Format::Markdown, Format::Html] {
+            assert!(!render(&document, format).contains("Processor time"), "{format:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_known_is_in_every_report() {
     let mut document = believable(90);
     document.scripts = (0..128)

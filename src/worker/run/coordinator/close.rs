@@ -10,11 +10,10 @@ use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
 use crate::catalog::{self, nodes};
 use crate::observe::audit::{self, AuditLine};
-use crate::observe::waits::own_cpu_ns;
 use crate::observe::{counters, relations};
-use crate::server::process::{NS_PER_SEC, now_ns};
+use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
-use crate::shm::{ClientState, StopReason};
+use crate::shm::{ClientSlot, ClientState, StopReason};
 use crate::worker::run::verdict;
 
 /// After a stop the log has so long.
@@ -74,6 +73,7 @@ impl Run<'_> {
             measured: &self.sampler.measured,
             backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
             logged: (self.log.written, self.log.lost()),
+            server_cpu_us: self.server_cpu_us(),
             spec: self.spec,
             scripts: &scripts,
             statements: &statements,
@@ -91,6 +91,14 @@ impl Run<'_> {
             return Err(error);
         }
         self.unwritten.take().map_or(Ok(()), Err).and(finished)
+    }
+
+    /// Processor time of the clients' processes for each transaction that they committed, in microseconds: of those clients
+    /// of which it is known, and `None` where it is of none.
+    fn server_cpu_us(&self) -> Option<f64> {
+        let known = self.segment.slots().filter_map(ClientSlot::cpu_of_transactions);
+        let (cpu_ns, transactions) = known.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        (transactions > 0).then(|| cpu_ns as f64 / transactions as f64 / 1e3)
     }
 
     /// What of the environment is known only at the end. What cannot be read is left out.

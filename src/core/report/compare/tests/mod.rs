@@ -23,6 +23,7 @@ fn run(run_id: i64, tps: f64) -> Document {
         &mut document.summary.latency_p50_ms,
         &mut document.summary.latency_p95_ms,
         &mut document.summary.latency_p99_ms,
+        &mut document.summary.server_cpu_us,
     ] {
         *ms = ms.map(|ms| ms / factor);
     }

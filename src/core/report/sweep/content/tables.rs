@@ -4,7 +4,7 @@ use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, vari
 use super::{Report, counted, label, without_variants};
 use crate::document::sweep::SweepDocument;
 use crate::report::content::{Body, Kind, Section, Table};
-use crate::report::number::{self, MISSING, count, fixed, ms, tps};
+use crate::report::number::{self, MISSING, count, fixed, ms, tps, us};
 
 /// How many runs that did not complete are listed.
 const RUNS: usize = 60;
@@ -131,7 +131,10 @@ pub fn peaks(report: &Report) -> Section {
     Section::of_facts("peaks", "Peaks", facts)
 }
 
-/// Latencies, failures and idle processors by variant and number of clients, of those that have a completed run.
+/// The column of processor time.
+const CPU: &str = "CPU µs";
+
+/// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
 pub fn latency(report: &Report) -> Section {
     let mut table = Table::new(&[
         ("variant", Kind::Text),
@@ -141,6 +144,7 @@ pub fn latency(report: &Report) -> Section {
         ("p50 ms", Kind::Number),
         ("p95 ms", Kind::Number),
         ("p99 ms", Kind::Number),
+        (CPU, Kind::Number),
         ("failed", Kind::Number),
         ("CPU idle", Kind::Number),
     ]);
@@ -153,14 +157,18 @@ pub fn latency(report: &Report) -> Section {
             ms(result.latency_p50_ms),
             ms(result.latency_p95_ms),
             ms(result.latency_p99_ms),
+            us(result.server_cpu_us),
             count(result.failed),
             number::percent(result.cpu_idle),
         ]);
     }
-    let table =
-        without_variants(table, report.document).without_idle(&["p50 ms", "p95 ms", "failed", "CPU idle"]);
-    Section::of_table("latency", "Latency", table)
-        .with_note(Some("Means over the runs; failed transactions are summed.".to_owned()))
+    let table = without_variants(table, report.document)
+        .without_idle(&["p50 ms", "p95 ms", CPU, "failed", "CPU idle"]);
+    let cpu = table.columns.iter().any(|(name, _)| name == CPU);
+    let note = "Means over the runs; failed transactions are summed.".to_owned();
+    let note =
+        if cpu { note + " CPU µs: processor time of the clients' processes per transaction." } else { note };
+    Section::of_table("latency", "Latency", table).with_note(Some(note))
 }
 
 /// Runs without figures in the tables above.

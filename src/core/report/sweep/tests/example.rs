@@ -33,6 +33,7 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> SweepRun {
         latency_p95_ms: Some(latency_ms * 2.0),
         latency_p99_ms: Some(latency_ms * 4.0),
         cpu_idle: Some(0.25),
+        server_cpu_us: Some(1e6 / tps),
         failed: 0,
         findings: Vec::new(),
     }

@@ -16,6 +16,8 @@ fn runs_of_a_rung_are_put_together() {
     let p99 = (8.0 / 9_000.0 + 8.0 / 9_500.0) / 2.0 * 4_000.0;
     assert!((first.latency_p99_ms.unwrap() - p99).abs() < 1e-9, "{first:?}");
     assert_eq!(first.cpu_idle, Some(0.25));
+    let cpu = (1e6 / 9_000.0 + 1e6 / 9_500.0) / 2.0;
+    assert!((first.server_cpu_us.unwrap() - cpu).abs() < 1e-9, "{first:?}");
     let last = &results[5];
     assert_eq!(
         (last.rounds, last.tps_avg, last.tps_min),

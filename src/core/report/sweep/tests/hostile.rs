@@ -54,6 +54,7 @@ pub fn hostile() -> SweepDocument {
             &mut run.latency_p95_ms,
             &mut run.latency_p99_ms,
             &mut run.cpu_idle,
+            &mut run.server_cpu_us,
         ];
         for (place, field) in fields.into_iter().enumerate() {
             *field = Some(numbers[(index as usize + place) % numbers.len()]);
