@@ -45,6 +45,11 @@ impl WaitTimes {
         self.cpu_unknown |= other.cpu_unknown;
     }
 
+    /// Processor time of all clients; `None` where that of any could not be read.
+    pub fn cpu_ns(&self) -> Option<i64> {
+        (!self.cpu_unknown).then_some(self.cpu_ns)
+    }
+
     /// Shares of the clients' time, which add up to 1, the greatest first; none where nothing was sampled.
     pub fn shares(&self) -> Vec<(String, f64)> {
         let total_ns = self.by_event.values().sum::<i64>();

@@ -37,10 +37,10 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder into this slot. Unless its clients have passed the gate already, [`Recorder::begin`] is to follow.
+    /// A recorder into this slot; [`Recorder::begin`] is to follow.
     pub fn new(segment: &'a Segment, slot: u32, limit_ns: Option<i64>) -> Self {
         let header = segment.header();
-        let mut recorder = Self {
+        Self {
             header,
             slot: segment.slot(slot),
             intervals: Writer::new(segment.intervals(slot), segment.ring()),
@@ -53,11 +53,7 @@ impl<'a> Recorder<'a> {
             log: segment.log(slot),
             commands: segment.commands(slot),
             times: segment.times(slot),
-        };
-        if now_ns() >= recorder.timeline.measure_start_ns {
-            recorder.count_cpu();
         }
-        recorder
     }
 
     /// What the process does from here on counts as processor time of the measurement.
@@ -70,6 +66,9 @@ impl<'a> Recorder<'a> {
     /// The gate has opened: the time line is in place.
     pub fn begin(&mut self) {
         self.timeline = self.header.timeline.load();
+        if now_ns() >= self.timeline.measure_start_ns {
+            self.count_cpu();
+        }
     }
 
     /// So many transactions were due before the run's end and neither started nor skipped.

@@ -19,9 +19,8 @@ use super::connection::{Connection, Next};
 use super::shared::Shared;
 use super::socket::Address;
 use crate::error::internal;
-use crate::observe::waits::own_cpu_ns;
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{current_timestamp, my_pid, now_ns, wait_for_latch, wake};
+use crate::server::process::{current_timestamp, my_pid, now_ns, own_cpu_ns, wait_for_latch, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
 use crate::shm::{ClientState, Header, Recorder, StopReason};
@@ -129,7 +128,6 @@ impl<'a> Job<'a> {
             })
             .collect();
         let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-        // Made anew when the gate has opened, with the time line.
         let recorder = Recorder::new(segment, context.index, limit_ns);
         let counters = segment.commands(context.index);
         let poll = Poll::new().map_err(failed_to_wait)?;

@@ -94,8 +94,14 @@ impl Run<'_> {
     }
 
     /// Processor time of the clients' processes for each transaction that they committed, in microseconds: of those clients
-    /// of which it is known, and `None` where it is of none.
+    /// of which it is known, and `None` where it is of none. Of connections it is the time of the backends that serve them,
+    /// in the measured intervals.
     fn server_cpu_us(&self) -> Option<f64> {
+        if self.spec.options.driver == Driver::Wire {
+            let transactions = self.sampler.measured.moments.count;
+            let cpu_ns = self.sampler.waits.cpu_ns().filter(|&cpu_ns| cpu_ns > 0 && transactions > 0)?;
+            return Some(cpu_ns as f64 / transactions as f64 / 1e3);
+        }
         let known = self.segment.slots().filter_map(ClientSlot::cpu_of_transactions);
         let (cpu_ns, transactions) = known.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         (transactions > 0).then(|| cpu_ns as f64 / transactions as f64 / 1e3)
