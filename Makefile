@@ -77,7 +77,8 @@ check-lints:
 # What .shellcheckrc lets pass, it explains.
 check-scripts:
 	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
-	  echo shellcheck; shellcheck $$(grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test)
+	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test | \
+	    xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 16 shellcheck
 
 clean:
 	cargo clean
