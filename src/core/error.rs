@@ -58,6 +58,8 @@ pub mod sqlstate {
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     /// configuration_limit_exceeded
     pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
+    /// insufficient_resources
+    pub const INSUFFICIENT_RESOURCES: &str = "53000";
     /// out_of_memory
     pub const OUT_OF_MEMORY: &str = "53200";
     /// program_limit_exceeded

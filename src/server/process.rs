@@ -27,6 +27,23 @@ pub fn own_cpu_ns() -> i64 {
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
 
+/// Raises the number of files that this process may have open as far as it is allowed to; the number then.
+pub fn raise_open_files() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: valid pointers to a plain struct.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return u64::MAX;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+            raised.rlim_cur
+        } else {
+            limit.rlim_cur
+        }
+    }
+}
+
 /// The time of day as a TimestampTz: microseconds since 2000-01-01.
 pub fn current_timestamp() -> i64 {
     // SAFETY: reads the clock.

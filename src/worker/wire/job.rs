@@ -20,7 +20,9 @@ use super::shared::Shared;
 use super::socket::Address;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{current_timestamp, my_pid, now_ns, own_cpu_ns, wait_for_latch, wake};
+use crate::server::process::{
+    current_timestamp, my_pid, now_ns, own_cpu_ns, raise_open_files, wait_for_latch, wake,
+};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
 use crate::shm::{ClientState, Header, Recorder, StopReason};
@@ -120,6 +122,7 @@ impl<'a> Job<'a> {
         let address = Address::of_this_server()?;
         let startup = startup(header, spec);
         let clients = segment.clients_of(context.index);
+        check_open_files(clients.len() as u64)?;
         let commands = segment.shape().commands as usize;
         let connections: Vec<Connection> = clients
             .map(|number| {
@@ -308,6 +311,22 @@ fn startup(header: &Header, spec: &RunSpec) -> Startup {
     }
     parameters.extend(settings.iter().cloned());
     Startup { user: spec.role.clone(), database: spec.database.clone(), parameters, ..Startup::default() }
+}
+
+/// Files that a job has open beside its connections.
+const OTHER_FILES: u64 = 64;
+
+/// # Errors
+/// 53000 where a process may not have so many connections.
+fn check_open_files(connections: u64) -> Result<(), UserError> {
+    let limit = raise_open_files();
+    if connections + OTHER_FILES <= limit {
+        return Ok(());
+    }
+    let message = format!("a job cannot have {connections} connections");
+    Err(UserError::new(sqlstate::INSUFFICIENT_RESOURCES, message)
+        .detail(format!("The server's processes may have {limit} files open (RLIMIT_NOFILE)."))
+        .hint("Use more jobs, or raise the limit for the server (ulimit -Hn, LimitNOFILE of systemd)."))
 }
 
 fn failed_to_wait(error: io::Error) -> UserError {
