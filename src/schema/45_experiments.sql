@@ -17,7 +17,7 @@ CREATE FUNCTION bench.sweep(
     tags            jsonb            DEFAULT '{}')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_wrapper';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, of driver, query_mode and jobs as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 
 CREATE FUNCTION bench.start_sweep(
     workload        text,
@@ -138,7 +138,7 @@ COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as 
 COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
 COMMENT ON COLUMN bench.sweeps.secs IS 'Measured seconds of each run';
 COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
-COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system; a single one without a name if none were given';
+COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, run; a single one without a name if none were given';
 COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run';
 COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweeps.variables IS 'Script variables of all runs';

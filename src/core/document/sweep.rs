@@ -87,6 +87,8 @@ pub struct VariantDescription {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, set by ALTER SYSTEM while it runs.
     pub system: Map<String, Value>,
+    /// Arguments of bench.run.
+    pub run: Map<String, Value>,
 }
 
 /// A rung of a variant in a round.

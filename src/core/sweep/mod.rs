@@ -165,8 +165,8 @@ impl SweepOptions {
             variables: over(&self.variables, &variant.variables),
             settings: over(&self.settings, &variant.settings),
             sample_interval: Some(self.sample_interval_secs()),
-            driver: Some("engine".to_owned()),
-            query_mode: Some(self.query_mode.clone()),
+            driver: variant.text("driver", "engine"),
+            query_mode: variant.text("query_mode", &self.query_mode),
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
@@ -175,7 +175,7 @@ impl SweepOptions {
             before: Some(Before::text(&[])),
             log_rate: Some(0.0),
             exit_on_abort: Some(false),
-            jobs: None,
+            jobs: variant.jobs(),
         }
     }
 

@@ -100,6 +100,30 @@ fn groups_are_told_from_parameters() {
 }
 
 #[test]
+fn a_variant_may_have_a_driver() {
+    let options = options(|a| {
+        a.query_mode = Some("extended".to_owned());
+        a.variants =
+            Some(json!({"engine": {}, "wire": {"driver": "wire", "query_mode": "simple", "jobs": 2}}));
+    })
+    .unwrap();
+    let run = |variant: usize| options.run_arguments(&options.variants[variant], 4, Some(9));
+    let of = |a: RunArguments| (a.driver.unwrap(), a.query_mode.unwrap(), a.jobs);
+    assert_eq!(of(run(0)), ("engine".to_owned(), "extended".to_owned(), None));
+    assert_eq!(of(run(1)), ("wire".to_owned(), "simple".to_owned(), Some(2)));
+    assert!(options.variants[1].settings.is_empty());
+    for wrong in [
+        json!({"jobs": 1.5}),
+        json!({"jobs": "2"}),
+        json!({"driver": true}),
+        json!({"driver": "libpq"}),
+        json!({"jobs": 2}),
+    ] {
+        assert!(message(|a| a.variants = Some(json!({ "v": wrong }))).ends_with("(22023)"));
+    }
+}
+
+#[test]
 fn steps_before_a_run_have_an_order_of_their_own() {
     let options = options(|a| a.before = Some("checkpoint, vacuum,checkpoint".to_owned())).unwrap();
     assert_eq!(options.before, [Before::Vacuum, Before::Checkpoint]);

@@ -20,7 +20,13 @@ pub struct Variant {
     pub load: Map<String, Value>,
     /// Configuration parameters of the server, to be set by ALTER SYSTEM.
     pub system: Map<String, Value>,
+    /// Arguments of bench.run: those of [`ARGUMENTS`].
+    #[serde(default)]
+    pub run: Map<String, Value>,
 }
+
+/// Arguments of bench.run that a variant may have. No parameter of the server has such a name.
+const ARGUMENTS: [&str; 3] = ["driver", "query_mode", "jobs"];
 
 /// The variants of a sweep, in the order of their names, as jsonb has them.
 pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
@@ -54,7 +60,12 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
     let mut variant = Variant { name, ..Variant::default() };
     for (key, value) in changes {
         let Value::Object(group) = value else {
-            variant.settings.insert(key, value);
+            if ARGUMENTS.contains(&key.as_str()) {
+                check_argument(&variant.name, &key, &value)?;
+                variant.run.insert(key, value);
+            } else {
+                variant.settings.insert(key, value);
+            }
             continue;
         };
         match key.as_str() {
@@ -68,11 +79,33 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
                     variant.name
                 ))
                 .hint(
-                    "Besides configuration parameters, a variant can have the groups settings, variables, load \
-                     and system.",
+                    "Besides configuration parameters, a variant can have driver, query_mode and jobs, and the groups \
+                     settings, variables, load and system.",
                 ));
             }
         }
     }
     Ok(variant)
+}
+
+/// Whether an argument of bench.run has a value of its type; what it may be, the run checks.
+fn check_argument(variant: &str, name: &str, value: &Value) -> Result<(), UserError> {
+    let (fits, what) = match name {
+        "jobs" => (value.as_i64().is_some_and(|jobs| i32::try_from(jobs).is_ok()), "a whole number"),
+        _ => (value.is_string(), "text"),
+    };
+    if fits { Ok(()) } else { Err(invalid(format!("{name} of variant \"{variant}\" must be {what}"))) }
+}
+
+impl Variant {
+    /// A text among the arguments of bench.run, or this one.
+    pub(super) fn text(&self, name: &str, or: &str) -> Option<String> {
+        let given = self.run.get(name).and_then(Value::as_str);
+        Some(given.unwrap_or(or).to_owned())
+    }
+
+    /// The jobs of the wire driver.
+    pub(super) fn jobs(&self) -> Option<i32> {
+        self.run.get("jobs").and_then(Value::as_i64).and_then(|jobs| i32::try_from(jobs).ok())
+    }
 }

@@ -41,6 +41,7 @@ fn filled() -> SweepDocument {
         variables: Map::new(),
         load: Map::new(),
         system: Map::new(),
+        run: Map::new(),
     };
     SweepDocument {
         schema_version: SCHEMA_VERSION,

@@ -25,6 +25,7 @@ fn name(variant: &VariantDescription) -> String {
 /// What a variant changes, in one line.
 fn changes(variant: &VariantDescription) -> String {
     let parts = [
+        ("run", &variant.run),
         ("settings", &variant.settings),
         ("variables", &variant.variables),
         ("load", &variant.load),

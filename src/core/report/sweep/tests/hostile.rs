@@ -66,6 +66,7 @@ pub fn hostile() -> SweepDocument {
             variables: map(),
             load: map(),
             system: map(),
+            run: map(),
         });
     }
     document.runs.extend((0..100).map(|_| SweepRun::default()));

@@ -114,6 +114,7 @@ fn a_variant_s_changes_are_told() {
         name: "large".to_owned(),
         load: json!({"rows": 100_000_000}).as_object().cloned().unwrap_or_default(),
         system: json!({"full_page_writes": "off"}).as_object().cloned().unwrap_or_default(),
+        run: json!({"driver": "wire"}).as_object().cloned().unwrap_or_default(),
         ..VariantDescription::default()
     });
     document
@@ -123,7 +124,7 @@ fn a_variant_s_changes_are_told() {
     let text = render(&document, Format::Text);
     for line in [
         "  off: settings: synchronous_commit = off\n",
-        "  large: load: rows = 100000000; server: full_page_writes = off\n",
+        "  large: run: driver = wire; load: rows = 100000000; server: full_page_writes = off\n",
         "  as is: nothing\n",
     ] {
         assert!(text.contains(line), "{line}{text}");
