@@ -87,6 +87,8 @@ pub struct Session {
     outstanding: usize,
     /// A pipeline is open.
     is_pipelining: bool,
+    /// The message that ends the session is in the output.
+    is_ending: bool,
     used_password: bool,
     backend: Option<(i32, i32)>,
     /// The values of [`receive::PARAMETERS`].
@@ -119,6 +121,7 @@ impl Session {
             unread: 0,
             outstanding: 0,
             is_pipelining: false,
+            is_ending: false,
             used_password: false,
             backend: None,
             parameters: Default::default(),
@@ -164,11 +167,11 @@ impl Session {
         }
     }
 
-    /// Whether the output has to be sent now, as libpq does: in a pipeline only from [`FLUSH_THRESHOLD`] on, and at its
-    /// end. \syncpipeline sends nothing by itself.
+    /// Whether the output has to be sent now, as libpq does: in a pipeline only from [`FLUSH_THRESHOLD`] on, at its end,
+    /// and at that of the session. \syncpipeline sends nothing by itself.
     pub fn must_send(&self) -> bool {
         let length = self.output().len();
-        length >= FLUSH_THRESHOLD || (length > 0 && !self.is_pipelining)
+        length >= FLUSH_THRESHOLD || (length > 0 && (!self.is_pipelining || self.is_ending))
     }
 
     /// The session's transaction, by the last ReadyForQuery.
@@ -309,6 +312,7 @@ impl Session {
     /// Queues the message that ends the session; the server answers by closing the connection.
     pub fn terminate(&mut self) {
         frontend::terminate(&mut self.output);
+        self.is_ending = true;
     }
 
     /// The error for a connection that the server has closed.

@@ -100,6 +100,19 @@ fn a_long_pipeline_is_sent_in_parts() {
 }
 
 #[test]
+fn a_session_may_end_in_a_pipeline() {
+    let mut session = running();
+    session.start_pipeline();
+    session.execute_prepared("a", NONE).unwrap();
+    assert!(!session.must_send());
+    session.terminate();
+    assert!(session.must_send());
+    assert!(output(&mut session).ends_with(b"X\0\0\0\x04"));
+    // The server answers what it has got before it closes the connection.
+    assert_eq!(session.receive(&message(b'2', b"")), Ok(Event::Pending));
+}
+
+#[test]
 fn output_leaves_in_parts() {
     let mut session = running();
     session.query("a").unwrap();
