@@ -188,6 +188,19 @@ SELECT count(bench.run('wire_pipe', 2, transactions => 10, driver => 'wire', que
 FROM unnest('{extended,prepared}'::text[]) AS mode \gset
 SELECT is(string_agg(a || ' ' || n, ', ' ORDER BY a), 'first 40, second 40, third 40', 'pipelines execute all of it')
 FROM (SELECT a, count(*) AS n FROM public.wire_rows WHERE run = 'pipe' GROUP BY a) AS x;
+\o /dev/null
+SELECT pg_temp.workload('wire_around', $$
+\startpipeline
+\if false
+\endpipeline
+\endif
+INSERT INTO public.wire_rows VALUES ('around', :client_id, 'fourth', NULL, NULL);
+\endpipeline
+$$);
+SELECT bench.run('wire_around', 2, transactions => 10, driver => 'wire', query_mode => 'prepared');
+\o
+SELECT is(count(*), 20::bigint, 'statements behind an \endpipeline that was not come to are executed')
+FROM public.wire_rows WHERE run = 'around';
 SELECT is((SELECT array_agg(e) FROM pg_temp.errors_of(script, 'wire') AS e), expected, name)
 FROM (VALUES
     ('an error in a pipeline ends the client',
@@ -205,6 +218,7 @@ FROM pg_stat_activity WHERE application_name = 'pgbench_ext';
 
 \o /dev/null
 SELECT bench.drop_workload('wire_pipe');
+SELECT bench.drop_workload('wire_around');
 DROP TABLE public.wire_rows, public.wire_once;
 \o
 SELECT * FROM finish();

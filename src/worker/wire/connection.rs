@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::client::{Beginning, Client, Consequence, Ledger, Step};
-use bench_core::error::{SqlError, UserError};
+use bench_core::error::{SqlError, UserError, pack, sqlstate};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
 use bench_core::wire::{Event, Session, Startup, Status};
@@ -174,7 +174,11 @@ impl<'a> Connection<'a> {
         }
         self.session = Session::new();
         self.socket = None;
-        let error = SqlError::from(error);
+        let mut error = SqlError::from(error);
+        // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
+        if error.is_retryable() {
+            error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
+        }
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
             Waits::Prepared { .. }
             | Waits::PreparedForPipeline { .. }
@@ -350,8 +354,16 @@ impl<'a> Connection<'a> {
         if let Action::Sql(sql) = &of.script.commands[command].action {
             self.pipeline.check_statement(sql)?;
         }
-        let is_prepared = self.prepared[of.first_command + command];
-        let sent = shared.send(&mut self.session, &client.variables, (program, command), is_prepared)?;
+        let place = of.first_command + command;
+        let mut send = |is_prepared| {
+            shared.send(&mut self.session, &client.variables, (program, command), is_prepared)
+        };
+        let mut sent = send(self.prepared[place])?;
+        // A condition has led around the \endpipeline up to which statements were prepared: Parse is part of the pipeline.
+        if self.pipeline.is_open() && matches!(sent, Sent::Preparation) {
+            self.prepared[place] = true;
+            sent = send(true)?;
+        }
         self.waits = match sent {
             Sent::Statement => Waits::Executed { program, command },
             Sent::Preparation => Waits::Prepared { program, command },
