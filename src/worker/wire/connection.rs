@@ -355,9 +355,8 @@ impl<'a> Connection<'a> {
             self.pipeline.check_statement(sql)?;
         }
         let place = of.first_command + command;
-        let mut send = |is_prepared| {
-            shared.send(&mut self.session, &client.variables, (program, command), is_prepared)
-        };
+        let mut send =
+            |is_prepared| shared.send(&mut self.session, &client.variables, (program, command), is_prepared);
         let mut sent = send(self.prepared[place])?;
         // A condition has led around the \endpipeline up to which statements were prepared: Parse is part of the pipeline.
         if self.pipeline.is_open() && matches!(sent, Sent::Preparation) {
