@@ -628,7 +628,7 @@ CREATE FUNCTION bench.run(
     jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
-$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
+$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
 
 SELECT bench_internal.replace_function('bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start(
@@ -656,7 +656,7 @@ CREATE FUNCTION bench.start(
     jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
-$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
+$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
 
 SELECT bench_internal.replace_function('bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.schedule(
@@ -686,7 +686,7 @@ CREATE FUNCTION bench.schedule(
     jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
-$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
+$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
 
 SELECT bench_internal.replace_function('bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start_scheduled(
@@ -714,7 +714,7 @@ CREATE FUNCTION bench.start_scheduled(
     jobs            integer          DEFAULT NULL)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
-$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean)');
+$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
 
 -- Comments.
 
