@@ -115,6 +115,8 @@ pub struct Header {
     pub begins_us: AtomicI64,
     /// 1 when all is done that is to be done before the run.
     pub prepared: AtomicU32,
+    /// Of a run over connections: 1 when its scripts have been looked at, and nothing is wrong with them.
+    pub examined: AtomicU32,
     /// 1 when its clients stand at the gate.
     pub is_ready: AtomicU32,
     /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.

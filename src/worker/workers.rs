@@ -6,7 +6,10 @@ use bench_core::error::UserError;
 
 use crate::server::at_exit;
 use crate::server::background_worker::{Worker, WorkerKind};
+use crate::server::process::nap;
 use crate::server::worker_slots::no_slots;
+use crate::shm::{Segment, StopReason};
+use crate::worker::stop_reason;
 
 thread_local! {
     /// Kept here for the callback at this process's exit.
@@ -31,6 +34,32 @@ pub fn launch(kind: WorkerKind, segment: u32, count: u32, database: u32, role: u
     Ok(())
 }
 
+/// Launches one worker and waits for its end; the reason of a stop that has ended it.
+///
+/// # Errors
+/// 53400 when there is no worker slot for it.
+pub fn run_one(
+    kind: WorkerKind,
+    segment: &Segment,
+    database: u32,
+    role: u32,
+) -> Result<Option<StopReason>, UserError> {
+    launch(kind, segment.handle(), 1, database, role)?;
+    let mut stopped = None;
+    // In this order: the worker says how it went before it ends.
+    while !all_stopped() {
+        if stopped.is_none()
+            && let Some(reason) = stop_reason(segment.header())
+        {
+            stopped = Some(reason);
+            terminate();
+        }
+        nap(if stopped.is_some() { 10 } else { 100 });
+    }
+    forget();
+    Ok(stopped)
+}
+
 /// Whether the worker with this index has ended.
 pub fn has_stopped(index: u32) -> bool {
     WORKERS.with_borrow(|workers| workers.get(index as usize).is_none_or(Worker::has_stopped))
@@ -42,7 +71,7 @@ pub fn all_stopped() -> bool {
 }
 
 /// Forgets workers that have ended, so that others can be launched.
-pub fn forget() {
+fn forget() {
     WORKERS.with_borrow_mut(Vec::clear);
 }
 

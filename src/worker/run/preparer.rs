@@ -9,10 +9,10 @@ use pgrx::pg_sys;
 use crate::engine::Session;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{my_pid, nap, wake};
+use crate::server::process::{my_pid, wake};
 use crate::server::signals::OnTerminate;
 use crate::shm::{Segment, StopReason};
-use crate::worker::{WorkerContext, attach, before, stop_reason, workers};
+use crate::worker::{WorkerContext, attach, before, workers};
 
 /// The kind of worker that a preparer is.
 const KIND: WorkerKind = WorkerKind {
@@ -57,19 +57,7 @@ pub fn prepare(
     if spec.options.before.iter().all(|step| *step == before::BY_CALLER) {
         return Ok(());
     }
-    workers::launch(KIND, segment.handle(), 1, spec.database_oid, spec.role_oid)?;
-    let mut stopped = None;
-    // In this order: the worker says how it went before it ends.
-    while !workers::all_stopped() {
-        if stopped.is_none()
-            && let Some(reason) = stop_reason(segment.header())
-        {
-            stopped = Some(reason);
-            workers::terminate();
-        }
-        nap(if stopped.is_some() { 10 } else { 100 });
-    }
-    workers::forget();
+    let stopped = workers::run_one(KIND, segment, spec.database_oid, spec.role_oid)?;
     let header = segment.header();
     match stopped {
         Some(reason) => Err(stop_error(reason)),

@@ -10,11 +10,11 @@ use pgrx::pg_sys;
 
 use crate::engine::Session;
 use crate::server::background_worker::WorkerKind;
-use crate::server::process::{current_timestamp, my_pid, nap, wake};
+use crate::server::process::{current_timestamp, my_pid, wake};
 use crate::server::signals::OnTerminate;
 use crate::shm::{ClientState, Segment, StopReason};
 use crate::worker::run::{client, verdict};
-use crate::worker::{WorkerContext, attach, stop_reason, workers};
+use crate::worker::{WorkerContext, attach, workers};
 
 /// The kind of worker that an examiner is.
 const KIND: WorkerKind = WorkerKind {
@@ -34,7 +34,7 @@ pub extern "C-unwind" fn pgbench_ext_examiner_main(segment: pg_sys::Datum) {
     let slot = context.segment.slot(0);
     slot.pid.store(my_pid(), Release);
     match work(&context) {
-        Ok(()) => context.segment.header().prepared.store(2, Release),
+        Ok(()) => context.segment.header().examined.store(1, Release),
         Err(error) => slot.count_error(&error, current_timestamp(), Consequence::Uncounted),
     }
     wake(context.segment.header().coordinator_pid.load(Relaxed));
@@ -60,22 +60,10 @@ pub fn examine(
     spec: &RunSpec,
     stop_error: impl Fn(StopReason) -> UserError,
 ) -> Result<(), UserError> {
-    workers::launch(KIND, segment.handle(), 1, spec.database_oid, spec.role_oid)?;
-    let mut stopped = None;
-    // In this order: the worker says how it went before it ends.
-    while !workers::all_stopped() {
-        if stopped.is_none()
-            && let Some(reason) = stop_reason(segment.header())
-        {
-            stopped = Some(reason);
-            workers::terminate();
-        }
-        nap(if stopped.is_some() { 10 } else { 100 });
-    }
-    workers::forget();
+    let stopped = workers::run_one(KIND, segment, spec.database_oid, spec.role_oid)?;
     match stopped {
         Some(reason) => Err(stop_error(reason)),
-        None if segment.header().prepared.load(Acquire) == 2 => Ok(()),
+        None if segment.header().examined.load(Acquire) != 0 => Ok(()),
         None => {
             segment.slot(0).set_state(ClientState::Aborted);
             Err(verdict::start_error(segment, spec, 0))
