@@ -37,8 +37,8 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder into this slot; [`Recorder::begin`] is to follow.
-    pub fn new(segment: &'a Segment, slot: u32, limit_ns: Option<i64>) -> Self {
+    /// A recorder into this slot, where transactions that take longer than this are late; [`Recorder::begin`] is to follow.
+    pub fn new(segment: &'a Segment, slot: u32, latency_limit_ms: Option<f64>) -> Self {
         let header = segment.header();
         Self {
             header,
@@ -48,7 +48,7 @@ impl<'a> Recorder<'a> {
             timeline: header.timeline.load(),
             until_ns: i64::MIN,
             phase: Phase::Ramp,
-            limit_ns: limit_ns.unwrap_or(i64::MAX),
+            limit_ns: latency_limit_ms.map_or(i64::MAX, |ms| (ms * 1e6) as i64),
             counts_cpu: false,
             log: segment.log(slot),
             commands: segment.commands(slot),

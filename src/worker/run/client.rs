@@ -255,8 +255,7 @@ fn run(
     statements: &mut Statements,
 ) -> Result<(), Ending> {
     let header = context.segment.header();
-    let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-    let mut recorder = Recorder::new(&context.segment, context.index, limit_ns);
+    let mut recorder = Recorder::new(&context.segment, context.index, spec.options.latency_limit_ms);
     recorder.begin();
     let mut client = start(spec, workload, beginning, header);
     let result = run_transactions(header, workload, &mut client, &mut recorder, statements);

@@ -24,10 +24,8 @@ enum Waits {
     Turn,
     /// A moment within a transaction.
     Sleep,
-    /// The statement of this place to be prepared.
-    Prepared { program: usize, command: usize },
-    /// A statement of the pipeline that this command begins to be prepared.
-    PreparedForPipeline { program: usize, start: usize, command: usize },
+    /// A statement to be prepared for this command: its own, or one of the pipeline that it begins.
+    Prepared { program: usize, command: usize, statement: usize },
     /// The statement of this place to be executed, or the pipeline that ends there.
     Executed { program: usize, command: usize },
     /// The rollback after this error.
@@ -180,11 +178,9 @@ impl<'a> Connection<'a> {
             error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
         }
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
-            Waits::Prepared { .. }
-            | Waits::PreparedForPipeline { .. }
-            | Waits::Executed { .. }
-            | Waits::RolledBack(_)
-            | Waits::Sleep => self.fail(error, shared),
+            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_) | Waits::Sleep => {
+                self.fail(error, shared)
+            }
             _ => {
                 shared.recorder.error(&error, Consequence::Uncounted);
                 Step::End(Some(Box::new(error)))
@@ -202,27 +198,14 @@ impl<'a> Connection<'a> {
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
             }
-            Waits::Prepared { program, command } => {
-                let place = shared.workload.programs[program].first_command + command;
-                if let Some(error) = self.session.outcome().error {
-                    return self.failed(place, error, shared);
-                }
-                self.prepared[place] = true;
-                match self.try_to_execute(program, command, shared) {
-                    Some(step) => step,
-                    None => return Next::Server,
-                }
-            }
-            Waits::PreparedForPipeline { program, start, command } => {
+            Waits::Prepared { program, command, statement } => {
                 let first = shared.workload.programs[program].first_command;
                 if let Some(error) = self.session.outcome().error {
-                    return self.failed(first + start, error, shared);
+                    return self.failed(first + command, error, shared);
                 }
-                self.prepared[first + command] = true;
-                match self.try_to_execute(program, start, shared) {
-                    Some(step) => step,
-                    None => return Next::Server,
-                }
+                self.prepared[first + statement] = true;
+                let Some(step) = self.try_to_execute(program, command, shared) else { return Next::Server };
+                step
             }
             Waits::Executed { program, command } => {
                 let place = shared.workload.programs[program].first_command + command;
@@ -300,10 +283,12 @@ impl<'a> Connection<'a> {
                     self.waits = Waits::Sleep;
                     return Next::Clock(until_ns);
                 }
-                Step::Execute { program, command } => match self.try_to_execute(program, command, shared) {
-                    Some(step) => step,
-                    None => return Next::Server,
-                },
+                Step::Execute { program, command } => {
+                    let Some(step) = self.try_to_execute(program, command, shared) else {
+                        return Next::Server;
+                    };
+                    step
+                }
                 // These end the client, and the connection with it: the server rolls back.
                 Step::Abort(error) => client.failed(&shared.workload, &mut shared.recorder, *error),
                 Step::AbortAtEnd => {
@@ -365,7 +350,7 @@ impl<'a> Connection<'a> {
         }
         self.waits = match sent {
             Sent::Statement => Waits::Executed { program, command },
-            Sent::Preparation => Waits::Prepared { program, command },
+            Sent::Preparation => Waits::Prepared { program, command, statement: command },
         };
         Ok(!self.pipeline.is_open())
     }
@@ -394,7 +379,7 @@ impl<'a> Connection<'a> {
             };
             if let Some(at) = at {
                 shared.send(&mut self.session, &client.variables, (program, at), false)?;
-                self.waits = Waits::PreparedForPipeline { program, start: command, command: at };
+                self.waits = Waits::Prepared { program, command, statement: at };
                 return Ok(true);
             }
         }

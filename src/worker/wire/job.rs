@@ -88,7 +88,6 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
 
 /// The work of one job.
 struct Job<'a> {
-    header: &'a Header,
     poll: Poll,
     events: Events,
     timer: Timer,
@@ -130,8 +129,7 @@ impl<'a> Job<'a> {
                 Connection::new(segment.connection(number), beginning, commands)
             })
             .collect();
-        let limit_ns = spec.options.latency_limit_ms.map(|ms| (ms * 1e6) as i64);
-        let recorder = Recorder::new(segment, context.index, limit_ns);
+        let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
         let counters = segment.commands(context.index);
         let poll = Poll::new().map_err(failed_to_wait)?;
         let timer = Timer::new().map_err(failed_to_wait)?;
@@ -140,7 +138,6 @@ impl<'a> Job<'a> {
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
         let mut job = Self {
-            header,
             poll,
             events: Events::with_capacity(1024),
             timer,
@@ -198,7 +195,7 @@ impl<'a> Job<'a> {
 
     /// Runs the clients until all are over.
     fn run(&mut self, spec: &RunSpec) -> Result<(), UserError> {
-        while self.header.gate.load(Acquire) == 0 {
+        while self.shared.header.gate.load(Acquire) == 0 {
             if self.is_stopped() {
                 return Ok(());
             }
@@ -210,7 +207,7 @@ impl<'a> Job<'a> {
         self.shared.recorder.begin();
         for index in 0..self.connections.len() {
             if let Some(beginning) = self.connections[index].take_beginning() {
-                let client = client::start(spec, &self.shared.workload, beginning, self.header);
+                let client = client::start(spec, &self.shared.workload, beginning, self.shared.header);
                 let next = self.connections[index].begin(client, &mut self.shared);
                 self.note(index, next);
             }
@@ -293,7 +290,7 @@ impl<'a> Job<'a> {
     }
 
     fn is_stopped(&self) -> bool {
-        termination_requested() || self.header.stop() != StopReason::None
+        termination_requested() || self.shared.header.stop() != StopReason::None
     }
 }
 
