@@ -115,6 +115,14 @@ SELECT bench.run('nothing', driver => 'wire', results => 'discard');
 SELECT bench.run('nothing', driver => 'wire', nodes => 'workers');
 SELECT bench.run('nothing', driver => 'wire', jobs => 0);
 SELECT bench.run('nothing', jobs => 2);
+SELECT bench.run('nothing', target => 'replica');
+SELECT bench.run('nothing', reconnect => true);
+SELECT bench.run('nothing', on_disconnect => 'reconnect');
+SELECT bench.run('nothing', reconnect => NULL);
+SELECT bench.run('nothing', on_disconnect => NULL);
+SELECT bench.run('nothing', on_disconnect => 'wait');
+SELECT bench.run('nothing', driver => 'wire', target => '');
+SELECT bench.run('nothing', driver => 'wire', target => 'replica');
 -- Without Citus
 SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');

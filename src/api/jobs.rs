@@ -91,7 +91,10 @@ fn command(arguments: &RunArguments) -> String {
         ("before", text(&a.before)),
         ("log_rate", number(a.log_rate)),
         ("exit_on_abort", a.exit_on_abort.map(|flag| flag.to_string())),
+        ("target", text(&a.target)),
         ("jobs", a.jobs.map(|n| n.to_string())),
+        ("reconnect", a.reconnect.map(|flag| flag.to_string())),
+        ("on_disconnect", text(&a.on_disconnect)),
     ];
     let given: Vec<String> =
         given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();

@@ -47,7 +47,10 @@ macro_rules! run_function {
             before: Option<String>,
             log_rate: Option<f64>,
             exit_on_abort: Option<bool>,
+            target: Option<String>,
             jobs: Option<i32>,
+            reconnect: Option<bool>,
+            on_disconnect: Option<String>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -72,7 +75,10 @@ macro_rules! run_function {
                 before,
                 log_rate,
                 exit_on_abort,
+                target,
                 jobs,
+                reconnect,
+                on_disconnect,
             })
             .or_raise()
         }

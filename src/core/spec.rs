@@ -13,7 +13,7 @@ use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
 
 pub use before::Before;
-pub use driver::Driver;
+pub use driver::{Driver, OnDisconnect};
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
 
 /// A script of a run.

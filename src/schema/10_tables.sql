@@ -155,7 +155,11 @@ CREATE TABLE bench.run_log (
     log_rate          double precision NOT NULL DEFAULT 0,
     logged            bigint,
     log_lost          bigint,
-    server_cpu_us     double precision
+    server_cpu_us     double precision,
+    target            text,
+    jobs              int,
+    reconnect         boolean NOT NULL DEFAULT false,
+    on_disconnect     text NOT NULL DEFAULT 'end'
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.

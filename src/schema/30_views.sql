@@ -33,7 +33,8 @@ CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
-       server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost
+       server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
+       on_disconnect
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
@@ -76,6 +77,10 @@ COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by com
 COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
 COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
 COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';
+COMMENT ON COLUMN bench.runs.target IS 'With the wire driver: foreign server that the connections went to; NULL: this server and database';
+COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers that shared the connections';
+COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
+COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context

@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 use bench_core::document::Environment;
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Before, Extent, RunSpec, ScriptSpec};
+use bench_core::spec::{Before, Driver, Extent, RunSpec, ScriptSpec};
 use bench_core::stats::coarse::coarse;
 use bench_core::stats::histogram::Histogram;
 use pgrx::{Spi, pg_sys};
@@ -120,9 +120,10 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         let run_id = Spi::get_one_with_args::<i64>(
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
-                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, extension_version) \
+                 horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, target, jobs, \
+                 reconnect, on_disconnect, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', $15, $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -154,6 +155,10 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 Before::text(&o.before).into(),
                 o.log_rate.into(),
                 o.driver.as_str().into(),
+                o.target.as_deref().into(),
+                (o.driver == Driver::Wire).then(|| segment.shape().slots.cast_signed()).into(),
+                o.reconnect.into(),
+                o.on_disconnect.as_str().into(),
             ],
         )
         .map_err(spi_error)?

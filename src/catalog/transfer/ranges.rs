@@ -61,6 +61,7 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
         (RUN_LOG, "rate") => between("0.000001", "1000000"),
         (RUN_LOG, "latency_limit") => between("0.000001", MAX_MS),
         (RUN_LOG, "log_rate") => between("0", "1"),
+        (RUN_LOG, "jobs") => between("1", MAX_CLIENTS),
         ("transactions", "outcome") => Some(Rule::new(
             name,
             &format!(

@@ -79,7 +79,17 @@ pub struct Run {
     pub latency_limit: Option<f64>,
     pub max_tries: u32,
     pub seed: i64,
+    /// Empty before 0.2.0.
+    pub driver: String,
     pub query_mode: String,
+    /// With the wire driver: the foreign server that was connected to; `None`: this server.
+    pub target: Option<String>,
+    /// With the wire driver: workers that shared the connections.
+    pub jobs: Option<u32>,
+    /// Whether each transaction had a connection of its own.
+    pub reconnect: bool,
+    /// `end` or `reconnect`: what clients did that lost their connections.
+    pub on_disconnect: String,
     pub results: String,
     pub variables: Map<String, Value>,
     pub settings: Map<String, Value>,

@@ -25,7 +25,8 @@ fn request() -> PartRequest {
         before: Some("none".to_owned()),
         log_rate: Some(0.5),
         exit_on_abort: Some(false),
-        jobs: None,
+        reconnect: Some(false),
+        on_disconnect: Some("end".to_owned()),
         ..RunArguments::default()
     };
     let options = RunOptions::new(arguments).expect("options");

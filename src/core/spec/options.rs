@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Before, Driver, invalid, limits, object, required, variables};
+use super::driver::Connecting;
+use super::{Before, Driver, OnDisconnect, invalid, limits, object, required, variables};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 
@@ -37,7 +38,10 @@ pub struct RunArguments {
     pub before: Option<String>,
     pub log_rate: Option<f64>,
     pub exit_on_abort: Option<bool>,
+    pub target: Option<String>,
     pub jobs: Option<i32>,
+    pub reconnect: Option<bool>,
+    pub on_disconnect: Option<String>,
 }
 
 /// How long a run goes on.
@@ -166,9 +170,17 @@ pub struct RunOptions {
     /// Whether the run ends as soon as an error ends a client.
     #[serde(default)]
     pub exit_on_abort: bool,
+    /// The foreign server that [`Driver::Wire`] connects to; `None`: this server and database.
+    #[serde(default)]
+    pub target: Option<String>,
     /// Workers that share the connections of [`Driver::Wire`], where a number is given.
     #[serde(default)]
     pub jobs: Option<u32>,
+    /// Whether each transaction has a connection of its own.
+    #[serde(default)]
+    pub reconnect: bool,
+    #[serde(default)]
+    pub on_disconnect: OnDisconnect,
 }
 
 impl RunOptions {
@@ -222,7 +234,8 @@ impl RunOptions {
             "discard" => Results::Discard,
             _ => Results::Serialize,
         };
-        let (driver, jobs) = Driver::with_jobs(a.driver, a.jobs, results, nodes)?;
+        let driver = Driver::parse(a.driver, results, nodes)?;
+        let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -233,7 +246,10 @@ impl RunOptions {
             workload,
             script: a.script,
             exit_on_abort,
-            jobs,
+            target: connecting.target,
+            jobs: connecting.jobs,
+            reconnect: connecting.reconnect,
+            on_disconnect: connecting.on_disconnect,
             rate,
             latency_limit_ms,
             driver,
@@ -284,7 +300,10 @@ impl RunOptions {
             before: Some(Before::text(&self.before)),
             log_rate: Some(self.log_rate),
             exit_on_abort: Some(self.exit_on_abort),
+            target: self.target.clone(),
             jobs: self.jobs.map(u32::cast_signed),
+            reconnect: Some(self.reconnect),
+            on_disconnect: Some(self.on_disconnect.as_str().to_owned()),
         }
     }
 }

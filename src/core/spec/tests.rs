@@ -19,7 +19,8 @@ fn defaults() -> RunArguments {
         before: text("none"),
         log_rate: Some(0.0),
         exit_on_abort: Some(false),
-        jobs: None,
+        reconnect: Some(false),
+        on_disconnect: text("end"),
         ..RunArguments::default()
     }
 }
@@ -90,6 +91,8 @@ fn nulls_and_exclusions() {
     assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { log_rate: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { exit_on_abort: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { reconnect: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { on_disconnect: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");
     assert_eq!(state(RunArguments { transactions: Some(1), max_tries: Some(0), ..defaults() }), "22023");
 }
@@ -199,6 +202,25 @@ fn the_wire_driver_has_jobs_and_takes_all_rows() {
     assert_eq!(state(RunArguments { jobs: Some(0), ..wire.clone() }), "22023");
     assert_eq!(state(RunArguments { jobs: Some(2), ..defaults() }), "22023");
     assert_eq!(state(RunArguments { results: Some("discard".into()), ..wire.clone() }), "0A000");
+    let all = RunArguments {
+        target: Some("replica".into()),
+        reconnect: Some(true),
+        on_disconnect: Some("reconnect".into()),
+        ..wire.clone()
+    };
+    let options = RunOptions::new(all.clone()).expect("valid");
+    assert_eq!(options.target.as_deref(), Some("replica"));
+    assert_eq!((options.reconnect, options.on_disconnect), (true, OnDisconnect::Reconnect));
+    assert_eq!(RunOptions::new(options.arguments()), Ok(options));
+    for alone in [
+        RunArguments { target: all.target, ..defaults() },
+        RunArguments { reconnect: all.reconnect, ..defaults() },
+        RunArguments { on_disconnect: all.on_disconnect, ..defaults() },
+        RunArguments { target: Some(String::new()), ..wire.clone() },
+        RunArguments { on_disconnect: Some("wait".into()), ..wire.clone() },
+    ] {
+        assert_eq!(state(alone), "22023");
+    }
     assert_eq!(state(RunArguments { nodes: Some("all".into()), ..wire }), "0A000");
 }
 

@@ -175,7 +175,10 @@ impl SweepOptions {
             before: Some(Before::text(&[])),
             log_rate: Some(0.0),
             exit_on_abort: Some(false),
+            target: variant.target(),
             jobs: variant.jobs(),
+            reconnect: variant.reconnect(),
+            on_disconnect: variant.text("on_disconnect", "end"),
         }
     }
 

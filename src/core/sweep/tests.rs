@@ -112,7 +112,16 @@ fn a_variant_may_have_a_driver() {
     assert_eq!(of(run(0)), ("engine".to_owned(), "extended".to_owned(), None));
     assert_eq!(of(run(1)), ("wire".to_owned(), "simple".to_owned(), Some(2)));
     assert!(options.variants[1].settings.is_empty());
+    let all = json!({"driver": "wire", "target": "replica", "reconnect": true, "on_disconnect": "reconnect"});
+    let options = self::options(|a| a.variants = Some(json!({ "v": all }))).unwrap();
+    let run = options.run_arguments(&options.variants[0], 4, Some(9));
+    assert_eq!((run.target.as_deref(), run.reconnect), (Some("replica"), Some(true)));
+    assert_eq!(run.on_disconnect.as_deref(), Some("reconnect"));
     for wrong in [
+        json!({"reconnect": "true", "driver": "wire"}),
+        json!({"reconnect": true}),
+        json!({"on_disconnect": true}),
+        json!({"target": 1, "driver": "wire"}),
         json!({"jobs": 1.5}),
         json!({"jobs": "2"}),
         json!({"driver": true}),

@@ -26,7 +26,7 @@ pub struct Variant {
 }
 
 /// Arguments of bench.run that a variant may have. No parameter of the server has such a name.
-const ARGUMENTS: [&str; 3] = ["driver", "query_mode", "jobs"];
+const ARGUMENTS: [&str; 6] = ["driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
 
 /// The variants of a sweep, in the order of their names, as jsonb has them.
 pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
@@ -79,8 +79,8 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
                     variant.name
                 ))
                 .hint(
-                    "Besides configuration parameters, a variant can have driver, query_mode and jobs, and the groups \
-                     settings, variables, load and system.",
+                    "Besides configuration parameters, a variant can have driver, query_mode, target, jobs, reconnect and \
+                     on_disconnect, and the groups settings, variables, load and system.",
                 ));
             }
         }
@@ -92,6 +92,7 @@ pub fn one(name: String, changes: Value) -> Result<Variant, UserError> {
 fn check_argument(variant: &str, name: &str, value: &Value) -> Result<(), UserError> {
     let (fits, what) = match name {
         "jobs" => (value.as_i64().is_some_and(|jobs| i32::try_from(jobs).is_ok()), "a whole number"),
+        "reconnect" => (value.is_boolean(), "true or false"),
         _ => (value.is_string(), "text"),
     };
     if fits { Ok(()) } else { Err(invalid(format!("{name} of variant \"{variant}\" must be {what}"))) }
@@ -102,6 +103,16 @@ impl Variant {
     pub(super) fn text(&self, name: &str, or: &str) -> Option<String> {
         let given = self.run.get(name).and_then(Value::as_str);
         Some(given.unwrap_or(or).to_owned())
+    }
+
+    /// The target of the wire driver.
+    pub(super) fn target(&self) -> Option<String> {
+        self.run.get("target").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// Whether each transaction has a connection of its own.
+    pub(super) fn reconnect(&self) -> Option<bool> {
+        Some(self.run.get("reconnect").and_then(Value::as_bool).unwrap_or(false))
     }
 
     /// The jobs of the wire driver.

@@ -64,7 +64,9 @@ END $$;
 
 ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before text NOT NULL DEFAULT 'none',
     ADD COLUMN log_rate double precision NOT NULL DEFAULT 0, ADD COLUMN logged bigint,
-    ADD COLUMN log_lost bigint, ADD COLUMN server_cpu_us double precision;
+    ADD COLUMN log_lost bigint, ADD COLUMN server_cpu_us double precision,
+    ADD COLUMN target text, ADD COLUMN jobs int, ADD COLUMN reconnect boolean NOT NULL DEFAULT false,
+    ADD COLUMN on_disconnect text NOT NULL DEFAULT 'end';
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
@@ -326,13 +328,18 @@ CREATE OR REPLACE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
-       server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost
+       server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
+       on_disconnect
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';
 COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
 COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
 COMMENT ON COLUMN bench.runs.log_lost IS 'Transactions that were to be logged but ended faster than they could be written';
+COMMENT ON COLUMN bench.runs.target IS 'With the wire driver: foreign server that the connections went to; NULL: this server and database';
+COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers that shared the connections';
+COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
+COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
 
 CREATE OR REPLACE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
@@ -569,7 +576,7 @@ CREATE OR REPLACE VIEW bench.history AS
 SELECT r.workload,
        jsonb_strip_nulls(jsonb_build_object('clients', r.clients, 'secs', r.secs, 'transactions', r.transactions, 'warmup', r.warmup,
            'rate', r.rate, 'latency_limit', r.latency_limit, 'max_tries', r.max_tries, 'driver', r.driver, 'query_mode', r.query_mode,
-           'results', r.results, 'nodes', r.nodes,
+           'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
            'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
@@ -625,10 +632,13 @@ CREATE FUNCTION bench.run(
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false,
-    jobs            integer          DEFAULT NULL)
+    target          text             DEFAULT NULL,
+    jobs            integer          DEFAULT NULL,
+    reconnect       boolean          DEFAULT false,
+    on_disconnect   text             DEFAULT 'end')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.run FROM PUBLIC;
-$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
+$create$, 'bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, text, integer, boolean, text)');
 
 SELECT bench_internal.replace_function('bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start(
@@ -653,10 +663,13 @@ CREATE FUNCTION bench.start(
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false,
-    jobs            integer          DEFAULT NULL)
+    target          text             DEFAULT NULL,
+    jobs            integer          DEFAULT NULL,
+    reconnect       boolean          DEFAULT false,
+    on_disconnect   text             DEFAULT 'end')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start FROM PUBLIC;
-$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
+$create$, 'bench.start(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, text, integer, boolean, text)');
 
 SELECT bench_internal.replace_function('bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.schedule(
@@ -683,10 +696,13 @@ CREATE FUNCTION bench.schedule(
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false,
-    jobs            integer          DEFAULT NULL)
+    target          text             DEFAULT NULL,
+    jobs            integer          DEFAULT NULL,
+    reconnect       boolean          DEFAULT false,
+    on_disconnect   text             DEFAULT 'end')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.schedule FROM PUBLIC;
-$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
+$create$, 'bench.schedule(text, text, text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, text, integer, boolean, text)');
 
 SELECT bench_internal.replace_function('bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.start_scheduled(
@@ -711,10 +727,13 @@ CREATE FUNCTION bench.start_scheduled(
     before          text             DEFAULT 'none',
     log_rate        double precision DEFAULT 0,
     exit_on_abort   boolean          DEFAULT false,
-    jobs            integer          DEFAULT NULL)
+    target          text             DEFAULT NULL,
+    jobs            integer          DEFAULT NULL,
+    reconnect       boolean          DEFAULT false,
+    on_disconnect   text             DEFAULT 'end')
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
-$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, integer)');
+$create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, text, integer, boolean, text)');
 
 -- Comments.
 
@@ -733,7 +752,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS
@@ -761,7 +780,7 @@ COMMENT ON FUNCTION bench.prune IS
 COMMENT ON FUNCTION bench.audit IS
 'Compares the harness''s counts with the server''s own counters. ok: true if they are equal, false if they differ but should not, NULL if they need not be equal, as reason explains.';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, of driver, query_mode and jobs as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 COMMENT ON FUNCTION bench.wait_sweep IS

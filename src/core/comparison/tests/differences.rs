@@ -26,7 +26,7 @@ fn ids_seeds_times_and_measurements_are_no_differences() {
 #[test]
 fn every_option_is_told() {
     type Change = fn(&mut Run);
-    let options: [(&str, Change, Option<&str>, &str); 12] = [
+    let options: [(&str, Change, Option<&str>, &str); 17] = [
         ("workload", |run| run.workload = "pk_select".into(), Some("tpcb"), "pk_select"),
         ("fixture", |run| run.fixture = Some("small".into()), None, "small"),
         ("clients", |run| run.clients = 16, Some("8"), "16"),
@@ -37,6 +37,11 @@ fn every_option_is_told() {
         ("latency_limit", |run| run.latency_limit = Some(20.0), None, "20"),
         ("max_tries", |run| run.max_tries = 5, Some("1"), "5"),
         ("query_mode", |run| run.query_mode = "simple".into(), Some("prepared"), "simple"),
+        ("driver", |run| run.driver = "wire".into(), None, "wire"),
+        ("target", |run| run.target = Some("replica".into()), None, "replica"),
+        ("jobs", |run| run.jobs = Some(2), None, "2"),
+        ("reconnect", |run| run.reconnect = true, None, "true"),
+        ("on_disconnect", |run| run.on_disconnect = "reconnect".into(), None, "reconnect"),
         ("results", |run| run.results = "discard".into(), Some("serialize"), "discard"),
         ("sample_interval", |run| run.sample_interval = 0.5, Some("1"), "0.5"),
     ];

@@ -22,6 +22,7 @@ pub fn hostile() -> Document {
     }
     run.workload = (0..128).map(|i| format!("{HOSTILE}{i}@{i}")).collect::<Vec<_>>().join(", ");
     (run.fixture, run.started_at, run.finished_at) = (Some(text()), Some(text()), Some(text()));
+    (run.driver, run.target) = ("wire".to_owned(), Some(text()));
     (run.server_version, run.extension_version) = (text(), text());
     (run.variables, run.settings, run.tags) = (map(), map(), map());
     run.error = Some(json!({"message": HOSTILE, "detail": long, "hint": HOSTILE}));
