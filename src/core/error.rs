@@ -8,6 +8,8 @@ pub mod sqlstate {
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     /// sqlserver_rejected_establishment_of_sqlconnection
     pub const CONNECTION_REJECTED: &str = "08004";
+    /// sqlclient_unable_to_establish_sqlconnection
+    pub const UNABLE_TO_CONNECT: &str = "08001";
     /// connection_failure
     pub const CONNECTION_FAILURE: &str = "08006";
     /// feature_not_supported
@@ -46,6 +48,10 @@ pub mod sqlstate {
     pub const RESERVED_NAME: &str = "42939";
     /// invalid_transaction_termination
     pub const INVALID_TRANSACTION_TERMINATION: &str = "2D000";
+    /// prohibited_sql_statement_attempted: as postgres_fdw, for a connection without a password
+    pub const PASSWORD_REQUIRED: &str = "2F003";
+    /// fdw_invalid_option_name
+    pub const FDW_INVALID_OPTION_NAME: &str = "HV00D";
     /// dependent_objects_still_exist
     pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
     /// undefined_table

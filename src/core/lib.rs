@@ -10,6 +10,7 @@
 //! | `progress` | the figures of a line of progress |
 //! | `missing` | the parts of a run's end that could not be written |
 //! | `script` | pgbench's script language: parser, expressions, random numbers |
+//! | `target` | what a foreign server and a user mapping say of a connection |
 //! | `wire` | PostgreSQL's protocol, as a client speaks it |
 //! | `stats` | histograms, moments, comparisons, change points, the scalability law |
 //! | `timeline` | phases and intervals of a run |
@@ -52,6 +53,7 @@ pub mod spec;
 pub mod stats;
 pub mod sweep;
 pub mod tally;
+pub mod target;
 pub mod timeline;
 pub mod transaction_log;
 pub mod wait_events;
