@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`error`] | the project's errors as the server's, and back |
 //! | [`server`] | the server's functions, wrapped so that they are safe to call |
+//! | [`wire`] | connections to servers |
 //! | [`shm`] | the shared segment of a run, load or sweep |
 //! | [`engine`] | driving the executor: the session of a client |
 //! | [`integration`] | Citus and pg_cron, found at run time |
@@ -38,6 +39,7 @@ mod observe;
 mod server;
 mod shm;
 mod sweep;
+mod wire;
 mod worker;
 
 pgrx::pg_module_magic!(name, version);

@@ -15,6 +15,7 @@ mod results;
 mod retired;
 pub mod runs;
 mod sweeps;
+mod targets;
 mod transfer;
 mod visibility;
 pub mod workloads;

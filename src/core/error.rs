@@ -52,6 +52,10 @@ pub mod sqlstate {
     pub const PASSWORD_REQUIRED: &str = "2F003";
     /// fdw_invalid_option_name
     pub const FDW_INVALID_OPTION_NAME: &str = "HV00D";
+    /// invalid_sql_statement_name: of a prepared statement, too
+    pub const INVALID_STATEMENT_NAME: &str = "26000";
+    /// duplicate_prepared_statement
+    pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";
     /// dependent_objects_still_exist
     pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
     /// undefined_table

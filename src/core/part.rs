@@ -34,7 +34,7 @@ impl PartRequest {
         if !fits {
             return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
         }
-        Ok(Self { spec: RunSpec { options, cluster: None, sweep_id: None, ..spec }, tables })
+        Ok(Self { spec: RunSpec { options, cluster: None, sweep_id: None, target: None, ..spec }, tables })
     }
 }
 

@@ -4,6 +4,7 @@ mod before;
 mod driver;
 pub mod limits;
 mod options;
+mod target;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ use crate::script::is_variable_name;
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
+pub use target::{Address, Candidate, Encryption, TargetSpec};
 
 /// A script of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +90,9 @@ pub struct RunSpec {
     /// The whole run, where this one is a part that another node has asked for.
     #[serde(default)]
     pub part_of: Option<PartOf>,
+    /// The server that the connections lead to; `None`: this one.
+    #[serde(default)]
+    pub target: Option<TargetSpec>,
     #[serde(default)]
     pub starter: Starter,
 }

@@ -12,4 +12,5 @@ pub mod part;
 pub mod run;
 pub mod run_progress;
 pub mod settings;
+pub mod target;
 pub mod workload;

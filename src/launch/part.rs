@@ -8,7 +8,7 @@ use bench_core::spec::{FixtureSpec, RunSpec};
 use pgrx::pg_sys;
 
 use super::checks::{check_connection_limit, check_length, check_role, check_server};
-use super::run::start_prepared;
+use super::run::{Prepared, start_prepared};
 use super::{nodes, settings, workload};
 use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
@@ -52,7 +52,8 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         ..spec
     };
     // With its id it can be asked why it has failed, and dropped.
-    let (result, run_id) = start_prepared(&spec, checked.commands)?;
+    let (result, run_id) =
+        start_prepared(&Prepared { spec, commands: checked.commands, secrets: Default::default() })?;
     if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
 }
 

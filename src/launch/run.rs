@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering::*;
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{
-    Before, Driver, FixtureSpec, OnDisconnect, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
+    Before, Driver, FixtureSpec, Observation, OnDisconnect, RunArguments, RunOptions, RunSpec, ScriptSpec,
+    Starter,
 };
+use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use super::checks::{
@@ -15,6 +17,7 @@ use super::checks::{
 use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
+use super::target::{self, Reached};
 use super::{load, nodes, outcome, settings, workload};
 use crate::integration::citus;
 use crate::observe::{counters, machine};
@@ -69,9 +72,12 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     }
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &fixture_names, &options)?;
-    settings::check(&options.settings)?;
-    check_role()?;
-    check_connection_limit(options.clients)?;
+    // What another server says of them, it says when it is asked.
+    if options.target.is_none() {
+        settings::check(&options.settings)?;
+        check_role()?;
+        check_connection_limit(options.clients)?;
+    }
     check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
 }
@@ -79,7 +85,6 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
 /// What this version cannot do yet with connections.
 fn check_connecting(options: &RunOptions) -> Result<(), UserError> {
     let asked = [
-        ("target", options.target.is_some()),
         ("reconnect => true", options.reconnect),
         ("on_disconnect => 'reconnect'", options.on_disconnect == OnDisconnect::Reconnect),
     ];
@@ -93,6 +98,10 @@ fn check_connecting(options: &RunOptions) -> Result<(), UserError> {
 
 /// What the steps before the run need of the role, and where they cannot be done.
 fn check_before(options: &RunOptions) -> Result<(), UserError> {
+    if options.target.is_some() && !options.before.is_empty() {
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "before is not supported with target")
+            .hint("Do such steps on the target: VACUUM, CHECKPOINT or bench.load there."));
+    }
     if options.nodes != Nodes::Local && !options.before.is_empty() {
         return Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
@@ -103,9 +112,23 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
     before::check(&options.before)
 }
 
+/// A run in which nothing was found wrong.
+pub struct Prepared {
+    pub spec: RunSpec,
+    /// Commands of all scripts together.
+    pub commands: u32,
+    /// What its connections are let in with.
+    pub secrets: Secrets,
+}
+
 /// Everything that can be found wrong before any worker is started.
-pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
-    let Request { options, scripts, checked, fixture_names, builtin } = check(arguments)?;
+pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
+    let request = check(arguments)?;
+    if let Some(name) = &request.options.target {
+        let reached = Reached::new(name)?;
+        return prepare_elsewhere(request, reached);
+    }
+    let Request { options, scripts, checked, fixture_names, builtin } = request;
     if options.nodes == Nodes::Local {
         worker_slots::check_slots(u64::from(workers_of(&options)) + 1, coordinator::KIND.noun)?;
     } else {
@@ -152,6 +175,7 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         system: Default::default(),
         cluster,
         part_of: None,
+        target: None,
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
     };
     before::check_run(&spec.options.before, &spec)?;
@@ -160,7 +184,44 @@ pub fn prepare(arguments: RunArguments) -> Result<(RunSpec, u32), UserError> {
         let what = format!("before => '{}'", step.as_str());
         check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
     }
-    Ok((spec, checked.commands))
+    let secrets = match spec.options.driver {
+        Driver::Engine => Secrets::default(),
+        Driver::Wire => target::local_password()?,
+    };
+    Ok(Prepared { spec, commands: checked.commands, secrets })
+}
+
+/// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
+fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared, UserError> {
+    let Request { options, scripts, checked, fixture_names, builtin } = request;
+    worker_slots::check_slots(u64::from(workers_of(&options)) + 1, coordinator::KIND.noun)?;
+    let fixtures =
+        fixture_names.iter().map(|name| reached.fixture(name)).collect::<Result<Vec<FixtureSpec>, _>>()?;
+    workload::check_rows(&fixtures, &scripts, &checked)?;
+    let own_scale = options.variables.get(SCALE);
+    own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
+    let mut spec = RunSpec {
+        seed: options.seed.unwrap_or_else(random_seed),
+        options,
+        scripts,
+        fixtures,
+        // What can be observed from here is this server.
+        observation: Observation::Off,
+        role: roles::current_role(),
+        role_oid: current_role_oid().to_u32(),
+        database_oid: database::oid().to_u32(),
+        database: database::name()?,
+        horizon_held: false,
+        sweep_id: None,
+        system: Default::default(),
+        cluster: None,
+        part_of: None,
+        target: None,
+        starter: Starter::default(),
+    };
+    let (target, secrets) = reached.examine(&spec)?;
+    spec.target = Some(target);
+    Ok(Prepared { spec, commands: checked.commands, secrets })
 }
 
 const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.start.";
@@ -187,7 +248,9 @@ fn workers_of(options: &RunOptions) -> u32 {
 const MAX_SEGMENT: usize = 1 << 30;
 
 /// Starts the coordinator.
-pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHandle, UserError> {
+pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, UserError> {
+    let Prepared { spec, commands, secrets } = prepared;
+    let commands = *commands;
     let json = serde_json::to_string(spec).unwrap_or_default();
     // The coordinator of a run on several nodes has no clients of its own.
     let is_here = !spec.is_of_several_nodes();
@@ -219,21 +282,24 @@ pub fn launch(spec: &RunSpec, commands: u32, caller_pid: i32) -> Result<LaunchHa
     segment.header().caller_pid.store(caller_pid, Relaxed);
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
     segment.header().exit_on_abort.store(spec.options.exit_on_abort.into(), Relaxed);
+    if spec.options.driver == Driver::Wire {
+        segment.header().secret.set(&serde_json::to_string(secrets).unwrap_or_default())?;
+    }
     // 0: the coordinator is the bootstrap superuser, for only the recorder may write results.
     LaunchHandle::start(segment, coordinator::KIND, spec.database_oid, 0, workers_of(&spec.options))
 }
 
 /// Runs a workload and waits for it, with NOTICEs; the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
-    let (mut spec, commands) = prepare(arguments)?;
-    settings::tell_what_does_not_apply(&spec.options.settings)?;
+    let mut prepared = prepare(arguments)?;
+    settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
     );
-    spec.horizon_held = releasable.is_none();
-    let launched = launch(&spec, commands, my_pid())?;
+    prepared.spec.horizon_held = releasable.is_none();
+    let launched = launch(&prepared, my_pid())?;
     launched.tie();
-    let mut reporter = Reporter::new(&spec);
+    let mut reporter = Reporter::new(&prepared.spec);
     let waited = launched.wait_until_canceled(releasable, |segment| {
         reporter.report(segment);
         false
@@ -259,16 +325,16 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
 
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
-    let (spec, commands) = prepare(arguments)?;
-    settings::tell_what_does_not_apply(&spec.options.settings)?;
-    let (result, run_id) = start_prepared(&spec, commands)?;
+    let prepared = prepare(arguments)?;
+    settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
+    let (result, run_id) = start_prepared(&prepared)?;
     result.map(|()| run_id)
 }
 
 /// Starts a run in which nothing was found wrong, and returns when it has an id, or 0 where it did not get that far, with
 /// what has kept it from going on.
-pub fn start_prepared(spec: &RunSpec, commands: u32) -> Result<(Result<(), UserError>, i64), UserError> {
-    let launched = launch(spec, commands, my_pid())?;
+pub fn start_prepared(prepared: &Prepared) -> Result<(Result<(), UserError>, i64), UserError> {
+    let launched = launch(prepared, my_pid())?;
     // Until the run has an id it is this call's to give up.
     launched.tie();
     let known = |segment: &Segment| segment.run_id() != 0;

@@ -151,6 +151,11 @@ pub fn audit(
         untracked: segment.header().untracked.load(Relaxed),
         all_flushed,
     };
+    if spec.target.is_some() {
+        // Another server's counters are not read.
+        let [_, _, samples, misplaced] = sides.transaction_lines(recorded);
+        return [samples, misplaced].into_iter().chain(sides.own_lines()).collect();
+    }
     let mut lines = sides.table_lines();
     lines.extend(sides.transaction_lines(recorded));
     lines.extend(sides.own_lines());

@@ -5,6 +5,7 @@ use std::fs;
 
 use bench_core::document::{Environment, ServerSetting};
 use bench_core::error::UserError;
+use bench_core::spec::TargetSpec;
 
 use super::{machine, probes};
 use crate::error::internal;
@@ -73,6 +74,15 @@ pub fn read(settings: Option<String>, unserved: &[&str]) -> Environment {
     };
     of_linux(&mut environment);
     environment
+}
+
+/// What is known of the server that a run's connections lead to, where that is another one: nothing of its machine.
+pub fn of_target(target: &TargetSpec) -> Environment {
+    Environment {
+        version: Some(target.version.clone()),
+        server_settings: target.settings.clone(),
+        ..Environment::default()
+    }
 }
 
 fn line_of(file: &str) -> Option<String> {

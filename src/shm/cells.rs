@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
-use bench_core::error::UserError;
+use bench_core::error::{UserError, sqlstate};
 use bench_core::timeline::Timeline;
 
 use super::Counter;
@@ -39,6 +39,39 @@ impl<const N: usize> Text<N> {
         let length = (self.length.load(Acquire) as usize).checked_sub(1)?.min(N);
         let bytes: Vec<u8> = self.bytes[..length].iter().map(|b| b.load(Relaxed)).collect();
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// What the workers of a run have to know and nobody else: the password of their connections.
+#[repr(C)]
+pub struct Secret(Text<16384>);
+
+impl Secret {
+    /// Leaves it for the workers.
+    ///
+    /// # Errors
+    /// 54000 where it is too long.
+    pub fn set(&self, text: &str) -> Result<(), UserError> {
+        let most = self.0.bytes.len();
+        if text.len() > most {
+            return Err(UserError::new(
+                sqlstate::PROGRAM_LIMIT_EXCEEDED,
+                format!("the password of a user mapping may have at most {most} bytes"),
+            ));
+        }
+        self.0.set(text);
+        Ok(())
+    }
+
+    /// It, until it has been wiped.
+    pub fn get(&self) -> Option<String> {
+        self.0.get()
+    }
+
+    /// Overwrites it.
+    pub fn wipe(&self) {
+        self.0.bytes.iter().for_each(|byte| byte.store(0, Relaxed));
+        self.0.length.store(0, Release);
     }
 }
 
@@ -117,6 +150,8 @@ pub struct Header {
     pub prepared: AtomicU32,
     /// Of a run over connections: 1 when its scripts have been looked at, and nothing is wrong with them.
     pub examined: AtomicU32,
+    /// Of a run over connections to another server: 1 when its jobs are to cancel the statements under way.
+    pub cancels: AtomicU32,
     /// 1 when its clients stand at the gate.
     pub is_ready: AtomicU32,
     /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.
@@ -138,6 +173,8 @@ pub struct Header {
     pub sweep: SweepProgress,
     /// Of a run over connections: the clients' search_path, where it is not the role's own.
     pub search_path: Text<4096>,
+    /// Of a run over connections, until they stand at the gate.
+    pub secret: Secret,
     /// The clients' configuration, as `observe::environment` has it; written by one of them.
     pub settings: Text<49152>,
     /// A `UserError` as JSON, when the run as a whole failed.

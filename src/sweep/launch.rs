@@ -14,7 +14,7 @@ use crate::fixture::LoadSpec;
 use crate::launch::handle::{LaunchHandle, Watch};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
-use crate::launch::run::prepare;
+use crate::launch::run::{Prepared, prepare};
 use crate::launch::settings;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
@@ -58,7 +58,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
-            let (run, _) = prepare(options.run_arguments(variant, most, None))?;
+            let Prepared { spec: run, .. } = prepare(options.run_arguments(variant, most, None))?;
             before::check_run(&options.before, &run)?;
         } else {
             let load = state::load_of(options, variant)?;

@@ -262,20 +262,23 @@ impl Sweep<'_> {
         let seed = options.seed_of_round(cell.round);
         let arguments = options.run_arguments(variant, cell.clients, Some(seed));
         let header = self.context.segment.header();
-        let (mut run, commands) =
+        let mut prepared =
             transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
+        let run = &mut prepared.spec;
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
-        run.observation = self.spec.observation;
+        if run.target.is_none() {
+            run.observation = self.spec.observation;
+        }
         run.horizon_held = self.spec.horizon_held;
         // A session that waits for the sweep does nothing else meanwhile.
         run.starter.pid = header.caller_pid.load(Relaxed);
         self.interruptibly(|sweep| {
-            before::prepare(&mut sweep.state.session, &run, &sweep.spec.options.before)
+            before::prepare(&mut sweep.state.session, run, &sweep.spec.options.before)
         })?;
-        let run = std::panic::AssertUnwindSafe(&run);
+        let prepared = std::panic::AssertUnwindSafe(&prepared);
         let launched = transaction(|| {
-            let launched = run::launch(&run, commands, my_pid())?;
+            let launched = run::launch(&prepared, my_pid())?;
             launched.segment.pin();
             launched.tie();
             Ok(launched)

@@ -31,13 +31,6 @@ on_each() {
 
 prepared_left() { on_each 'SELECT count(*) FROM pg_prepared_xacts' | awk '{ n += $1 } END { print n }'; }
 
-# One that nobody listens on now; whoever takes it first, the other's start fails and another is tried.
-free_port() {
-    local port
-    while port=$((20000 + RANDOM % 30000)); (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
-    echo "$port"
-}
-
 citus_start() {
     local node tries port
     for node in 0 1 2; do

@@ -7,6 +7,7 @@
 #   cluster_resume          start it again; PGHOST says which, as for the others
 #   cluster_restart [MODE]  both
 #   cluster_remove          stop it and remove its files
+#   free_port               a TCP port for a cluster that listens on one
 #   as_pg COMMAND…          run a command as the operating-system user of the clusters
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
 #   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes
@@ -131,6 +132,13 @@ cluster_remove() {
         cluster_stop immediate >/dev/null 2>&1 || true
     fi
     rm -rf "$PGHOST"
+}
+
+# One that nobody listens on now; whoever takes it first, the other's start fails and another is tried.
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 30000)); (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+    echo "$port"
 }
 
 cluster_remove_all() {

@@ -186,6 +186,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('tap', NULL, NULL),
     ('preview', NULL, NULL),
     ('builtin_fixtures', NULL, NULL),
+    ('check_options', NULL, NULL),
     ('node_state', NULL, NULL),
     ('start_part', NULL, NULL),
     ('run', NULL, NULL),

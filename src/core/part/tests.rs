@@ -59,6 +59,7 @@ fn request() -> PartRequest {
         system: Default::default(),
         observation: Observation::On,
         cluster: Some(ClusterSpec::default()),
+        target: None,
         starter: Default::default(),
         part_of: None,
     };

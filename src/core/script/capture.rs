@@ -79,6 +79,12 @@ impl Captured {
         }
     }
 
+    /// The first column of the last query's last row, in the client's encoding; `None` where there is no row.
+    pub fn first_value(&self) -> Option<&[u8]> {
+        let query = self.queries[..self.length].last().filter(|query| query.rows > 0)?;
+        query.columns().next().map(|(_, value)| value)
+    }
+
     /// Puts the results into variables (`readCommandResponse` in pgbench.c). `decode` turns a column's name or value, which
     /// is in the client's encoding, into text.
     ///

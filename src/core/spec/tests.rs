@@ -148,6 +148,7 @@ fn a_spec_survives_its_journey() {
         observation: Observation::On,
         cluster: None,
         part_of: None,
+        target: None,
         starter: Starter { pid: 7, has_unsent: true },
         horizon_held: false,
         sweep_id: None,

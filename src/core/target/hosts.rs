@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use rand::Rng;
+use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::options::Options;
@@ -87,12 +88,12 @@ impl Host {
 }
 
 impl Target {
-    /// The hosts in the order in which a connection tries them, each with the sessions that are good enough there; drawn
-    /// anew for each connection where the load is balanced. With several addresses for a name, each is tried.
-    pub fn attempts(&self, random: &mut impl Rng) -> Vec<(&Host, SessionAttributes)> {
+    /// The hosts in the order in which they are tried, each with the sessions that are good enough there; drawn by the seed
+    /// where the load is balanced. With several addresses for a name, each is tried.
+    pub fn attempts(&self, seed: u64) -> Vec<(&Host, SessionAttributes)> {
         let mut hosts: Vec<&Host> = self.hosts.iter().collect();
         if self.load_balance_hosts == LoadBalance::Random {
-            hosts.shuffle(random);
+            hosts.shuffle(&mut Pcg64::seed_from_u64(seed));
         }
         let pass = |attributes: &SessionAttributes| {
             let attributes = *attributes;

@@ -92,7 +92,7 @@ impl Authentication {
         self.password.as_deref().ok_or_else(|| {
             let message = format!("server asks for a password of user \"{}\", but none is given", self.user);
             UserError::new(sqlstate::INVALID_PASSWORD, message)
-                .hint("Create a user mapping with the option password for this user.")
+                .hint("Set option password of the user mapping on the target; for this server, of one on a foreign server bench_local of wrapper bench_wire.")
         })
     }
 

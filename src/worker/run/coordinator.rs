@@ -71,6 +71,7 @@ static STOP_CLIENTS: DetachCallback = DetachCallback(|segment| {
     let header = segment.header();
     header.timeline.measure_end_ns.store(0, Relaxed);
     header.request_stop(StopReason::Abandoned);
+    header.secret.wipe();
     workers::terminate();
 });
 
@@ -163,6 +164,8 @@ impl<'a> Run<'a> {
         preparer::prepare(self.segment, self.spec, |reason| verdict::stop_error(reason, part_of))?;
         let kind = match self.spec.options.driver {
             Driver::Engine => client::KIND,
+            // Of another server's scripts the caller has found out what is wrong with them.
+            Driver::Wire if self.spec.target.is_some() => wire::job::KIND,
             Driver::Wire => {
                 wire::examiner::examine(self.segment, self.spec, |reason| {
                     verdict::stop_error(reason, part_of)
@@ -200,6 +203,8 @@ impl<'a> Run<'a> {
             }
             nap(100);
         }
+        // Every job has it by now.
+        self.segment.header().secret.wipe();
         if let Some(links) = &self.links {
             // A node that is not heard of in time is not told of; the clients' statements may get there all the same.
             links.wait_for_readings(LINKS_NS);
@@ -211,7 +216,10 @@ impl<'a> Run<'a> {
         self.sampler.observer.prepare(now_ns());
         let header = self.segment.header();
         let unserved = unserved::names(header.unserved.load(Relaxed));
-        let mut environment = environment::read(header.settings.get(), &unserved);
+        let mut environment = match &self.spec.target {
+            Some(target) => environment::of_target(target),
+            None => environment::read(header.settings.get(), &unserved),
+        };
         environment.unlogged_tables = relations::unlogged(&self.tables()).unwrap_or_default();
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;

@@ -8,7 +8,7 @@ mod pause;
 mod preparer;
 mod sampler;
 mod statement_lines;
-mod statements;
+pub mod statements;
 pub mod variables;
 pub mod verdict;
 mod xids;

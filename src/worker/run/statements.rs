@@ -193,7 +193,7 @@ fn prepare(
 
 /// The error with the line of the statement that the server points at, as psql shows it.
 #[cold]
-fn point_at(text: &str, error: SqlError) -> SqlError {
+pub fn point_at(text: &str, error: SqlError) -> SqlError {
     let Some(at) = error.position.checked_sub(1) else { return error };
     // One past the last character is a place too.
     let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(at as usize);

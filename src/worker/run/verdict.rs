@@ -25,6 +25,8 @@ pub struct Ending<'a> {
     /// Clients that could not be ended.
     pub given_up: u32,
     pub clients: u32,
+    /// Whether the clients' server is behind a pooler.
+    pub is_pooled: bool,
     pub errors: &'a [ErrorLine],
 }
 
@@ -74,7 +76,8 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
         None if ending.ended_early == 0 => (Status::Completed, None),
         None => {
             let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
-            (Status::Incomplete, Some(worst_error(ending.errors).detail(detail)))
+            let error = worst_error(ending.errors).detail(detail);
+            (Status::Incomplete, Some(if ending.is_pooled { with_hint_on_poolers(error) } else { error }))
         }
     }
 }
@@ -85,6 +88,16 @@ fn worst_error(errors: &[ErrorLine]) -> UserError {
     let (state, message) =
         worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
     UserError::new(state, message)
+}
+
+/// What to do where a transaction's statements are prepared in one session, and executed in another.
+fn with_hint_on_poolers(error: UserError) -> UserError {
+    match error.sqlstate.as_str() {
+        sqlstate::INVALID_STATEMENT_NAME | sqlstate::DUPLICATE_PREPARED_STATEMENT => error.hint(
+            "A pooler in transaction mode has to know of prepared statements (PgBouncer since 1.21: max_prepared_statements); or use query_mode => 'extended' or 'simple'.",
+        ),
+        _ => error,
+    }
 }
 
 /// Errors of all clients by SQLSTATE. `lost` clients have not ended by themselves: those that left no FATAL error were

@@ -7,12 +7,11 @@ use bench_core::error::{SqlError, UserError, pack, sqlstate};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
 use bench_core::wire::{Event, Session, Startup, Status};
-use mio::net::UnixStream;
 
 use super::shared::{Sent, Shared, keep};
-use super::socket::{self, Done};
 use crate::observe::waits::cpu_ns;
 use crate::shm::{ClientState, ConnectionCell};
+use crate::wire::{self, Done, Link};
 
 /// What a connection waits for.
 enum Waits {
@@ -53,7 +52,9 @@ pub enum Next {
 /// A client and its connection.
 pub struct Connection<'a> {
     cell: &'a ConnectionCell,
-    socket: Option<UnixStream>,
+    link: Option<Link>,
+    /// Nothing more will come in, once what is there has been read.
+    is_closed: bool,
     session: Session,
     waits: Waits,
     /// Before the gate has opened.
@@ -69,7 +70,8 @@ impl<'a> Connection<'a> {
     pub fn new(cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
         Self {
             cell,
-            socket: None,
+            link: None,
+            is_closed: false,
             session: Session::new(),
             waits: Waits::Start,
             beginning: Some(beginning),
@@ -79,13 +81,14 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Begins the session over a socket that is being connected.
+    /// Begins the session over a connection that has been begun.
     ///
     /// # Errors
     /// For what no startup message can hold.
-    pub fn start(&mut self, socket: UnixStream, startup: &Startup) -> Result<(), UserError> {
+    pub fn start(&mut self, link: Link, startup: &Startup) -> Result<(), UserError> {
         self.session.start(startup)?;
-        self.socket = Some(socket);
+        self.is_closed = false;
+        self.link = Some(link);
         Ok(())
     }
 
@@ -119,30 +122,42 @@ impl<'a> Connection<'a> {
     /// What keeps the client from the gate.
     pub fn serve(&mut self, shared: &mut Shared) -> Result<Next, UserError> {
         self.flush();
-        match self.receive(shared) {
-            Ok(Some(Event::Ready)) => Ok(self.ready(shared)),
-            Ok(_) => {
-                self.flush();
-                Ok(Next::Server)
+        loop {
+            let next = match self.receive(shared) {
+                Ok(Some(Event::Ready)) => self.ready(shared),
+                Ok(_) => {
+                    self.flush();
+                    return Ok(Next::Server);
+                }
+                Err(error) => return self.lost(error, shared),
+            };
+            // Of a connection that has been closed behind its last answer nothing will be told again.
+            if !self.is_closed || matches!(next, Next::Farewell | Next::Over { .. }) {
+                return Ok(next);
             }
-            Err(error) => self.lost(error, shared),
         }
+    }
+
+    /// The server has closed the connection; what it has sent before can still be read.
+    pub fn closed(&mut self) {
+        self.is_closed = true;
     }
 
     /// Reads until the session is ready, or nothing more is there.
     fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
-        let Some(socket) = &mut self.socket else { return Ok(None) };
+        let Some(link) = &mut self.link else { return Ok(None) };
         let mut event = None;
         loop {
-            match socket::read(socket, &mut shared.buffer)? {
+            match link.read(&mut shared.buffer).map_err(|error| wire::failed(&shared.route.to, error))? {
                 Done::Some(bytes) => {
                     event = Some(self.session.receive(&shared.buffer[..bytes])?);
                     // Of a stream, less than there was room for is all that there was.
-                    if bytes < shared.buffer.len() {
+                    if bytes < shared.buffer.len() && !self.is_closed {
                         return Ok(event);
                     }
                 }
                 Done::Blocked => return Ok(event),
+                Done::Closed if event == Some(Event::Ready) => return Ok(event),
                 Done::Closed => return Err(self.session.end_of_input()),
             }
         }
@@ -151,9 +166,9 @@ impl<'a> Connection<'a> {
     /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
     /// it cannot be sent at all, reading tells why.
     fn flush(&mut self) {
-        let Some(socket) = &mut self.socket else { return };
+        let Some(link) = &mut self.link else { return };
         while self.session.must_send() {
-            match socket::write(socket, self.session.output()) {
+            match link.write(self.session.output()) {
                 Ok(Done::Some(bytes)) => self.session.sent(bytes),
                 Ok(Done::Blocked) => return,
                 Ok(Done::Closed) | Err(_) => self.session.sent(usize::MAX),
@@ -171,7 +186,7 @@ impl<'a> Connection<'a> {
             return Err(error);
         }
         self.session = Session::new();
-        self.socket = None;
+        self.link = None;
         let mut error = SqlError::from(error);
         // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
         if error.is_retryable() {
@@ -194,7 +209,8 @@ impl<'a> Connection<'a> {
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
             Waits::Start => {
                 self.waits = Waits::Gate;
-                self.cell.pid.store(self.session.backend().map_or(0, |(pid, _)| pid), Relaxed);
+                let backend = self.session.backend().filter(|_| !shared.route.is_elsewhere);
+                self.cell.pid.store(backend.map_or(0, |(pid, _)| pid), Relaxed);
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
             }
@@ -396,6 +412,13 @@ impl<'a> Connection<'a> {
         Ok(false)
     }
 
+    /// What a request to cancel its statement names, if it has one under way.
+    pub fn backend_at_work(&self) -> Option<(i32, i32)> {
+        let is_busy =
+            matches!(self.waits, Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_));
+        self.session.backend().filter(|_| is_busy)
+    }
+
     /// The client is over.
     fn end(&mut self, early: bool, shared: &mut Shared) -> Next {
         if early {
@@ -407,7 +430,7 @@ impl<'a> Connection<'a> {
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         self.take_leave();
-        if self.socket.is_some() {
+        if self.link.is_some() {
             Next::Farewell
         } else {
             self.close();
@@ -424,7 +447,7 @@ impl<'a> Connection<'a> {
 
     fn close(&mut self) {
         self.waits = Waits::Nothing;
-        self.socket = None;
+        self.link = None;
     }
 
     /// Transactions due before `end_ns` that were neither started nor skipped.

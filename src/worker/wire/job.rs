@@ -10,14 +10,13 @@ use std::time::Duration;
 use bench_core::client::{Consequence, Ledger, Workload};
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
-use bench_core::wire::Startup;
+use bench_core::target::Secrets;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
 use super::shared::Shared;
-use super::socket::Address;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
@@ -25,7 +24,8 @@ use crate::server::process::{
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
-use crate::shm::{ClientState, Header, Recorder, StopReason};
+use crate::shm::{ClientState, Recorder, StopReason};
+use crate::wire::{self, Link, Route};
 use crate::worker::run::client;
 use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
 
@@ -49,6 +49,9 @@ const OPENED_AT_ONCE: usize = 32;
 
 /// When a connection is tried again for which there was no room in the server's queue.
 const AGAIN_NS: i64 = 5_000_000;
+
+/// How long it may take to have statements canceled, one after the other: each request is a process that the server starts.
+const CANCEL_NS: i64 = 2_000_000_000;
 
 /// How long the server has to end the sessions.
 const FAREWELL_NS: i64 = 5_000_000_000;
@@ -118,8 +121,9 @@ impl<'a> Job<'a> {
     ) -> Result<Option<Self>, UserError> {
         let segment = &context.segment;
         let header = segment.header();
-        let address = Address::of_this_server()?;
-        let startup = startup(header, spec);
+        let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
+        let secrets = secrets.map_err(|e| internal(e.to_string()))?;
+        let route = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
         let clients = segment.clients_of(context.index);
         check_open_files(clients.len() as u64)?;
         let commands = segment.shape().commands as usize;
@@ -148,6 +152,7 @@ impl<'a> Job<'a> {
                 counters,
                 segment.commands(0),
                 spec.options.query_mode,
+                route,
             ),
             served: Vec::new(),
             at_work: connections.len(),
@@ -155,7 +160,7 @@ impl<'a> Job<'a> {
             connections,
             due: BinaryHeap::new(),
         };
-        match job.open_all(&address, &startup) {
+        match job.open_all() {
             Ok(true) => Ok(Some(job)),
             result => {
                 // The server hears of it before the sockets are closed.
@@ -166,7 +171,7 @@ impl<'a> Job<'a> {
     }
 
     /// Opens all connections and waits until they stand at the gate; false when the run was stopped before.
-    fn open_all(&mut self, address: &Address, startup: &Startup) -> Result<bool, UserError> {
+    fn open_all(&mut self) -> Result<bool, UserError> {
         let (mut begun, mut at_gate) = (0, 0);
         let mut again_ns = 0;
         while at_gate < self.connections.len() {
@@ -174,13 +179,12 @@ impl<'a> Job<'a> {
                 return Ok(false);
             }
             while begun < self.connections.len() && begun - at_gate < OPENED_AT_ONCE && now_ns() >= again_ns {
-                let Some(mut socket) = address.connect()? else {
+                let Some(mut link) = Link::connect(&self.shared.route.to)? else {
                     again_ns = now_ns() + AGAIN_NS;
                     break;
                 };
-                let both = Interest::READABLE | Interest::WRITABLE;
-                self.poll.registry().register(&mut socket, Token(begun), both).map_err(failed_to_wait)?;
-                self.connections[begun].start(socket, startup)?;
+                link.register(self.poll.registry(), Token(begun)).map_err(failed_to_wait)?;
+                self.connections[begun].start(link, &self.shared.route.startup)?;
                 begun += 1;
             }
             self.wait(GATE)?;
@@ -212,7 +216,7 @@ impl<'a> Job<'a> {
                 self.note(index, next);
             }
         }
-        let mut has_stopped = false;
+        let (mut has_stopped, mut has_canceled) = (false, false);
         let mut farewell_ns = i64::MAX;
         while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
             self.wait(LOOK)?;
@@ -222,10 +226,17 @@ impl<'a> Job<'a> {
                 self.note(index, next);
             }
             has_stopped |= self.is_stopped();
+            if !has_canceled && self.shared.header.cancels.load(Relaxed) != 0 {
+                has_canceled = true;
+                self.cancel_statements();
+            }
             self.wake_those_due(has_stopped);
             if self.at_work == 0 && farewell_ns == i64::MAX {
                 farewell_ns = now_ns() + FAREWELL_NS;
             }
+        }
+        if self.shared.route.is_elsewhere && self.at_work > 0 && !has_canceled {
+            self.cancel_statements();
         }
         if let Extent::Secs(_) = spec.options.extent {
             let end_ns = self.shared.recorder.end_ns();
@@ -252,7 +263,12 @@ impl<'a> Job<'a> {
         for event in &self.events {
             match event.token() {
                 TIMER => self.timer.acknowledge(),
-                Token(index) => self.served.push(index),
+                Token(index) => {
+                    if event.is_read_closed() {
+                        self.connections[index].closed();
+                    }
+                    self.served.push(index);
+                }
             }
         }
         Ok(())
@@ -289,25 +305,20 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Has another server cancel the statements that are under way: here, the coordinator does it by a signal.
+    fn cancel_statements(&self) {
+        let deadline_ns = now_ns() + CANCEL_NS;
+        for backend in self.connections.iter().filter_map(Connection::backend_at_work) {
+            if now_ns() >= deadline_ns {
+                return;
+            }
+            wire::cancel(&self.shared.route.to, backend);
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         termination_requested() || self.shared.header.stop() != StopReason::None
     }
-}
-
-/// What each connection's server is told first. The settings of the run are those of the session from its beginning, as a
-/// client's connection options are.
-fn startup(header: &Header, spec: &RunSpec) -> Startup {
-    let settings = &spec.options.settings;
-    let given = |name: &str| settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    let mut parameters = vec![("client_encoding".to_owned(), "UTF8".to_owned())];
-    if !given("application_name") {
-        parameters.push(("application_name".to_owned(), "pgbench_ext".to_owned()));
-    }
-    if let Some(path) = header.search_path.get() {
-        parameters.push(("search_path".to_owned(), path));
-    }
-    parameters.extend(settings.iter().cloned());
-    Startup { user: spec.role.clone(), database: spec.database.clone(), parameters, ..Startup::default() }
 }
 
 /// Files that a job has open beside its connections.

@@ -5,4 +5,3 @@ mod connection;
 pub mod examiner;
 pub mod job;
 mod shared;
-mod socket;

@@ -10,6 +10,7 @@ use bench_core::spec::QueryMode;
 use bench_core::wire::Session;
 
 use crate::shm::{CommandCounters, Header, Recorder, unclear};
+use crate::wire::Route;
 
 /// As much as is read at once, in bytes.
 const READ_BYTES: usize = 65_536;
@@ -21,6 +22,8 @@ pub struct Shared<'a> {
     pub recorder: Recorder<'a>,
     pub counters: &'a [CommandCounters],
     pub mode: QueryMode,
+    /// Where the connections lead.
+    pub route: Route,
     /// What is read from a socket, before the session takes it.
     pub buffer: Box<[u8]>,
     /// One for each command of the run; `None` for meta commands.
@@ -47,6 +50,7 @@ impl<'a> Shared<'a> {
         counters: &'a [CommandCounters],
         examined: &[CommandCounters],
         mode: QueryMode,
+        route: Route,
     ) -> Self {
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
         let commands = workload.programs.iter().flat_map(|program| &program.script.commands);
@@ -79,7 +83,7 @@ impl<'a> Shared<'a> {
                 counter.add_unclear(unclear::OUTSIDE);
             }
         }
-        Self { header, workload, recorder, counters, mode, statements, text: String::new(), buffer }
+        Self { header, workload, recorder, counters, mode, route, statements, text: String::new(), buffer }
     }
 
     /// Queues the statement of this command, or asks for it to be prepared; which of the two it was.

@@ -110,6 +110,9 @@ impl Run<'_> {
     /// What of the environment is known only at the end. What cannot be read is left out.
     fn aftermath(&self) -> Environment {
         let read = || -> Result<Environment, UserError> {
+            if self.spec.target.is_some() {
+                return Ok(self.of_workers());
+            }
             let holder = if self.segment.header().horizon_held.load(Relaxed) != 0 {
                 None
             } else {
@@ -119,15 +122,22 @@ impl Run<'_> {
                 xids_used: Some(catalog::next_transaction_ids()?.0 - self.next_xid),
                 xid_age: catalog::oldest_age()?,
                 horizon_holder: holder,
-                coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
-                driver_cpu_secs: self.driver_cpu_secs(),
-                ..Environment::default()
+                ..self.of_workers()
             })
         };
         if self.measured {
             transaction(std::panic::AssertUnwindSafe(read)).unwrap_or_default()
         } else {
             Environment::default()
+        }
+    }
+
+    /// Processor time of the run's own workers.
+    fn of_workers(&self) -> Environment {
+        Environment {
+            coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
+            driver_cpu_secs: self.driver_cpu_secs(),
+            ..Environment::default()
         }
     }
 
@@ -152,6 +162,7 @@ impl Run<'_> {
             ended_early: aborted + self.lost,
             given_up: self.given_up,
             clients: self.segment.clients(),
+            is_pooled: self.spec.target.as_ref().is_some_and(|target| target.is_pooled),
             errors,
         })
     }

@@ -83,6 +83,10 @@ impl Run<'_> {
     }
 
     fn cancel_statements(&self) {
+        if self.spec.target.is_some() {
+            self.segment.header().cancels.store(1, Relaxed);
+            return;
+        }
         for slot in (0..self.segment.shape().slots).filter(|&slot| !workers::has_stopped(slot)) {
             let sessions = self.segment.clients_of(slot).map(|client| self.segment.session(client));
             for session in sessions.filter(|session| !session.is_over()) {

@@ -1,0 +1,427 @@
+//! The server that the connections of a run lead to: a foreign server of the wrapper bench_wire and the caller's mapping on
+//! it, and what has to be known of it before the run.
+
+use bench_core::client::Workload;
+use bench_core::document::ServerSetting;
+use bench_core::error::{SqlError, UserError, sqlstate};
+use bench_core::script::Action;
+use bench_core::spec::{Candidate, FixtureSpec, QueryMode, RunSpec, TargetSpec};
+use bench_core::target::{
+    Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
+};
+use pgrx::pg_sys;
+use serde::Deserialize;
+
+use super::checks::lock_of;
+use crate::catalog;
+use crate::error::{internal, warn};
+use crate::fixture;
+use crate::server::guc;
+use crate::server::process::random_seed;
+use crate::server::roles::{self, current_role_oid, superuser};
+use crate::server::spi::{self, quote_identifier, quote_literal};
+use crate::wire::{self, BlockingSession, Route};
+use crate::worker::run::client;
+use crate::worker::run::statements::point_at;
+
+/// The foreign server whose mappings have the passwords for this server.
+pub const LOCAL: &str = "bench_local";
+
+/// The fixture that pgbench's own tables can stand in for.
+const TPCB: &str = "tpcb";
+
+/// Options of a foreign server or a user mapping, by name.
+type Options = Vec<(String, String)>;
+
+/// A foreign server of the wrapper, and what its options are.
+struct ForeignServer {
+    oid: pg_sys::Oid,
+    /// The current role has USAGE on it.
+    may_use: bool,
+    options: Options,
+}
+
+fn options_of(column: Option<pgrx::JsonB>) -> Options {
+    let Some(pgrx::JsonB(serde_json::Value::Object(map))) = column else { return Vec::new() };
+    map.into_iter().map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+const OPTIONS: &str = "SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
+     FROM pg_catalog.pg_options_to_table";
+
+/// A foreign server, if there is one of this name.
+///
+/// # Errors
+/// 42809 for one of another wrapper.
+fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
+    let found = spi::fetch_all(
+        &format!(
+            "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
+                    pg_catalog.has_server_privilege(s.oid, 'USAGE'), ({OPTIONS}(s.srvoptions)) \
+             FROM pg_catalog.pg_foreign_server s \
+             JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) s.srvfdw \
+             WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text"
+        ),
+        &[name.into()],
+        |row| {
+            let is = |column| row.get::<bool>(column).map(Option::unwrap_or_default);
+            let oid = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
+            Ok((ForeignServer { oid, may_use: is(3)?, options: options_of(row.get(4)?) }, is(2)?))
+        },
+    )?;
+    let Some((server, is_ours)) = found.into_iter().next() else { return Ok(None) };
+    if !is_ours {
+        let message = format!("server \"{name}\" is not one of foreign-data wrapper bench_wire");
+        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .hint("A target is made by CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …)."));
+    }
+    Ok(Some(server))
+}
+
+fn may_not_use(name: &str) -> UserError {
+    let message = format!("permission denied for foreign server {name}");
+    UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message).hint(format!(
+        "Its owner can GRANT USAGE ON FOREIGN SERVER {} TO {}.",
+        quote_identifier(name),
+        quote_identifier(&roles::current_role())
+    ))
+}
+
+/// The options of the current role's mapping on a server, or of PUBLIC's. They are for its role to use, whether or not it
+/// may see them.
+fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
+    let role = current_role_oid();
+    let found = catalog::as_owner(|| {
+        spi::fetch_all(
+            &format!(
+                "SELECT ({OPTIONS}(m.umoptions)) FROM pg_catalog.pg_user_mapping m \
+                 WHERE m.umserver OPERATOR(pg_catalog.=) $1 \
+                   AND m.umuser OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, $2]) ORDER BY m.umuser DESC LIMIT 1"
+            ),
+            &[server.oid.into(), role.into()],
+            |row| Ok(options_of(row.get(1)?)),
+        )
+    })?;
+    Ok(found.into_iter().next())
+}
+
+/// The password of the current role for this server: that of its mapping on the server [`LOCAL`], if there is one that it
+/// may use.
+///
+/// # Errors
+/// 28000 for a mapping to another role.
+pub fn local_password() -> Result<Secrets, UserError> {
+    let none = Secrets::default();
+    let Some(server) = foreign_server(LOCAL)?.filter(|server| server.may_use) else { return Ok(none) };
+    let Some(options) = mapping(&server)? else { return Ok(none) };
+    let (target, secrets) = Target::new(&server.options, &options, &roles::current_role())?;
+    if target.user != roles::current_role() {
+        return Err(UserError::new(
+            sqlstate::INVALID_AUTHORIZATION,
+            format!("the user mapping on server \"{LOCAL}\" is for role \"{}\"", target.user),
+        )
+        .detail(format!("The clients of this run connect as role \"{}\".", roles::current_role()))
+        .hint("Leave out its option user."));
+    }
+    Ok(secrets)
+}
+
+/// What is asked of a target.
+#[derive(Deserialize)]
+struct Description {
+    pid: i32,
+    version: String,
+    is_standby: bool,
+    is_read_only: bool,
+    has_fixtures: bool,
+    search_path: String,
+    settings: Option<Vec<ServerSetting>>,
+}
+
+const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
+     'pid', pg_catalog.pg_backend_pid(), \
+     'version', pg_catalog.version(), \
+     'is_standby', pg_catalog.pg_is_in_recovery(), \
+     'is_read_only', pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on', \
+     'has_fixtures', coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('bench')::pg_catalog.oid, 'USAGE') \
+         AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('bench.fixtures')::pg_catalog.oid, 'SELECT'), false), \
+     'search_path', pg_catalog.current_setting('search_path'), \
+     'settings', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
+             'name', s.name, 'setting', pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name) \
+         FROM pg_catalog.pg_settings s \
+         WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
+           AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true)))";
+
+/// A fixture of the target's, by bench.fixtures.
+#[derive(Deserialize)]
+struct Loaded {
+    schema: String,
+    rows: i64,
+    options: serde_json::Value,
+}
+
+/// A target that has been reached.
+pub struct Reached {
+    pub spec: TargetSpec,
+    pub secrets: Secrets,
+    session: BlockingSession,
+    description: Description,
+}
+
+impl Reached {
+    /// Reads server and mapping and connects.
+    ///
+    /// # Errors
+    /// What is wrong with them; what keeps the server from being reached.
+    pub fn new(name: &str) -> Result<Self, UserError> {
+        let Some(server) = foreign_server(name)? else {
+            let message = format!("server \"{name}\" does not exist");
+            return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message).hint(
+                "A target is made by CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …).",
+            ));
+        };
+        if !server.may_use {
+            return Err(may_not_use(name));
+        }
+        let role = roles::current_role();
+        let Some(mapping) = mapping(&server)? else {
+            let message = format!("user mapping not found for \"{role}\" on server \"{name}\"");
+            return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message).hint(format!(
+                "CREATE USER MAPPING FOR CURRENT_USER SERVER {} OPTIONS (user …, password …).",
+                quote_identifier(name)
+            )));
+        };
+        let (options, secrets) = Target::new(&server.options, &mapping, &role)?;
+        let is_superuser = superuser();
+        check_password_given(is_superuser, &options, &secrets)?;
+        let Found { mut session, candidates } = reach(&options, &secrets)?;
+        check_password_used(is_superuser, &options, session.session().used_password())?;
+        let description = session.value(DESCRIPTION)?.unwrap_or_default();
+        let mut description: Description =
+            serde_json::from_str(&description).map_err(|error| internal(error.to_string()))?;
+        let settings = description.settings.take().unwrap_or_default();
+        let spec = TargetSpec {
+            name: name.to_owned(),
+            options,
+            candidates,
+            version: description.version.clone(),
+            settings: settings.into_iter().filter(|s| !guc::is_for_superusers(&s.name)).collect(),
+            is_standby: description.is_standby,
+            is_pooled: session.session().backend().is_none_or(|(pid, _)| pid != description.pid),
+            search_path: None,
+        };
+        Ok(Self { spec, secrets, session, description })
+    }
+
+    /// The fixture of this name there.
+    ///
+    /// # Errors
+    /// 55000 where it is not loaded.
+    pub fn fixture(&mut self, name: &str) -> Result<FixtureSpec, UserError> {
+        if self.description.has_fixtures {
+            let asked = self.session.value(&format!(
+                "SELECT pg_catalog.json_build_object('schema', f.schema, 'rows', f.rows, 'options', f.options) \
+                 FROM bench.fixtures f WHERE f.name::pg_catalog.text OPERATOR(pg_catalog.=) {} \
+                 ORDER BY f.owner::pg_catalog.text OPERATOR(pg_catalog.=) current_user::pg_catalog.text DESC, f.loaded_at DESC LIMIT 1",
+                quote_literal(name)
+            ))?;
+            if let Some(json) = asked {
+                let loaded: Loaded =
+                    serde_json::from_str(&json).map_err(|error| internal(error.to_string()))?;
+                return Ok(fixture::elsewhere(name, Some(loaded.schema), loaded.rows, loaded.options));
+            }
+        }
+        if name == TPCB && self.session.value(HAS_BRANCHES)?.as_deref() == Some("t") {
+            let branches = self.session.value("SELECT pg_catalog.count(*) FROM pgbench_branches")?;
+            let scale: i64 = branches.and_then(|count| count.parse().ok()).unwrap_or_default();
+            return Ok(fixture::elsewhere(name, None, scale * fixture::ACCOUNTS, serde_json::Value::Null));
+        }
+        Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("fixture \"{name}\" is not loaded on target \"{}\"", self.spec.name),
+        )
+        .detail("It is looked for in bench.fixtures there.")
+        .hint(format!("Load it there: SELECT bench.load('{name}'), with pgbench_ext in that database.")))
+    }
+
+    /// Finds what is wrong with the scripts there, says what will fail, and ends the session. The run is complete but for
+    /// its target.
+    ///
+    /// # Errors
+    /// The server's, with the place in the script.
+    pub fn examine(mut self, run: &RunSpec) -> Result<(TargetSpec, Secrets), UserError> {
+        // Behind a pooler all of it has to be one transaction, which leaves nothing behind.
+        self.session.value("BEGIN")?;
+        let schemas: Vec<&str> = run.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+        let is_given = run.options.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case("search_path"));
+        if !schemas.is_empty() && !is_given && self.spec.is_pooled {
+            self.check_path(&schemas)?;
+        } else if !schemas.is_empty() && !is_given {
+            let path = guc::search_path_with(&schemas, &self.description.search_path);
+            self.set("search_path", &path)?;
+            self.spec.search_path = Some(path);
+        }
+        for (name, value) in &run.options.settings {
+            self.set(name, value)?;
+        }
+        let writes = lock_of(&run.scripts) != pg_sys::AccessShareLock.cast_signed();
+        if self.description.is_read_only && writes {
+            warn(
+                format!("target \"{}\" is read-only", self.spec.name),
+                "Transactions that change something will fail there with SQLSTATE 25006.",
+            );
+        }
+        if run.options.query_mode != QueryMode::Simple {
+            let mut workload = client::workload(run)?;
+            let result = parse_statements(&mut self.session, run, &mut workload);
+            result.map_err(|error| {
+                let error = UserError::from(error);
+                let detail =
+                    format!("Target \"{}\" gave this error while preparing the workload.", self.spec.name);
+                let detail = match &error.detail {
+                    Some(further) => format!("{detail}\n{further}"),
+                    None => detail,
+                };
+                error.detail(detail)
+            })?;
+        }
+        self.session.value("ROLLBACK")?;
+        self.session.close();
+        Ok((self.spec, self.secrets))
+    }
+
+    /// Sets a parameter up to the end of the transaction.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), UserError> {
+        let (name, value) = (quote_literal(name), quote_literal(value));
+        self.session.value(&format!("SELECT pg_catalog.set_config({name}, {value}, true)")).map(drop)
+    }
+
+    /// # Errors
+    /// 0A000 where the fixtures' schemas are not on the role's own search_path: poolers do not pass on one that is given.
+    fn check_path(&mut self, schemas: &[&str]) -> Result<(), UserError> {
+        let path = self.session.value("SELECT pg_catalog.to_json(pg_catalog.current_schemas(false))")?;
+        let path: Vec<String> = path.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
+        let missing = schemas.iter().find(|schema| !path.iter().any(|on_path| on_path == *schema));
+        let Some(schema) = missing else { return Ok(()) };
+        let message = format!("target \"{}\" is a pooler, which does not set search_path", self.spec.name);
+        Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .detail(format!("The workload's tables are in schema \"{schema}\"."))
+            .hint(format!(
+                "On its server: ALTER ROLE {} SET search_path = {}, \"$user\", public.",
+                quote_identifier(&self.spec.options.user),
+                quote_identifier(schema)
+            )))
+    }
+}
+
+const HAS_BRANCHES: &str = "SELECT pg_catalog.to_regclass('pgbench_branches') IS NOT NULL";
+
+/// Words with which statements begin after which others can still be parsed.
+const HARMLESS: [&str; 11] =
+    ["select", "insert", "update", "delete", "merge", "with", "values", "begin", "start", "commit", "end"];
+
+/// Has the statements parsed there, as far as they do not depend on those before them.
+fn parse_statements(
+    session: &mut BlockingSession,
+    run: &RunSpec,
+    workload: &mut Workload,
+) -> Result<(), SqlError> {
+    let beginning = client::beginning(run, 0, &mut workload.symbols);
+    let mut variables = beginning.variables;
+    for (program, own) in workload.programs.iter().zip(&beginning.own) {
+        for (variable, value) in own {
+            variables.set(*variable, value.clone());
+        }
+        for (at, command) in program.script.commands.iter().enumerate() {
+            match &command.action {
+                Action::Sql(sql) => {
+                    let text = sql.parameterized(&variables)?.text;
+                    let word: String =
+                        text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+                    let result = session.parse(&text).map_err(|error| point_at(&text, error));
+                    result.map_err(|error| program.script.locate(at, error))?;
+                    if !HARMLESS.iter().any(|known| word.eq_ignore_ascii_case(known)) {
+                        break;
+                    }
+                }
+                // Nobody knows whether its branch will ever be entered.
+                Action::If { .. } => break,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A session that is good enough, and all ways that there are, its own first.
+struct Found {
+    session: BlockingSession,
+    candidates: Vec<Candidate>,
+}
+
+/// Connects to the first of the hosts that can be had and has a suitable session.
+fn reach(options: &Target, secrets: &Secrets) -> Result<Found, UserError> {
+    let mut tried: Vec<Candidate> = Vec::new();
+    let mut failures = Vec::new();
+    let mut found = None;
+    for (host, attributes) in options.attempts(random_seed().cast_unsigned()) {
+        let candidates = match wire::candidates(host, options.tls.sslmode) {
+            Ok(candidates) => candidates,
+            Err(error) => {
+                failures.push(error);
+                continue;
+            }
+        };
+        for candidate in candidates {
+            if found.is_none() {
+                match attempt(options, secrets, &candidate, attributes) {
+                    Ok(session) => {
+                        found = Some(session);
+                        tried.retain(|known| *known != candidate);
+                        tried.insert(0, candidate);
+                        continue;
+                    }
+                    Err(error) => failures.push(error),
+                }
+            }
+            if !tried.contains(&candidate) {
+                tried.push(candidate);
+            }
+        }
+    }
+    match found {
+        Some(session) => Ok(Found { session, candidates: tried }),
+        None => Err(all_failed(failures)),
+    }
+}
+
+/// A session with one address, if it is good enough.
+fn attempt(
+    options: &Target,
+    secrets: &Secrets,
+    to: &Candidate,
+    attributes: SessionAttributes,
+) -> Result<BlockingSession, UserError> {
+    let mut session = BlockingSession::connect(&Route::to_target(options, secrets, to.clone()))?;
+    let known = session.session();
+    let report = |name| known.parameter(name);
+    let suitability =
+        match attributes.by_report(report("in_hot_standby"), report("default_transaction_read_only")) {
+            Suitability::Ask(query) => attributes.by_answer(&session.value(query)?.unwrap_or_default()),
+            told => told,
+        };
+    match suitability {
+        Suitability::Unsuitable(reason) => Err(wire::failed(to, reason)),
+        _ => Ok(session),
+    }
+}
+
+/// The last of the errors; those before it, of other hosts or addresses, are its detail.
+fn all_failed(mut failures: Vec<UserError>) -> UserError {
+    let Some(last) = failures.pop() else { return internal("a target without hosts") };
+    let mut lines: Vec<String> = failures.into_iter().map(|error| error.message).collect();
+    lines.dedup();
+    lines.retain(|line| *line != last.message);
+    let detail: Vec<String> = lines.into_iter().chain(last.detail.clone()).collect();
+    UserError { detail: (!detail.is_empty()).then(|| detail.join("\n")), ..last }
+}

@@ -1,0 +1,37 @@
+//! Connections to servers: where they listen, and bytes to and from them.
+
+mod address;
+mod blocking;
+mod cancel;
+mod link;
+mod route;
+mod socket;
+
+pub use address::{candidates, this_server};
+pub use blocking::BlockingSession;
+pub use cancel::cancel;
+pub use link::{Done, Link};
+pub use route::Route;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::{Address, Candidate};
+
+/// The error for a connection that cannot be made, or is lost, in libpq's words.
+pub fn failed(to: &Candidate, reason: impl ToString) -> UserError {
+    let reason = reason.to_string();
+    // As the system says it, without the number that Rust adds.
+    let reason = reason.split(" (os error ").next().unwrap_or_default();
+    failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, reason))
+}
+
+/// An error of a connection that cannot be made, with the server's place before it.
+pub fn failed_by(to: &Candidate, error: UserError) -> UserError {
+    let address = match &to.address {
+        Address::Tcp(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    };
+    to.host.failed(address, SOCKETS, error)
+}
+
+/// Where sockets are if a target names no host, as libpq has it in Debian's packages.
+const SOCKETS: &str = "/var/run/postgresql";
