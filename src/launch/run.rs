@@ -84,10 +84,7 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
 
 /// What this version cannot do yet with connections.
 fn check_connecting(options: &RunOptions) -> Result<(), UserError> {
-    let asked = [
-        ("reconnect => true", options.reconnect),
-        ("on_disconnect => 'reconnect'", options.on_disconnect == OnDisconnect::Reconnect),
-    ];
+    let asked = [("on_disconnect => 'reconnect'", options.on_disconnect == OnDisconnect::Reconnect)];
     match asked.into_iter().find(|(_, is_asked)| *is_asked) {
         Some((what, _)) => {
             Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet")))

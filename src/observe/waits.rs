@@ -11,7 +11,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::shm::Segment;
+use crate::shm::{ClientSession, Segment};
 
 /// Key of the time in which a client ran on a processor.
 const CPU: &str = "CPU";
@@ -124,26 +124,18 @@ impl<'a> WaitSampler<'a> {
     pub fn begin(&mut self, now_ns: i64) {
         self.looked_ns = now_ns;
         self.times = WaitTimes::default();
-        self.clients = self
-            .segment
-            .sessions()
-            .map(|session| {
-                let pid = session.pid;
-                let process = if session.is_over() {
-                    std::ptr::null_mut()
-                } else {
-                    // SAFETY: searches the shared process array.
-                    unsafe { pg_sys::BackendPidGetProc(pid) }
-                };
-                Watched { process, pid, event: None, cpu_ns: cpu_ns(pid) }
-            })
-            .collect();
+        self.clients = self.segment.sessions().map(|session| Watched::new(&session)).collect();
     }
 
     /// Looks at every client.
     pub fn look(&mut self, now_ns: i64) {
         let gap_ns = now_ns - self.looked_ns;
         for (client, session) in self.clients.iter_mut().zip(self.segment.sessions()) {
+            if session.pid != client.pid && session.pid != 0 {
+                *client = Watched::new(&session);
+                // The processor time of the session before ended with it.
+                self.times.cpu_unknown = true;
+            }
             if client.process.is_null() {
                 continue;
             }
@@ -183,6 +175,18 @@ impl<'a> WaitSampler<'a> {
 }
 
 impl Watched {
+    /// Begins to watch a client.
+    fn new(session: &ClientSession) -> Self {
+        let pid = session.pid;
+        let process = if session.is_over() {
+            std::ptr::null_mut()
+        } else {
+            // SAFETY: searches the shared process array.
+            unsafe { pg_sys::BackendPidGetProc(pid) }
+        };
+        Self { process, pid, event: None, cpu_ns: cpu_ns(pid) }
+    }
+
     /// What it waits for; `None` when it has ended.
     fn look(&self) -> Option<u32> {
         // SAFETY: entries of the process array are never freed; another process may have taken this one, which

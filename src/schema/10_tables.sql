@@ -159,7 +159,12 @@ CREATE TABLE bench.run_log (
     target            text,
     jobs              int,
     reconnect         boolean NOT NULL DEFAULT false,
-    on_disconnect     text NOT NULL DEFAULT 'end'
+    on_disconnect     text NOT NULL DEFAULT 'end',
+    connect_avg_ms    double precision,
+    connect_p50_ms    double precision,
+    connect_p95_ms    double precision,
+    connect_p99_ms    double precision,
+    connect_max_ms    double precision
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.

@@ -265,7 +265,7 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
-       r.server_cpu_us
+       r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -290,7 +290,8 @@ CREATE VIEW bench.summary WITH (security_barrier) AS
 SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
-       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us
+       skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us,
+       connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms
 FROM bench.summary_of_all
 WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.summary IS 'Results: one row per run';
@@ -324,6 +325,11 @@ COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between s
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
 COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended, for runs before 0.2.0, and if the platform does not provide it';
+COMMENT ON COLUMN bench.summary.connect_avg_ms IS 'Mean time in milliseconds to open a connection, of those that a run with reconnect opened during the measurement; part of secs, not of the latency';
+COMMENT ON COLUMN bench.summary.connect_p50_ms IS 'Median of these times in milliseconds';
+COMMENT ON COLUMN bench.summary.connect_p95_ms IS '95th percentile of these times in milliseconds';
+COMMENT ON COLUMN bench.summary.connect_p99_ms IS '99th percentile of these times in milliseconds';
+COMMENT ON COLUMN bench.summary.connect_max_ms IS 'Maximum of these times in milliseconds';
 
 CREATE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,

@@ -6,7 +6,8 @@
 //! Header | ClientSlot × slots | ClientIntervals × slots | CommandCounters × slots × commands
 //!        | CommandTimes × slots × commands | Tally × ring
 //!        | Tally × slots × scripts of a mix | CommandPlans × commands | NodeCell × nodes
-//!        | Ends × slots | Place × slots × log | ConnectionCell × connections | specification
+//!        | Ends × slots | Place × slots × log | ConnectionCell × connections
+//!        | Tally × slots of a run over connections | specification
 //! ```
 
 pub mod build;
@@ -74,6 +75,7 @@ struct Offsets {
     log_ends: usize,
     log: usize,
     connections: usize,
+    connects: usize,
     spec: usize,
     end: usize,
 }
@@ -107,7 +109,10 @@ impl Shape {
         let log = log_ends + logging * size_of::<Ends>();
         let connections = (log + logging * self.log as usize * size_of::<Place>())
             .next_multiple_of(align_of::<ConnectionCell>());
-        let spec = connections + self.connections as usize * size_of::<ConnectionCell>();
+        let connects = (connections + self.connections as usize * size_of::<ConnectionCell>())
+            .next_multiple_of(align_of::<Tally>());
+        let counted = if self.connections > 0 { slot_count } else { 0 };
+        let spec = connects + counted * size_of::<Tally>();
         let end = spec + self.spec_bytes as usize;
         Offsets {
             slots,
@@ -121,6 +126,7 @@ impl Shape {
             log_ends,
             log,
             connections,
+            connects,
             spec,
             end,
         }
@@ -404,6 +410,13 @@ impl Segment {
             let first = self.base.add(self.shape.offsets().connections).cast::<ConnectionCell>();
             &*first.add(client as usize)
         }
+    }
+
+    /// How long a job's connections took that it opened while measuring, each as a committed transaction is counted.
+    pub fn connects(&self, job: u32) -> &Tally {
+        assert!(self.shape.connections > 0 && job < self.shape.slots);
+        // SAFETY: as for `slot`.
+        unsafe { &*self.base.add(self.shape.offsets().connects).cast::<Tally>().add(job as usize) }
     }
 
     /// The specification that the segment was created with.

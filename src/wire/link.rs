@@ -44,6 +44,14 @@ impl Link {
         registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
     }
 
+    /// Has nothing reported any more.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut self.socket)
+    }
+
     /// Reads what has come in.
     ///
     /// # Errors

@@ -85,6 +85,38 @@ is "$(sql "SELECT status, error ->> 'message' FROM bench.runs WHERE run_id = $RU
 over "$name"
 
 #
+# A connection for each transaction
+#
+for script in 'SELECT pg_sleep(60)' 'SELECT 1'; do
+    name="reconnect: bench.stop in $script"
+    RUN=$(sql "SELECT bench.start(script => '$script', clients => 6, jobs => 2, secs => 60, driver => 'wire', reconnect => true)")
+    eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
+    clock
+    is "$(sql "SELECT bench.stop($RUN)")" t "$name: stops it"
+    within 3000 "$name: within 3 s"
+    status_is "$RUN" canceled "$name"
+    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$name: which is no error"
+    over "$name"
+done
+
+# Sessions that are ending take the places of those that begin: 20 and 20 are more than there are.
+name='reconnect with few connections'
+RUN=$(sql "SELECT bench.run(script => 'SELECT 1', clients => 20, transactions => 20, driver => 'wire', reconnect => true)")
+status_is "$RUN" completed "$name"
+is "$(sql "SELECT transactions FROM bench.summary WHERE run_id = $RUN")" 400 "$name: every transaction"
+over "$name"
+
+name='reconnect without the right to connect'
+sql 'CREATE ROLE leaver LOGIN' 'GRANT USAGE ON SCHEMA bench TO leaver' 'GRANT EXECUTE ON FUNCTION bench.start TO leaver'
+RUN=$(sql 'SET ROLE leaver' "SELECT bench.start(script => 'SELECT pg_sleep(0.01)', clients => 3, secs => 60,
+    driver => 'wire', reconnect => true)")
+eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
+sql 'ALTER ROLE leaver NOLOGIN' >/dev/null
+eventually 20 "SELECT status = 'incomplete' FROM bench.runs WHERE run_id = $RUN"
+is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '28000|3' "$name: ends each client"
+over "$name"
+
+#
 # Servers that do not let it in
 #
 name='more clients than max_connections'

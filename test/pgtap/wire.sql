@@ -213,6 +213,43 @@ FROM (VALUES
      ARRAY['incomplete|0|0|2', '55000|already in pipeline mode|script "script", line 2:' || E'\n\\startpipeline|2|0|2'])
 ) AS s (name, script, expected);
 
+--
+-- A connection for each transaction
+--
+-- The table is the session's: a transaction that found one of another would fail.
+CREATE TEMPORARY TABLE reconnected AS
+SELECT mode, bench.run(script => E'CREATE TEMPORARY TABLE mine (id int);\nINSERT INTO mine VALUES (:client_id);\n'
+    'INSERT INTO public.wire_rows VALUES (''anew'', :client_id, NULL, NULL, NULL);', clients => 3, transactions => 8,
+    query_mode => mode, driver => 'wire', jobs => 2, reconnect => true, seed => 1) AS run_id
+FROM unnest('{simple,extended}'::text[]) AS mode;
+SELECT is(format('%s %s %s %s', r.status, s.transactions, s.failed, s.aborted), 'completed 24 0 0',
+        mode || ': each transaction has a session of its own'),
+    ok(r.reconnect AND r.jobs = 2, 'which the run tells'),
+    ok(s.connect_avg_ms > 0 AND s.connect_avg_ms <= s.connect_max_ms, 'with the times to connect'),
+    ok(s.connect_p50_ms <= s.connect_p95_ms AND s.connect_p95_ms <= s.connect_p99_ms, 'and their percentiles'),
+    is(s.server_cpu_us, NULL, 'and no processor time of sessions that are gone'),
+    ok(bench.report(run_id) LIKE '%Time to connect, ms%', 'in the report as well')
+FROM reconnected JOIN bench.runs r USING (run_id) JOIN bench.summary s USING (run_id) ORDER BY mode;
+SELECT is(count(*), 48::bigint, 'every transaction was committed') FROM public.wire_rows WHERE run = 'anew';
+SELECT bench.run('pk_update', 4, transactions => 50, driver => 'wire', jobs => 2, reconnect => true) AS run_id \gset
+SELECT is(format('%s %s', status, transactions), 'completed 200', 'statements are prepared anew in each')
+FROM bench.summary WHERE run_id = :run_id;
+SELECT is(ok, true, 'all sessions have handed in their statistics')
+FROM bench.audit(:run_id) WHERE counter = 'n_tup_upd';
+SELECT is(count(bench.run('wire_pipe', 2, transactions => 3, driver => 'wire', reconnect => true)), 1::bigint,
+    'pipelines in each');
+SELECT bench.run('pk_select', 2, secs => 1, rate => 40, driver => 'wire', reconnect => true) AS run_id \gset
+SELECT is(status, 'completed', 'under a rate'), ok(lag_max_ms > 0, 'connecting delays the start')
+FROM bench.summary WHERE run_id = :run_id;
+SELECT bench.run('pk_select', 2, transactions => 5, driver => 'wire') AS run_id \gset
+SELECT is(format('%s %s', connect_avg_ms, connect_max_ms), ' ', 'without it, no connections are timed')
+FROM bench.summary WHERE run_id = :run_id;
+SELECT is(
+    ARRAY(SELECT (bench.report(run_id, 'json')::jsonb #>> '{summary,connect_p99_ms}')::float8
+          FROM reconnected ORDER BY run_id),
+    ARRAY(SELECT s.connect_p99_ms FROM bench.summary s JOIN reconnected USING (run_id) ORDER BY run_id),
+    'the JSON report has them');
+
 SELECT is(count(*), 0::bigint, 'no session is left of any run')
 FROM pg_stat_activity WHERE application_name = 'pgbench_ext';
 

@@ -24,6 +24,8 @@ pub struct Closing<'a> {
     pub logged: (u64, u64),
     /// Processor time of the clients' processes for each committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
+    /// How long connections took that were opened while measuring, as latencies.
+    pub connects: &'a Totals,
     pub spec: &'a RunSpec,
     /// One for each script.
     pub scripts: &'a [Totals],
@@ -100,6 +102,7 @@ fn whole_row(
 ) -> Result<usize, UserError> {
     let whole = &closing.measured.histogram;
     let m = &closing.measured.moments;
+    let connects = closing.connects;
     run(
         "UPDATE bench.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
              horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
@@ -109,7 +112,8 @@ fn whole_row(
              backlog = CASE WHEN rate IS NOT NULL THEN $14 END, \
              environment = environment || $15, \
              logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
-             server_cpu_us = $18 \
+             server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
+             connect_p99_ms = $22, connect_max_ms = $23 \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -130,6 +134,11 @@ fn whole_row(
             closing.logged.0.cast_signed().into(),
             closing.logged.1.cast_signed().into(),
             closing.server_cpu_us.into(),
+            connects.moments.mean_ns().map(ms).into(),
+            percentile_ms(&connects.histogram, 0.5).into(),
+            percentile_ms(&connects.histogram, 0.95).into(),
+            percentile_ms(&connects.histogram, 0.99).into(),
+            connects.latency_max_ms().into(),
         ],
     )
 }

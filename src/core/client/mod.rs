@@ -5,6 +5,7 @@
 //!
 //! The states and their order are those of `advanceConnectionState` in pgbench.c.
 
+mod connecting;
 mod ledger;
 mod pace;
 
@@ -47,6 +48,8 @@ pub struct Beginning {
     pub skips: bool,
     /// Which of its transactions are logged; `None`: none of them.
     pub log: Option<Sampling>,
+    /// Whether each transaction has a connection of its own, the first one that which the client begins with.
+    pub reconnects: bool,
 }
 
 /// What a driver is to do next.
@@ -56,6 +59,8 @@ pub enum Step {
     Between,
     /// Wait until the clock shows this, or the run is stopped. Then [`Client::due`].
     Wait { until_ns: i64 },
+    /// Open a connection for the transaction. Then [`Client::connected`] or [`Client::unconnected`].
+    Connect,
     /// Execute the command of this program, a statement or one for pipelines; after an error nothing may be open any more.
     /// Then [`Client::executed`].
     Execute { program: usize, command: usize },
@@ -102,6 +107,8 @@ pub struct Client {
     in_block: bool,
     /// Whether the last transaction met an error.
     met_an_error: bool,
+    reconnects: bool,
+    is_connected: bool,
     /// The commands of this try so far: each one's place, and the nanoseconds it took.
     laps: Vec<(usize, u64)>,
 }
@@ -116,7 +123,7 @@ impl Client {
         measure_start_ns: i64,
         now_ns: i64,
     ) -> Self {
-        let Beginning { seeds, variables, own, transactions, skips, log } = beginning;
+        let Beginning { seeds, variables, own, transactions, skips, log, reconnects } = beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         Self {
             variables,
@@ -138,6 +145,8 @@ impl Client {
             otherwise: false,
             in_block: false,
             met_an_error: false,
+            reconnects,
+            is_connected: true,
             laps: Vec::with_capacity(commands.unwrap_or_default()),
         }
     }
@@ -189,6 +198,9 @@ impl Client {
 
     #[inline]
     fn begin<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
+        if !self.is_connected {
+            return Step::Connect;
+        }
         self.random_before = self.random;
         self.tries = 1;
         self.begin_try(workload, ledger, self.start_ns)
@@ -383,6 +395,7 @@ impl Client {
             sampling.log(|entry| ledger.log(&transaction.entry(entry)));
         }
         self.met_an_error = tries > 1 || outcome != Outcome::Committed;
+        self.is_connected &= !self.reconnects;
         self.now_ns = end_ns;
         self.left -= u64::from(end_ns >= self.measure_start_ns);
     }

@@ -24,6 +24,7 @@ struct Book {
     failed: Vec<(usize, bool)>,
     performed: Vec<(usize, bool)>,
     errors: Vec<(SqlError, Consequence)>,
+    connects: u32,
 }
 
 impl Ledger for Book {
@@ -101,6 +102,7 @@ fn beginning(workload: &Workload, transactions: u64) -> Beginning {
         transactions,
         skips: false,
         log: None,
+        reconnects: false,
     }
 }
 
@@ -129,7 +131,14 @@ fn drive(
                 book.now_ns = book.now_ns.max(until_ns);
                 client.due(workload, book, true)
             }
+            Step::Connect => {
+                assert!(!client.is_connected(), "one connection at a time");
+                book.connects += 1;
+                book.now_ns += 10 * MS;
+                client.connected(workload, book)
+            }
             Step::Execute { program, command } => {
+                assert!(client.is_connected(), "a statement needs a connection");
                 executed.push((program, command));
                 book.now_ns += MS;
                 let answer = answers.pop_front().unwrap_or(Ok(false));
@@ -159,6 +168,76 @@ fn transactions_follow_each_other_without_a_gap() {
     let of = |n: i64| (2 * n * MS, 2 * n * MS, 2 * (n + 1) * MS, Outcome::Committed);
     assert_eq!(times, [of(0), of(1), of(2)]);
     assert_eq!(book.laps, [(0, 1_000_000), (1, 1_000_000)].repeat(3));
+}
+
+#[test]
+fn a_connection_for_each_transaction_is_not_part_of_it() {
+    let workload = workload(&["SELECT 1; SELECT 2;"], 1);
+    let mut client =
+        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 3) }, None, 0, 0);
+    let mut book = book();
+    let (error, executed) = drive(&workload, &mut client, &mut book, []);
+    assert_eq!((error, executed.len(), book.connects), (None, 6, 2));
+    let times: Vec<_> = book.transactions.iter().map(|t| (t.due_ns, t.start_ns, t.end_ns)).collect();
+    let of = |n: i64| (12 * n * MS, 12 * n * MS, (12 * n + 2) * MS);
+    assert_eq!(times, [of(0), of(1), of(2)]);
+}
+
+#[test]
+fn another_try_keeps_the_connection_and_a_failed_transaction_does_not() {
+    let workload = workload(&["SELECT 1;"], 2);
+    let mut client =
+        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 2) }, None, 0, 0);
+    let mut book = book();
+    let answers = [Err("40001"), Err("40001"), Err("40001"), Ok(false)];
+    let (error, executed) = drive(&workload, &mut client, &mut book, answers);
+    assert_eq!((error, executed.len(), book.connects), (None, 4, 1));
+    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    assert_eq!(outcomes, [(2, Outcome::Failed), (2, Outcome::Committed)]);
+}
+
+#[test]
+fn under_a_rate_a_connection_delays_the_start() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = || Schedule::new(client_seeds(42, 1, 0, false).throttle, 100.0, 1, 0);
+    let run = |reconnects| {
+        let beginning = Beginning { reconnects, ..beginning(&workload, 5) };
+        let mut client = Client::new(&workload, beginning, Some(schedule()), 0, 0);
+        let mut book = book();
+        drive(&workload, &mut client, &mut book, []);
+        book
+    };
+    let (kept, anew) = (run(false), run(true));
+    assert_eq!((kept.connects, anew.connects), (0, 4));
+    for (kept, anew) in kept.transactions.iter().zip(&anew.transactions).skip(1) {
+        assert_eq!(kept.due_ns, anew.due_ns);
+        assert!(anew.start_ns >= kept.start_ns + 10 * MS);
+    }
+}
+
+#[test]
+fn an_arrival_without_a_connection_is_of_the_backlog() {
+    let workload = workload(&["SELECT 1;"], 1);
+    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 100.0, 1, 0);
+    let beginning = Beginning { reconnects: true, ..beginning(&workload, 9) };
+    let mut client = Client::new(&workload, beginning, Some(schedule), 0, 0);
+    let mut book = book();
+    let mut step = client.start(&book);
+    let due_ns = loop {
+        step = match step {
+            Step::Between => client.next(&workload, &mut book),
+            Step::Wait { until_ns } => {
+                book.now_ns = until_ns;
+                client.due(&workload, &mut book, true)
+            }
+            Step::Execute { .. } => client.executed(&workload, &mut book, Ok(false)),
+            Step::Connect => break book.now_ns,
+            step => panic!("{step:?}"),
+        };
+    };
+    let before = client.backlog(due_ns + 1);
+    assert!(matches!(client.unconnected(None), Step::End(None)));
+    assert_eq!((before, client.backlog(due_ns + 1)), (0, 1));
 }
 
 #[test]

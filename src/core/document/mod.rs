@@ -149,6 +149,12 @@ pub struct Summary {
     pub backlog: Option<u64>,
     /// Processor time of the clients' processes for each committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
+    /// Milliseconds to open a connection, in a run with reconnect.
+    pub connect_avg_ms: Option<f64>,
+    pub connect_p50_ms: Option<f64>,
+    pub connect_p95_ms: Option<f64>,
+    pub connect_p99_ms: Option<f64>,
+    pub connect_max_ms: Option<f64>,
 }
 
 /// A bucket of the histogram.

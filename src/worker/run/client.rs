@@ -185,6 +185,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginnin
         },
         skips: latency_limit_ms.is_some(),
         log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
+        reconnects: spec.options.reconnect,
     }
 }
 
@@ -287,6 +288,8 @@ fn run_transactions(
                 }
                 client.next(workload, recorder)
             }
+            // A worker is its own session.
+            Step::Connect => client.connected(workload, recorder),
             Step::Execute { program, command } => {
                 let result = statements.execute(workload, program, command, &mut client.variables);
                 client.executed(workload, recorder, result.map(|()| statements.session.in_block()))

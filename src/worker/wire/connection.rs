@@ -1,17 +1,18 @@
 //! One client of a job, and its connection.
 
+mod life;
+
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Beginning, Client, Consequence, Ledger, Step};
-use bench_core::error::{SqlError, UserError, pack, sqlstate};
+use bench_core::client::{Beginning, Client, Ledger, Step};
+use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Pipeline, PipelineMode};
 use bench_core::spec::QueryMode;
-use bench_core::wire::{Event, Session, Startup, Status};
+use bench_core::wire::{Event, Session, Status};
 
 use super::shared::{Sent, Shared, keep};
-use crate::observe::waits::cpu_ns;
 use crate::shm::{ClientState, ConnectionCell};
-use crate::wire::{self, Done, Link};
+use crate::wire::Link;
 
 /// What a connection waits for.
 enum Waits {
@@ -31,6 +32,8 @@ enum Waits {
     RolledBack(Box<SqlError>),
     /// The server to end the session.
     Farewell,
+    /// A connection for its next transaction.
+    Connection,
     /// Nothing any more.
     Nothing,
 }
@@ -43,6 +46,8 @@ pub enum Next {
     Clock(i64),
     /// It stands at the gate.
     Gate,
+    /// It needs a connection: then [`Connection::start`], or [`Connection::refused`].
+    Connect,
     /// Its client is over, and it waits for the server to end the session.
     Farewell,
     /// Its session has ended; with `at_once`, together with its client.
@@ -63,6 +68,10 @@ pub struct Connection<'a> {
     /// Whether the statement of each command of the run has been prepared.
     prepared: Vec<bool>,
     pipeline: PipelineMode,
+    /// When it began to connect for its next transaction.
+    connecting_ns: i64,
+    /// How often the server has had no room for it since.
+    refusals: u32,
 }
 
 impl<'a> Connection<'a> {
@@ -78,18 +87,9 @@ impl<'a> Connection<'a> {
             client: None,
             prepared: vec![false; commands],
             pipeline: PipelineMode::default(),
+            connecting_ns: 0,
+            refusals: 0,
         }
-    }
-
-    /// Begins the session over a connection that has been begun.
-    ///
-    /// # Errors
-    /// For what no startup message can hold.
-    pub fn start(&mut self, link: Link, startup: &Startup) -> Result<(), UserError> {
-        self.session.start(startup)?;
-        self.is_closed = false;
-        self.link = Some(link);
-        Ok(())
     }
 
     /// What a client begins with, once.
@@ -111,6 +111,8 @@ impl<'a> Connection<'a> {
         let step = match self.waits {
             Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
             Waits::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
+            Waits::Connection if came => return Next::Connect,
+            Waits::Connection => client.unconnected(None),
             _ => return Next::Server,
         };
         self.go_on(step, shared)
@@ -143,76 +145,18 @@ impl<'a> Connection<'a> {
         self.is_closed = true;
     }
 
-    /// Reads until the session is ready, or nothing more is there.
-    fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
-        let Some(link) = &mut self.link else { return Ok(None) };
-        let mut event = None;
-        loop {
-            match link.read(&mut shared.buffer).map_err(|error| wire::failed(&shared.route.to, error))? {
-                Done::Some(bytes) => {
-                    event = Some(self.session.receive(&shared.buffer[..bytes])?);
-                    // Of a stream, less than there was room for is all that there was.
-                    if bytes < shared.buffer.len() && !self.is_closed {
-                        return Ok(event);
-                    }
-                }
-                Done::Blocked => return Ok(event),
-                Done::Closed if event == Some(Event::Ready) => return Ok(event),
-                Done::Closed => return Err(self.session.end_of_input()),
-            }
-        }
-    }
-
-    /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
-    /// it cannot be sent at all, reading tells why.
-    fn flush(&mut self) {
-        let Some(link) = &mut self.link else { return };
-        while self.session.must_send() {
-            match link.write(self.session.output()) {
-                Ok(Done::Some(bytes)) => self.session.sent(bytes),
-                Ok(Done::Blocked) => return,
-                Ok(Done::Closed) | Err(_) => self.session.sent(usize::MAX),
-            }
-        }
-    }
-
-    /// The connection is lost, or the server has ended the session.
-    fn lost(&mut self, error: UserError, shared: &mut Shared) -> Result<Next, UserError> {
-        if let Waits::Farewell | Waits::Nothing = self.waits {
-            self.close();
-            return Ok(Next::Over { at_once: false });
-        }
-        if self.client.is_none() {
-            return Err(error);
-        }
-        self.session = Session::new();
-        self.link = None;
-        let mut error = SqlError::from(error);
-        // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
-        if error.is_retryable() {
-            error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
-        }
-        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
-            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_) | Waits::Sleep => {
-                self.fail(error, shared)
-            }
-            _ => {
-                shared.recorder.error(&error, Consequence::Uncounted);
-                Step::End(Some(Box::new(error)))
-            }
-        };
-        Ok(self.go_on(step, shared))
-    }
-
     /// The server has answered all that it was asked.
     fn ready(&mut self, shared: &mut Shared) -> Next {
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
             Waits::Start => {
                 self.waits = Waits::Gate;
-                let backend = self.session.backend().filter(|_| !shared.route.is_elsewhere);
-                self.cell.pid.store(backend.map_or(0, |(pid, _)| pid), Relaxed);
+                self.show_backend(shared);
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
+            }
+            Waits::Connection => {
+                let Some(step) = self.opened(shared) else { return Next::Server };
+                step
             }
             Waits::Prepared { program, command, statement } => {
                 let first = shared.workload.programs[program].first_command;
@@ -289,6 +233,10 @@ impl<'a> Connection<'a> {
             step = match step {
                 Step::Between => {
                     self.cell.attempts.add(1);
+                    if !client.is_connected() {
+                        self.leave(shared);
+                    }
+                    let Some(client) = &mut self.client else { return Next::Server };
                     client.next(&shared.workload, &mut shared.recorder)
                 }
                 Step::Wait { until_ns } => {
@@ -298,6 +246,12 @@ impl<'a> Connection<'a> {
                 Step::Sleep { until_ns } => {
                     self.waits = Waits::Sleep;
                     return Next::Clock(until_ns);
+                }
+                Step::Connect => {
+                    self.waits = Waits::Connection;
+                    self.connecting_ns = shared.recorder.now_ns();
+                    self.refusals = 0;
+                    return Next::Connect;
                 }
                 Step::Execute { program, command } => {
                     let Some(step) = self.try_to_execute(program, command, shared) else {
@@ -412,42 +366,17 @@ impl<'a> Connection<'a> {
         Ok(false)
     }
 
+    /// Shows who serves it, where that is a process of this server.
+    fn show_backend(&self, shared: &Shared) {
+        let backend = self.session.backend().filter(|_| !shared.route.is_elsewhere);
+        self.cell.pid.store(backend.map_or(0, |(pid, _)| pid), Relaxed);
+    }
+
     /// What a request to cancel its statement names, if it has one under way.
     pub fn backend_at_work(&self) -> Option<(i32, i32)> {
         let is_busy =
             matches!(self.waits, Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_));
         self.session.backend().filter(|_| is_busy)
-    }
-
-    /// The client is over.
-    fn end(&mut self, early: bool, shared: &mut Shared) -> Next {
-        if early {
-            shared.header.client_aborted();
-        }
-        let now_ns = shared.recorder.now_ns();
-        let pid = self.cell.pid.load(Relaxed);
-        self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
-        self.cell.ended_ns.store(now_ns, Relaxed);
-        self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
-        self.take_leave();
-        if self.link.is_some() {
-            Next::Farewell
-        } else {
-            self.close();
-            Next::Over { at_once: true }
-        }
-    }
-
-    /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
-    pub fn take_leave(&mut self) {
-        self.waits = Waits::Farewell;
-        self.session.terminate();
-        self.flush();
-    }
-
-    fn close(&mut self) {
-        self.waits = Waits::Nothing;
-        self.link = None;
     }
 
     /// Transactions due before `end_ns` that were neither started nor skipped.

@@ -16,6 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
+use super::departing::Departing;
 use super::shared::Shared;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
@@ -125,7 +126,8 @@ impl<'a> Job<'a> {
         let secrets = secrets.map_err(|e| internal(e.to_string()))?;
         let route = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
         let clients = segment.clients_of(context.index);
-        check_open_files(clients.len() as u64)?;
+        // With those of the transactions before, which the server has not ended yet.
+        check_open_files(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
         let commands = segment.shape().commands as usize;
         let connections: Vec<Connection> = clients
             .map(|number| {
@@ -134,23 +136,23 @@ impl<'a> Job<'a> {
             })
             .collect();
         let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
-        let counters = segment.commands(context.index);
         let poll = Poll::new().map_err(failed_to_wait)?;
         let timer = Timer::new().map_err(failed_to_wait)?;
         let registry = poll.registry();
         registry
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
+        let departing = Departing::new(registry.try_clone().map_err(failed_to_wait)?);
         let mut job = Self {
             poll,
             events: Events::with_capacity(1024),
             timer,
             shared: Shared::new(
-                header,
+                segment,
+                context.index,
                 workload,
                 recorder,
-                counters,
-                segment.commands(0),
+                departing,
                 spec.options.query_mode,
                 route,
             ),
@@ -179,12 +181,10 @@ impl<'a> Job<'a> {
                 return Ok(false);
             }
             while begun < self.connections.len() && begun - at_gate < OPENED_AT_ONCE && now_ns() >= again_ns {
-                let Some(mut link) = Link::connect(&self.shared.route.to)? else {
+                if !self.open(begun)? {
                     again_ns = now_ns() + AGAIN_NS;
                     break;
-                };
-                link.register(self.poll.registry(), Token(begun)).map_err(failed_to_wait)?;
-                self.connections[begun].start(link, &self.shared.route.startup)?;
+                }
                 begun += 1;
             }
             self.wait(GATE)?;
@@ -195,6 +195,47 @@ impl<'a> Job<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Begins to open a connection; false where there is no room for it in the server's queue.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    fn open(&mut self, index: usize) -> Result<bool, UserError> {
+        let Some(mut link) = Link::connect(&self.shared.route.to)? else { return Ok(false) };
+        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
+        self.connections[index].start(link, &self.shared.route.startup)?;
+        Ok(true)
+    }
+
+    /// Opens a connection for a client's next transaction. While as many as the job has clients are still to be ended by
+    /// the server, there is no room for another one.
+    fn open_anew(&mut self, index: usize) -> Next {
+        let has_room = self.shared.departing.reap() <= self.connections.len();
+        let opened = if has_room { self.open(index) } else { Ok(false) };
+        let connection = &mut self.connections[index];
+        match opened {
+            Ok(true) => Next::Server,
+            Ok(false) => connection.connect_later(&mut self.shared),
+            Err(error) => connection.refused(error, &mut self.shared),
+        }
+    }
+
+    /// The run has been stopped: connections that are being opened are given up.
+    fn stop_connecting(&mut self) {
+        for index in 0..self.connections.len() {
+            let next = self.connections[index].stop_connecting(&mut self.shared);
+            self.note(index, next);
+        }
+    }
+
+    /// Waits until the server has ended the sessions of all connections that were closed meanwhile.
+    fn see_off(&mut self) -> Result<(), UserError> {
+        let until_ns = now_ns() + FAREWELL_NS;
+        while self.shared.departing.reap() > 0 && now_ns() < until_ns && !termination_requested() {
+            self.wait(GATE)?;
+        }
+        Ok(())
     }
 
     /// Runs the clients until all are over.
@@ -225,7 +266,10 @@ impl<'a> Job<'a> {
                 let next = self.connections[index].serve(&mut self.shared)?;
                 self.note(index, next);
             }
-            has_stopped |= self.is_stopped();
+            if !has_stopped && self.is_stopped() {
+                has_stopped = true;
+                self.stop_connecting();
+            }
             if !has_canceled && self.shared.header.cancels.load(Relaxed) != 0 {
                 has_canceled = true;
                 self.cancel_statements();
@@ -238,6 +282,7 @@ impl<'a> Job<'a> {
         if self.shared.route.is_elsewhere && self.at_work > 0 && !has_canceled {
             self.cancel_statements();
         }
+        self.see_off()?;
         if let Extent::Secs(_) = spec.options.extent {
             let end_ns = self.shared.recorder.end_ns();
             let backlog = self.connections.iter().map(|connection| connection.backlog(end_ns)).sum();
@@ -296,6 +341,10 @@ impl<'a> Job<'a> {
     fn note(&mut self, index: usize, next: Next) {
         match next {
             Next::Clock(until_ns) => self.due.push(Reverse((until_ns, index))),
+            Next::Connect => {
+                let next = self.open_anew(index);
+                self.note(index, next);
+            }
             Next::Farewell => self.at_work -= 1,
             Next::Over { at_once } => {
                 self.at_work -= usize::from(at_once);

@@ -2,6 +2,7 @@
 //! database of its own; it waits for all of its connections at once, as a thread of pgbench does.
 
 mod connection;
+mod departing;
 pub mod examiner;
 pub mod job;
 mod shared;

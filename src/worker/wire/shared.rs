@@ -9,7 +9,8 @@ use bench_core::script::{Action, Captured, Sql, Value, Variables};
 use bench_core::spec::QueryMode;
 use bench_core::wire::Session;
 
-use crate::shm::{CommandCounters, Header, Recorder, unclear};
+use super::departing::Departing;
+use crate::shm::{CommandCounters, Header, Recorder, Segment, Tally, unclear};
 use crate::wire::Route;
 
 /// As much as is read at once, in bytes.
@@ -21,6 +22,10 @@ pub struct Shared<'a> {
     pub workload: Workload,
     pub recorder: Recorder<'a>,
     pub counters: &'a [CommandCounters],
+    /// How long connections took.
+    pub connects: &'a Tally,
+    /// Connections whose sessions the server is to end.
+    pub departing: Departing,
     pub mode: QueryMode,
     /// Where the connections lead.
     pub route: Route,
@@ -41,17 +46,18 @@ struct Statement {
 }
 
 impl<'a> Shared<'a> {
-    /// For a job with these counters, one for each command of the run; `examined` are those in which it is left what can
-    /// be told of the statements.
+    /// For the job of this slot. What can be told of the statements is left in the counters of slot 0.
     pub fn new(
-        header: &'a Header,
+        segment: &'a Segment,
+        slot: u32,
         workload: Workload,
         recorder: Recorder<'a>,
-        counters: &'a [CommandCounters],
-        examined: &[CommandCounters],
+        departing: Departing,
         mode: QueryMode,
         route: Route,
     ) -> Self {
+        let (header, counters, connects) = (segment.header(), segment.commands(slot), segment.connects(slot));
+        let examined = segment.commands(0);
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
         let commands = workload.programs.iter().flat_map(|program| &program.script.commands);
         let mut names = (0..).map(|number| format!("P_{number}"));
@@ -83,7 +89,19 @@ impl<'a> Shared<'a> {
                 counter.add_unclear(unclear::OUTSIDE);
             }
         }
-        Self { header, workload, recorder, counters, mode, route, statements, text: String::new(), buffer }
+        Self {
+            header,
+            workload,
+            recorder,
+            counters,
+            connects,
+            departing,
+            mode,
+            route,
+            statements,
+            text: String::new(),
+            buffer,
+        }
     }
 
     /// Queues the statement of this command, or asks for it to be prepared; which of the two it was.

@@ -109,6 +109,7 @@ impl Table {
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         transactions::latency(document),
+        transactions::connections(document),
         transactions::processor_time(document),
         open_loop::open_loop(document),
         nodes::nodes(document),

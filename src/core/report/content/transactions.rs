@@ -19,12 +19,34 @@ pub fn latency(document: &Document) -> Section {
         ("p99.9", summary.latency_p999_ms),
         ("max", summary.latency_max_ms),
     ];
+    of_milliseconds("latency", "Latency, ms", &figures)
+}
+
+/// How long connections took, where each transaction had one of its own.
+pub fn connections(document: &Document) -> Section {
+    let summary = &document.summary;
+    let figures = [
+        ("average", summary.connect_avg_ms),
+        ("p50", summary.connect_p50_ms),
+        ("p95", summary.connect_p95_ms),
+        ("p99", summary.connect_p99_ms),
+        ("max", summary.connect_max_ms),
+    ];
+    of_milliseconds("connections", "Time to connect, ms", &figures)
+}
+
+/// A table of one row with the figures that are known.
+fn of_milliseconds(
+    id: &'static str,
+    title: &'static str,
+    figures: &[(&'static str, Option<f64>)],
+) -> Section {
     let known = || figures.iter().filter(|(_, value)| number::finite(*value).is_some());
     let mut table = Table::new(&known().map(|(name, _)| (*name, Kind::Number)).collect::<Vec<_>>());
     if !table.columns.is_empty() {
         table.rows.push(known().map(|(_, value)| ms(*value)).collect());
     }
-    Section::of_table("latency", "Latency, ms", table)
+    Section::of_table(id, title, table)
 }
 
 /// Processor time for each transaction.

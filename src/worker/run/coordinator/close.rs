@@ -7,7 +7,7 @@ use bench_core::error::UserError;
 use bench_core::spec::Driver;
 
 use super::{LINKS_NS, Run, STOP_DONE_NS};
-use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status};
+use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status, Totals};
 use crate::catalog::{self, nodes};
 use crate::observe::audit::{self, AuditLine};
 use crate::observe::{counters, relations};
@@ -74,6 +74,7 @@ impl Run<'_> {
             backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
             logged: (self.log.written, self.log.lost()),
             server_cpu_us: self.server_cpu_us(),
+            connects: &self.connects(),
             spec: self.spec,
             scripts: &scripts,
             statements: &statements,
@@ -105,6 +106,15 @@ impl Run<'_> {
         let known = self.segment.slots().filter_map(ClientSlot::cpu_of_transactions);
         let (cpu_ns, transactions) = known.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         (transactions > 0).then(|| cpu_ns as f64 / transactions as f64 / 1e3)
+    }
+
+    /// How long connections took that were opened while measuring.
+    fn connects(&self) -> Totals {
+        let mut connects = Totals::default();
+        if self.segment.shape().connections > 0 {
+            (0..self.segment.shape().slots).for_each(|job| connects.add(self.segment.connects(job)));
+        }
+        connects
     }
 
     /// What of the environment is known only at the end. What cannot be read is left out.

@@ -1,0 +1,193 @@
+//! The life of a connection: how it is opened, read, written, lost and closed.
+
+use std::sync::atomic::Ordering::*;
+
+use bench_core::client::{Consequence, Ledger, Step};
+use bench_core::error::{SqlError, UserError, pack, sqlstate};
+use bench_core::script::PipelineMode;
+use bench_core::wire::{Event, Session, Startup};
+
+use super::super::shared::Shared;
+use super::{Connection, Next, Waits};
+use crate::observe::waits::cpu_ns;
+use crate::shm::ClientState;
+use crate::wire::{self, Done, Link};
+
+/// How long it is until a connection is tried again for which the server had no room, and how often: sessions that are
+/// about to end still count against max_connections.
+const AGAIN_NS: i64 = 5_000_000;
+const REFUSALS: u32 = 2000;
+
+impl Connection<'_> {
+    /// Begins the session over a connection that has been begun.
+    ///
+    /// # Errors
+    /// For what no startup message can hold.
+    pub fn start(&mut self, link: Link, startup: &Startup) -> Result<(), UserError> {
+        self.session.start(startup)?;
+        self.is_closed = false;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// Reads until the session is ready, or nothing more is there.
+    pub(super) fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
+        let Some(link) = &mut self.link else { return Ok(None) };
+        let mut event = None;
+        loop {
+            match link.read(&mut shared.buffer).map_err(|error| wire::failed(&shared.route.to, error))? {
+                Done::Some(bytes) => {
+                    event = Some(self.session.receive(&shared.buffer[..bytes])?);
+                    // Of a stream, less than there was room for is all that there was.
+                    if bytes < shared.buffer.len() && !self.is_closed {
+                        return Ok(event);
+                    }
+                }
+                Done::Blocked => return Ok(event),
+                Done::Closed if event == Some(Event::Ready) => return Ok(event),
+                Done::Closed => return Err(self.session.end_of_input()),
+            }
+        }
+    }
+
+    /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
+    /// it cannot be sent at all, reading tells why.
+    pub(super) fn flush(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        while self.session.must_send() {
+            match link.write(self.session.output()) {
+                Ok(Done::Some(bytes)) => self.session.sent(bytes),
+                Ok(Done::Blocked) => return,
+                Ok(Done::Closed) | Err(_) => self.session.sent(usize::MAX),
+            }
+        }
+    }
+
+    /// The connection is lost, or the server has ended the session.
+    pub(super) fn lost(&mut self, error: UserError, shared: &mut Shared) -> Result<Next, UserError> {
+        if let Waits::Farewell | Waits::Nothing = self.waits {
+            self.close();
+            return Ok(Next::Over { at_once: false });
+        }
+        if self.client.is_none() {
+            return Err(error);
+        }
+        if let Waits::Connection = self.waits {
+            return Ok(self.refused(error, shared));
+        }
+        self.session = Session::new();
+        self.link = None;
+        let mut error = SqlError::from(error);
+        // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
+        if error.is_retryable() {
+            error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
+        }
+        let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
+            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_) | Waits::Sleep => {
+                self.fail(error, shared)
+            }
+            _ => {
+                shared.recorder.error(&error, Consequence::Uncounted);
+                Step::End(Some(Box::new(error)))
+            }
+        };
+        Ok(self.go_on(step, shared))
+    }
+
+    /// No connection could be had for the next transaction, or not yet.
+    pub fn refused(&mut self, error: UserError, shared: &mut Shared) -> Next {
+        self.link = None;
+        self.forget_session();
+        let error = SqlError::from(error);
+        if error.sqlstate == pack(sqlstate::TOO_MANY_CONNECTIONS) && self.refusals < REFUSALS {
+            self.refusals += 1;
+            return self.connect_later(shared);
+        }
+        shared.recorder.error(&error, Consequence::Uncounted);
+        self.do_without(Some(Box::new(error)), shared)
+    }
+
+    /// There is no room for another connection at this moment.
+    pub fn connect_later(&mut self, shared: &mut Shared) -> Next {
+        Next::Clock(shared.recorder.now_ns() + AGAIN_NS)
+    }
+
+    /// The run has been stopped: a connection that the server has not answered is not waited for.
+    pub fn stop_connecting(&mut self, shared: &mut Shared) -> Next {
+        match self.waits {
+            Waits::Connection if self.link.is_some() => self.do_without(None, shared),
+            _ => Next::Server,
+        }
+    }
+
+    fn do_without(&mut self, error: Option<Box<SqlError>>, shared: &mut Shared) -> Next {
+        let Some(client) = &mut self.client else { return Next::Server };
+        let step = client.unconnected(error);
+        self.go_on(step, shared)
+    }
+
+    fn forget_session(&mut self) {
+        self.session = Session::new();
+        self.prepared.fill(false);
+        self.pipeline = PipelineMode::default();
+    }
+
+    /// The server takes commands over the connection for the next transaction.
+    pub(super) fn opened(&mut self, shared: &mut Shared) -> Option<Step> {
+        self.show_backend(shared);
+        let client = self.client.as_mut()?;
+        if shared.recorder.is_stopped() {
+            return Some(client.unconnected(None));
+        }
+        let now_ns = shared.recorder.now_ns();
+        if shared.recorder.is_measured(now_ns) {
+            shared.connects.commit((now_ns - self.connecting_ns).max(0).unsigned_abs());
+        }
+        Some(client.connected(&shared.workload, &mut shared.recorder))
+    }
+
+    /// Ends the session after its transaction. What else the server does of it is waited for at the end of the run only
+    /// (`finishCon` in pgbench.c).
+    pub(super) fn leave(&mut self, shared: &mut Shared) {
+        self.session.terminate();
+        self.flush();
+        self.cell.pid.store(0, Relaxed);
+        let is_sent = !self.session.must_send();
+        // Without its last message, the server hears of the end by the closed socket.
+        if let Some(link) = self.link.take().filter(|_| is_sent) {
+            shared.departing.push(link);
+        }
+        self.forget_session();
+    }
+
+    /// The client is over.
+    pub(super) fn end(&mut self, early: bool, shared: &mut Shared) -> Next {
+        if early {
+            shared.header.client_aborted();
+        }
+        let now_ns = shared.recorder.now_ns();
+        let pid = self.cell.pid.load(Relaxed);
+        self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
+        self.cell.ended_ns.store(now_ns, Relaxed);
+        self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
+        self.take_leave();
+        if self.link.is_some() {
+            Next::Farewell
+        } else {
+            self.close();
+            Next::Over { at_once: true }
+        }
+    }
+
+    /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
+    pub fn take_leave(&mut self) {
+        self.waits = Waits::Farewell;
+        self.session.terminate();
+        self.flush();
+    }
+
+    fn close(&mut self) {
+        self.waits = Waits::Nothing;
+        self.link = None;
+    }
+}
