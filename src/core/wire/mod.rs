@@ -10,6 +10,7 @@ mod authentication;
 mod report;
 mod session;
 mod startup;
+pub mod tls;
 
 pub use session::{Event, FLUSH_THRESHOLD, Outcome, Session, Status};
 pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request};

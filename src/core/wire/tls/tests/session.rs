@@ -1,0 +1,269 @@
+//! Plaintext and records, and what goes wrong with them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn established(versions: &'static [&'static SupportedProtocolVersion]) -> (TlsSession, ServerConnection) {
+    let client = client("verify-full", Some("root")).expect("a client");
+    connect(&client, "db.example", &Server { versions, ..Server::default() }).expect("a session")
+}
+
+/// Bytes of which no two parts are alike.
+fn text(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place * 31 + place / 251) as u8).collect()
+}
+
+#[test]
+fn plaintext_goes_both_ways() {
+    for versions in [&OLD[..], &NEW] {
+        let (mut session, mut server) = established(versions);
+        for length in [1, 16_384, 16_385, 200_000] {
+            assert!(say(&mut session, &mut server, &text(length)) == text(length), "{length}");
+            answer(&mut server, &text(40_000), 40_000);
+            assert!(from_server(&mut session, &mut server, usize::MAX).expect("plaintext") == text(40_000));
+        }
+    }
+}
+
+#[test]
+fn records_cut_at_every_byte_give_the_same_plaintext() {
+    for versions in [&OLD[..], &NEW] {
+        let (mut session, mut server) = established(versions);
+        answer(&mut server, &text(60), 20);
+        let records = of_server(&mut server);
+        let mut heard = Vec::new();
+        for (place, byte) in records.iter().enumerate() {
+            session
+                .receive(&[*byte], |bytes| {
+                    heard.extend_from_slice(bytes);
+                    Ok(())
+                })
+                .unwrap_or_else(|error| panic!("at {place}: {error}"));
+        }
+        assert_eq!(heard, text(60));
+    }
+}
+
+#[test]
+fn a_handshake_cut_at_every_byte_is_done() {
+    for versions in [&OLD[..], &NEW] {
+        let client = client("verify-full", Some("root")).expect("a client");
+        let mut session = client.session("db.example").expect("a session");
+        let mut server = Server { versions, ..Server::default() }.start();
+        while !session.is_established() || server.is_handshaking() {
+            to_server(&mut session, &mut server).expect("a handshake");
+            from_server(&mut session, &mut server, 1).expect("a handshake");
+        }
+        assert_eq!(say(&mut session, &mut server, b"hello"), b"hello");
+    }
+}
+
+#[test]
+fn a_full_output_takes_no_more() {
+    let (mut session, mut server) = established(&NEW);
+    let taken = session.send(&text(1_000_000));
+    assert!((65_536..100_000).contains(&taken), "{taken}");
+    assert_eq!(session.send(b"more"), 0);
+    session.sent(1);
+    assert!(session.output().len() >= 65_536);
+    // What was sent partly is sent whole in the end.
+    drop(server.read_tls(&mut &[][..]));
+    session.sent(usize::MAX);
+    assert_eq!(session.output(), b"");
+    assert_eq!(session.send(b"more"), 4);
+}
+
+#[test]
+fn what_a_taker_refuses_is_its_own_error() {
+    let (mut session, mut server) = established(&NEW);
+    answer(&mut server, b"hello", 5);
+    let records = of_server(&mut server);
+    let refusal = || UserError::new("08P01", "not understood");
+    assert_eq!(session.receive(&records, |_| Err(refusal())), Err(refusal()));
+    assert_eq!(session.send(b"x"), 0);
+    assert_eq!(session.receive(&records, |_| panic!("after an error")), Ok(()));
+}
+
+#[test]
+fn plaintext_before_a_broken_record_is_handed_on() {
+    let (mut session, mut server) = established(&NEW);
+    answer(&mut server, b"last words", 10);
+    let mut records = of_server(&mut server);
+    answer(&mut server, b"broken", 6);
+    let mut broken = of_server(&mut server);
+    *broken.last_mut().expect("a record") ^= 1;
+    records.append(&mut broken);
+    let mut heard = Vec::new();
+    let result = session.receive(&records, |bytes| {
+        heard.extend_from_slice(bytes);
+        Ok(())
+    });
+    let error = result.expect_err("a broken record");
+    assert_eq!(heard, b"last words");
+    assert_eq!(
+        (error.sqlstate.as_str(), error.message.as_str()),
+        ("08006", "SSL error: cannot decrypt peer's message")
+    );
+    // The server learns of it.
+    assert!(!session.output().is_empty());
+    to_server(&mut session, &mut server).expect_err("an alert");
+}
+
+#[test]
+fn the_end_is_announced_and_the_others_is_no_error() {
+    let (mut session, mut server) = established(&NEW);
+    assert_eq!(session.send(b"X"), 1);
+    session.close();
+    let mut heard = Vec::new();
+    to_server(&mut session, &mut server).expect("records");
+    assert_eq!(server.reader().read_to_end(&mut heard).expect("an announced end"), 1);
+
+    let (mut session, mut server) = established(&NEW);
+    assert_eq!(session.end_of_input(), None);
+    answer(&mut server, b"bye", 3);
+    server.send_close_notify();
+    assert_eq!(from_server(&mut session, &mut server, usize::MAX).expect("plaintext"), b"bye");
+    assert_eq!(session.end_of_input(), None);
+}
+
+#[test]
+fn an_end_within_the_handshake_is_an_error() {
+    let session = client("require", None).expect("a client").session("db.example").expect("a session");
+    let error = session.end_of_input().expect("an error");
+    assert_eq!(
+        (error.sqlstate.as_str(), error.message.as_str()),
+        ("08001", "SSL connection has been closed unexpectedly")
+    );
+}
+
+#[test]
+fn something_else_than_tls_is_an_error() {
+    for bytes in [&b"E\0\0\0\x08oops"[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", &[0; 64], &[0xFF; 64]] {
+        let mut session =
+            client("require", None).expect("a client").session("db.example").expect("a session");
+        let error = session.receive(bytes, |_| panic!("plaintext")).expect_err("no TLS");
+        assert_eq!(error.sqlstate, "08001");
+        assert!(error.message.starts_with("SSL error: "), "{}", error.message);
+        assert!(error.hint.expect("a hint").contains("host and port"));
+        assert!(!session.is_established());
+    }
+}
+
+#[test]
+fn a_client_certificate_is_sent_where_it_is_asked_for() {
+    for versions in [&OLD[..], &NEW] {
+        let (certificate, key) = (pem("client"), pem("client.key"));
+        let files = TlsFiles { certificate: Some(&certificate), key: Some(&key), ..TlsFiles::default() };
+        let client = TlsClient::new(&options(&[]), files).expect("a client");
+        let asking = Server { asks_for_client: true, versions, ..Server::default() };
+        let (_, server) = connect(&client, "x", &asking).expect("a session");
+        let own = CertificateDer::from_pem_slice(&certificate).expect("PEM");
+        assert_eq!(server.peer_certificates(), Some(&[own][..]));
+        let (_, server) =
+            connect(&client, "x", &Server { versions, ..Server::default() }).expect("a session");
+        assert_eq!(server.peer_certificates(), None);
+        let without = TlsClient::new(&options(&[]), TlsFiles::default()).expect("a client");
+        let error = connect(&without, "x", &asking).map(|_| ()).expect_err("no certificate");
+        assert!(error.hint.expect("a hint").contains("sslcert"), "{}", error.message);
+    }
+}
+
+#[test]
+fn a_client_certificate_has_to_fit_its_key() {
+    let new = |certificate: &[u8], key: &[u8]| {
+        let files = TlsFiles { certificate: Some(certificate), key: Some(key), ..TlsFiles::default() };
+        TlsClient::new(&options(&[]), files).map(|_| ())
+    };
+    assert_eq!(new(&pem("client_v1"), &pem("client.key")), Ok(()));
+    for (certificate, key, message) in [
+        (pem("client"), pem("server.key"), "certificate does not match private key file"),
+        (pem("client.key"), pem("client.key"), "could not read certificate file"),
+        (pem("client"), pem("client"), "could not load private key file"),
+        (pem("client"), Vec::new(), "could not load private key file"),
+    ] {
+        let error = new(&certificate, &key).expect_err(message);
+        assert_eq!((error.sqlstate.as_str(), error.message.as_str()), ("08001", message));
+        assert!(error.hint.expect("a hint").contains("user mapping"));
+    }
+}
+
+#[test]
+fn direct_negotiation_needs_the_protocol_by_name() {
+    let new = |negotiation: &str| {
+        let options = options(&[("sslmode", "require"), ("sslnegotiation", negotiation)]);
+        TlsClient::new(&options, TlsFiles::default()).expect("a client")
+    };
+    let named = Server { alpn: &[b"postgresql"], ..Server::default() };
+    for negotiation in ["postgres", "direct"] {
+        assert_eq!(verdict(&new(negotiation), "x", &named), Ok(()), "{negotiation}");
+    }
+    assert_eq!(verdict(&new("postgres"), "x", &Server::default()), Ok(()));
+    let error = verdict(&new("direct"), "x", &Server::default()).expect_err("no protocol");
+    assert!(error.message.contains("without ALPN"), "{}", error.message);
+    assert!(error.hint.expect("a hint").contains("sslnegotiation"));
+}
+
+#[test]
+fn the_host_is_told_unless_it_is_an_address() {
+    let told = |sslsni: &str, host: &str| {
+        let client = TlsClient::new(&options(&[("sslsni", sslsni)]), TlsFiles::default()).expect("a client");
+        connect(&client, host, &Server::default()).expect("a session").1.server_name().map(str::to_owned)
+    };
+    assert_eq!(told("1", "db.example"), Some("db.example".to_owned()));
+    for (sslsni, host) in [("0", "db.example"), ("1", "192.0.2.1"), ("1", "::1"), ("1", ""), ("1", "no name")]
+    {
+        assert_eq!(told(sslsni, host), None, "{host}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn cuts_change_nothing(pieces in prop::collection::vec(1..3000_usize, 1..6), record in 1..2000_usize, cut in 1..4000_usize) {
+        let (mut session, mut server) = established(&BOTH);
+        for length in pieces {
+            prop_assert!(say(&mut session, &mut server, &text(length)) == text(length));
+            answer(&mut server, &text(length), record);
+            prop_assert!(from_server(&mut session, &mut server, cut).expect("plaintext") == text(length));
+        }
+    }
+
+    #[test]
+    fn garbage_is_no_panic(
+        garbage in prop::collection::vec(any::<u8>(), 0..400),
+        after in 0..3000_usize,
+        is_handshake: bool,
+    ) {
+        let client = client("verify-full", Some("root")).expect("a client");
+        let mut session = client.session("db.example").expect("a session");
+        let mut server = Server::default().start();
+        to_server(&mut session, &mut server).expect("a handshake");
+        let mut bytes = of_server(&mut server);
+        bytes.truncate(after);
+        if is_handshake {
+            bytes.extend_from_slice(&[22, 3, 3, (garbage.len() >> 8) as u8, garbage.len() as u8]);
+        }
+        bytes.extend_from_slice(&garbage);
+        if let Err(error) = session.receive(&bytes, |_| Ok(())) {
+            prop_assert!(["08001", "08006"].contains(&error.sqlstate.as_str()));
+            prop_assert_eq!(session.send(b"x"), 0);
+        }
+    }
+
+    #[test]
+    fn a_broken_certificate_is_no_panic(place in 0..600_usize, bit in 0..8_u8) {
+        let read = |name: &str| CertificateDer::from_pem_slice(&pem(name)).expect("PEM").to_vec();
+        let mut der = read("good");
+        let place = place % der.len();
+        der[place] ^= 1 << bit;
+        if let Ok(certificate) = Certificate::parse(&der) {
+            let roots = [Certificate::parse(&read("root")).expect("a root")];
+            let algorithms = ring::default_provider().signature_verification_algorithms;
+            let now = rustls::pki_types::UnixTime::now();
+            prop_assert!(chain::Search::new(&roots, &[], algorithms, now).verify(&certificate).is_err());
+            drop((certificate.end_point(), names::check(&certificate, "db.example")));
+        }
+    }
+}
