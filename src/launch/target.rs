@@ -402,7 +402,7 @@ fn attempt(
     to: &Candidate,
     attributes: SessionAttributes,
 ) -> Result<BlockingSession, UserError> {
-    let mut session = BlockingSession::connect(&Route::to_target(options, secrets, to.clone()))?;
+    let mut session = BlockingSession::connect(Route::to_target(options, secrets, to.clone())?)?;
     let known = session.session();
     let report = |name| known.parameter(name);
     let suitability =

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::spec::Candidate;
 use bench_core::wire::{Event, Session};
 use mio::{Events, Poll, Token};
 
@@ -26,7 +25,7 @@ pub struct BlockingSession {
     events: Events,
     link: Link,
     session: Session,
-    to: Candidate,
+    route: Route,
 }
 
 impl BlockingSession {
@@ -34,28 +33,30 @@ impl BlockingSession {
     ///
     /// # Errors
     /// What keeps the server from being reached, or from letting the role in.
-    pub fn connect(route: &Route) -> Result<Self, UserError> {
-        let to = &route.to;
+    pub fn connect(route: Route) -> Result<Self, UserError> {
         let deadline = route.timeout.map(|timeout| Instant::now() + timeout);
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let link = loop {
             pgrx::check_for_interrupts!();
             if is_late() {
-                return Err(failed(to, "timeout expired"));
+                return Err(failed(&route.to, "timeout expired"));
             }
-            match Link::connect(to)? {
+            match Link::connect(&route)? {
                 Some(link) => break link,
                 None => std::thread::sleep(AGAIN),
             }
         };
         let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
         let mut session =
-            Self { poll, events: Events::with_capacity(8), link, session: Session::new(), to: to.clone() };
+            Self { poll, events: Events::with_capacity(8), link, session: Session::new(), route };
         session
             .link
             .register(session.poll.registry(), Token(0))
             .map_err(|error| internal(error.to_string()))?;
-        session.session.start(&route.startup)?;
+        while !session.link.establish(&session.route)? {
+            session.wait(deadline)?;
+        }
+        session.session.start(&session.route.startup(&session.link))?;
         session.settle(deadline)?;
         Ok(session)
     }
@@ -102,40 +103,41 @@ impl BlockingSession {
     /// Waits until the server has answered everything.
     fn settle(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
         let mut buffer = [0; READ_BYTES];
+        let mut event = None;
         loop {
             self.send()?;
-            loop {
-                match self.link.read(&mut buffer).map_err(|error| failed(&self.to, error))? {
-                    Done::Some(bytes) => {
-                        if self.session.receive(&buffer[..bytes]).map_err(|error| self.named(error))?
-                            == Event::Ready
-                        {
-                            return Ok(());
-                        }
-                        self.send()?;
-                    }
-                    Done::Blocked => break,
-                    Done::Closed => return Err(self.session.end_of_input()),
-                }
-            }
-            pgrx::check_for_interrupts!();
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(failed(&self.to, "timeout expired"));
-            }
-            let wait = left.map_or(LOOK, |left| left.min(LOOK));
-            match self.poll.poll(&mut self.events, Some(wait)) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    return Err(internal(error.to_string()));
-                }
-                _ => {}
+            let session = &mut self.session;
+            let read = self.link.read(&mut buffer, &self.route, |bytes| {
+                event = Some(session.receive(bytes)?);
+                Ok(())
+            });
+            match read.map_err(|error| self.named(error))? {
+                Done::Some(_) if event == Some(Event::Ready) => return Ok(()),
+                Done::Some(_) => {}
+                Done::Blocked => self.wait(deadline)?,
+                Done::Closed => return Err(self.session.end_of_input()),
             }
         }
     }
 
+    /// Waits until something has happened to the connection, or for a moment.
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
+        pgrx::check_for_interrupts!();
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(failed(&self.route.to, "timeout expired"));
+        }
+        match self.poll.poll(&mut self.events, Some(left.map_or(LOOK, |left| left.min(LOOK)))) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => Err(internal(error.to_string())),
+            _ => Ok(()),
+        }
+    }
+
     fn send(&mut self) -> Result<(), UserError> {
+        let failed = |error| failed(&self.route.to, error);
+        self.link.flush().map_err(failed)?;
         while !self.session.output().is_empty() {
-            match self.link.write(self.session.output()).map_err(|error| failed(&self.to, error))? {
+            match self.link.write(self.session.output()).map_err(failed)? {
                 Done::Some(bytes) => self.session.sent(bytes),
                 // Where it cannot be sent at all, reading tells why.
                 Done::Blocked | Done::Closed => break,
@@ -146,9 +148,10 @@ impl BlockingSession {
 
     /// An error of the server's before it takes commands, with the server's place as psql puts it.
     fn named(&self, error: UserError) -> UserError {
-        if error.sqlstate == sqlstate::PROTOCOL_VIOLATION || self.session.backend().is_some() {
+        let is_named = error.message.starts_with("connection to server ");
+        if is_named || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || self.session.backend().is_some() {
             return error;
         }
-        failed_by(&self.to, error)
+        failed_by(&self.route.to, error)
     }
 }

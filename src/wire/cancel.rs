@@ -7,8 +7,6 @@ use std::time::Duration;
 use bench_core::spec::{Address, Candidate};
 use bench_core::wire::cancel_request;
 
-use super::socket::Socket;
-
 /// How long the server has to answer at all.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -22,8 +20,9 @@ pub fn cancel(to: &Candidate, backend: (i32, i32)) {
                 let _ = socket.write_all(&request);
             }
         }
-        address @ Address::Unix(_) => {
-            if let Ok(Some(mut socket)) = Socket::connect(address) {
+        // One whose queue is full is not waited for.
+        Address::Unix(path) => {
+            if let Ok(mut socket) = mio::net::UnixStream::connect(path) {
                 let _ = socket.write_all(&request);
             }
         }

@@ -1,13 +1,15 @@
-//! A way for bytes to a server and back: a socket, and what stands before the first message of the protocol.
+//! A way for bytes to a server and back: a socket, and TLS where there is any.
 
 use std::io::{self, ErrorKind, Read, Write};
 
-use bench_core::error::UserError;
-use bench_core::spec::Candidate;
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Encryption;
+use bench_core::wire::tls::TlsSession;
+use bench_core::wire::{encryption_accepted, encryption_request};
 use mio::{Interest, Registry, Token};
 
-use super::failed;
 use super::socket::Socket;
+use super::{Route, failed, failed_by};
 
 /// How far reading or writing has come.
 pub enum Done {
@@ -19,9 +21,22 @@ pub enum Done {
     Closed,
 }
 
+/// What stands between the socket and the protocol's messages.
+enum Stage {
+    /// The request for TLS has to be sent, from this byte on.
+    Asking(usize),
+    /// The server has to answer the request.
+    Answering,
+    /// The handshake, which is over when the session is established.
+    Tls(Box<TlsSession>),
+    /// Nothing.
+    Plain,
+}
+
 /// A connection that has been begun.
 pub struct Link {
     socket: Socket,
+    stage: Stage,
 }
 
 impl Link {
@@ -29,11 +44,15 @@ impl Link {
     ///
     /// # Errors
     /// 08006.
-    pub fn connect(to: &Candidate) -> Result<Option<Self>, UserError> {
-        match Socket::connect(&to.address) {
-            Ok(socket) => Ok(socket.map(|socket| Self { socket })),
-            Err(error) => Err(failed(to, error)),
-        }
+    pub fn connect(route: &Route) -> Result<Option<Self>, UserError> {
+        let socket = Socket::connect(&route.to.address, &route.tcp).map_err(|error| failed(&route.to, error))?;
+        let Some(socket) = socket else { return Ok(None) };
+        let stage = match &route.tls {
+            Some(tls) if tls.is_direct() => Stage::Tls(Box::new(route.tls_session(tls)?)),
+            Some(_) => Stage::Asking(0),
+            None => Stage::Plain,
+        };
+        Ok(Some(Self { socket, stage }))
     }
 
     /// Has what happens to the connection reported under this token, each thing once.
@@ -52,11 +71,122 @@ impl Link {
         registry.deregister(&mut self.socket)
     }
 
-    /// Reads what has come in.
+    /// Does what has to be done before the first message of the protocol; true when that can be sent.
+    ///
+    /// # Errors
+    /// Why there is no connection, or none as it has to be.
+    pub fn establish(&mut self, route: &Route) -> Result<bool, UserError> {
+        loop {
+            match &mut self.stage {
+                Stage::Plain => return Ok(true),
+                Stage::Asking(sent) => {
+                    let request = encryption_request();
+                    match done(self.socket.write(&request[*sent..])).map_err(|error| failed(&route.to, error))? {
+                        Done::Some(bytes) => *sent += bytes,
+                        Done::Blocked => return Ok(false),
+                        Done::Closed => return Err(closed_early(route)),
+                    }
+                    if *sent == request.len() {
+                        self.stage = Stage::Answering;
+                    }
+                }
+                Stage::Answering => match self.answer(route)? {
+                    Some(stage) => self.stage = stage,
+                    None => return Ok(false),
+                },
+                Stage::Tls(tls) if tls.is_established() => return Ok(true),
+                Stage::Tls(_) => {
+                    let mut buffer = [0; 8192];
+                    self.flush().map_err(|error| failed(&route.to, error))?;
+                    let early = |_: &[u8]| Err(UserError::new(sqlstate::PROTOCOL_VIOLATION, EARLY));
+                    let result = self.read(&mut buffer, route, early);
+                    // What has gone wrong the server hears of, too.
+                    let flushed = self.flush();
+                    match result? {
+                        Done::Some(_) => drop(flushed.map_err(|error| failed(&route.to, error))?),
+                        Done::Blocked => return Ok(false),
+                        Done::Closed => return Err(closed_early(route)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The server's answer to the request for TLS, and what follows from it.
+    fn answer(&mut self, route: &Route) -> Result<Option<Stage>, UserError> {
+        // Whatever came behind the answer could have been put there by others (CVE-2021-23222).
+        let mut answer = [0; 2];
+        match done(self.socket.read(&mut answer)).map_err(|error| failed(&route.to, error))? {
+            Done::Some(0) | Done::Blocked => return Ok(None),
+            Done::Some(1) => {}
+            Done::Some(_) => {
+                let message = "received unencrypted data after SSL response";
+                return Err(failed_by(&route.to, UserError::new(sqlstate::PROTOCOL_VIOLATION, message)));
+            }
+            Done::Closed => return Err(closed_early(route)),
+        }
+        let is_accepted = encryption_accepted(answer[0]).map_err(|error| failed_by(&route.to, error))?;
+        if let Some(tls) = route.tls.as_ref().filter(|_| is_accepted) {
+            return Ok(Some(Stage::Tls(Box::new(route.tls_session(tls)?))));
+        }
+        if route.to.encryption == Encryption::Required {
+            return Err(failed(&route.to, "server does not support SSL, but SSL was required")
+                .hint("Turn on ssl on the target, or set another sslmode."));
+        }
+        Ok(Some(Stage::Plain))
+    }
+
+    /// What SCRAM binds itself to, where the connection is encrypted.
+    pub fn tls_server_end_point(&self) -> Option<Vec<u8>> {
+        match &self.stage {
+            Stage::Tls(tls) => tls.tls_server_end_point(),
+            _ => None,
+        }
+    }
+
+    /// Whether what goes over it is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.stage, Stage::Tls(_))
+    }
+
+    /// Reads once what has come in, and hands it on. The number is that of the socket's bytes: less than the buffer's length
+    /// says that nothing more is there.
+    ///
+    /// # Errors
+    /// 08006; those of `take`.
+    pub fn read(
+        &mut self,
+        buffer: &mut [u8],
+        route: &Route,
+        mut take: impl FnMut(&[u8]) -> Result<(), UserError>,
+    ) -> Result<Done, UserError> {
+        let done = done(self.socket.read(buffer)).map_err(|error| failed(&route.to, error))?;
+        match (&mut self.stage, &done) {
+            (Stage::Tls(tls), Done::Some(bytes)) => {
+                let result = tls.receive(&buffer[..*bytes], take);
+                let flushed = self.flush();
+                result.map_err(|error| match error.sqlstate.as_str() {
+                    sqlstate::UNABLE_TO_CONNECT => failed_by(&route.to, error),
+                    _ => error,
+                })?;
+                flushed.map_err(|error| failed(&route.to, error))?;
+            }
+            (Stage::Tls(tls), Done::Closed) => {
+                if let Some(error) = tls.end_of_input() {
+                    return Err(failed_by(&route.to, error));
+                }
+            }
+            (_, Done::Some(bytes)) if *bytes > 0 => take(&buffer[..*bytes])?,
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    /// Reads once what has come in, of a session that is over: nobody wants it.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Done> {
+    pub fn drain(&mut self, buffer: &mut [u8]) -> io::Result<Done> {
         done(self.socket.read(buffer))
     }
 
@@ -65,8 +195,37 @@ impl Link {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Done> {
-        done(self.socket.write(bytes))
+        let Stage::Tls(tls) = &mut self.stage else { return done(self.socket.write(bytes)) };
+        let taken = tls.send(bytes);
+        match self.flush()? {
+            Done::Closed => Ok(Done::Closed),
+            _ if taken == 0 => Ok(Done::Blocked),
+            _ => Ok(Done::Some(taken)),
+        }
     }
+
+    /// Writes what TLS has ready for the socket, as far as there is room for it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn flush(&mut self) -> io::Result<Done> {
+        let Stage::Tls(tls) = &mut self.stage else { return Ok(Done::Some(0)) };
+        while !tls.output().is_empty() {
+            match done(self.socket.write(tls.output()))? {
+                Done::Some(bytes) => tls.sent(bytes),
+                other => return Ok(other),
+            }
+        }
+        Ok(Done::Some(0))
+    }
+}
+
+const EARLY: &str = "received data before the startup message was sent";
+
+fn closed_early(route: &Route) -> UserError {
+    failed(&route.to, "server closed the connection unexpectedly")
+        .detail("The session was not begun yet.")
+        .hint("The server's log has the reason, if the server ended in good order.")
 }
 
 fn done(result: io::Result<usize>) -> io::Result<Done> {

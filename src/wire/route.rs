@@ -1,19 +1,29 @@
 //! The way of a run's connections to their server.
 
+use std::borrow::Cow;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use bench_core::error::UserError;
-use bench_core::spec::{Candidate, RunSpec};
-use bench_core::target::{ChannelBinding, Secrets, Target};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::{Candidate, Encryption, RunSpec};
+use bench_core::target::{ChannelBinding, Secrets, Target, TcpOptions, TlsOptions};
 use bench_core::wire::Startup;
+use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
 
-use super::this_server;
+use super::{Link, failed_by, this_server};
 
 /// What each of its connections needs.
 pub struct Route {
     /// Where the server is.
     pub to: Candidate,
     pub startup: Startup,
+    /// Options of its sockets.
+    pub tcp: TcpOptions,
+    /// For a way that is encrypted, or may be.
+    pub tls: Option<TlsClient>,
+    /// SCRAM binds itself to TLS, where it can.
+    binds: bool,
     /// How long a connection may take to be made; `None`: as long as it takes.
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
@@ -22,7 +32,10 @@ pub struct Route {
 
 impl Route {
     /// The way to a target's host.
-    pub fn to_target(options: &Target, secrets: &Secrets, to: Candidate) -> Self {
+    ///
+    /// # Errors
+    /// 08001 for files of certificates and keys that are missing or not what they should be.
+    pub fn to_target(options: &Target, secrets: &Secrets, to: Candidate) -> Result<Self, UserError> {
         let startup = Startup {
             user: options.user.clone(),
             database: options.dbname.clone(),
@@ -32,13 +45,25 @@ impl Route {
             requires_channel_binding: options.channel_binding == ChannelBinding::Require,
         };
         let timeout = options.connect_timeout.map(|secs| Duration::from_secs(secs.into()));
-        let mut route = Self { to, startup, timeout, is_elsewhere: true };
+        let tls = match to.encryption {
+            Encryption::None => None,
+            Encryption::Preferred | Encryption::Required => Some(tls_client(&options.tls)?),
+        };
+        let mut route = Self {
+            to,
+            startup,
+            tcp: options.tcp.clone(),
+            tls,
+            binds: options.channel_binding != ChannelBinding::Disable,
+            timeout,
+            is_elsewhere: true,
+        };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", options.application_name.as_deref().unwrap_or("pgbench_ext"));
         if let Some(more) = &options.options {
             route.tell("options", more);
         }
-        route
+        Ok(route)
     }
 
     /// The way of a run's clients. `search_path` is theirs on this server, where it is not the role's own. The settings of
@@ -49,7 +74,7 @@ impl Route {
     pub fn of_run(spec: &RunSpec, search_path: Option<&str>, secrets: &Secrets) -> Result<Self, UserError> {
         let settings = &spec.options.settings;
         let mut route = match &spec.target {
-            Some(target) => Self::to_target(&target.options, secrets, target.candidates[0].clone()),
+            Some(target) => Self::to_target(&target.options, secrets, target.candidates[0].clone())?,
             None => Self::to_this_server(spec, secrets)?,
         };
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
@@ -69,10 +94,36 @@ impl Route {
             password: secrets.password.clone(),
             ..Startup::default()
         };
-        let mut route = Self { to: this_server()?, startup, timeout: None, is_elsewhere: false };
+        let tcp = TcpOptions {
+            keepalives: true,
+            keepalives_idle: None,
+            keepalives_interval: None,
+            keepalives_count: None,
+            tcp_user_timeout: None,
+        };
+        let to = this_server()?;
+        let mut route = Self { to, startup, tcp, tls: None, binds: false, timeout: None, is_elsewhere: false };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", "pgbench_ext");
         Ok(route)
+    }
+
+    /// What the server is told first, over this connection.
+    pub fn startup(&self, link: &Link) -> Cow<'_, Startup> {
+        if !link.is_encrypted() || !self.binds {
+            return Cow::Borrowed(&self.startup);
+        }
+        Cow::Owned(Startup { tls_server_end_point: link.tls_server_end_point(), ..self.startup.clone() })
+    }
+
+    /// TLS for one of its connections.
+    ///
+    /// # Errors
+    /// 08001.
+    pub fn tls_session(&self, tls: &TlsClient) -> Result<TlsSession, UserError> {
+        let host = &self.to.host;
+        let name = if host.name.is_empty() { host.address.as_deref().unwrap_or("") } else { &host.name };
+        tls.session(name).map_err(|error| failed_by(&self.to, error))
     }
 
     /// Sets a parameter of the sessions, over what was said before.
@@ -81,4 +132,38 @@ impl Route {
         parameters.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         parameters.push((name.to_owned(), value.to_owned()));
     }
+}
+
+/// TLS as the options have it.
+fn tls_client(options: &TlsOptions) -> Result<TlsClient, UserError> {
+    let root = options.sslrootcert.as_deref().filter(|path| *path != "system");
+    let root = root.map(|path| read("root certificate", path)).transpose()?;
+    let certificate = options.sslcert.as_deref().map(|path| read("certificate", path)).transpose()?;
+    let key = options.sslkey.as_deref().map(read_key).transpose()?;
+    let files = TlsFiles { root: root.as_deref(), certificate: certificate.as_deref(), key: key.as_deref() };
+    TlsClient::new(options, files)
+}
+
+fn read(what: &str, path: &str) -> Result<Vec<u8>, UserError> {
+    fs::read(path).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.split(" (os error ").next().unwrap_or_default();
+        let message = format!("could not read {what} file \"{path}\": {reason}");
+        UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
+            .hint("The operating-system user of this server has to be able to read it.")
+    })
+}
+
+/// As libpq does, refuses a key that others can read (initialize_SSL in fe-secure-openssl.c).
+fn read_key(path: &str) -> Result<Vec<u8>, UserError> {
+    if let Ok(metadata) = fs::metadata(path) {
+        let others = if metadata.uid() == 0 { 0o137 } else { 0o177 };
+        if metadata.mode() & others & 0o077 != 0 {
+            let message = format!("private key file \"{path}\" has group or world access");
+            return Err(UserError::new(sqlstate::UNABLE_TO_CONNECT, message).hint(
+                "File must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root.",
+            ));
+        }
+    }
+    read("private key", path)
 }

@@ -1,11 +1,14 @@
 //! Sockets of both kinds.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::time::Duration;
 
 use bench_core::spec::Address;
+use bench_core::target::TcpOptions;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
 
 /// A socket that does not block.
 pub enum Socket {
@@ -18,16 +21,44 @@ impl Socket {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn connect(to: &Address) -> io::Result<Option<Self>> {
+    pub fn connect(to: &Address, tcp: &TcpOptions) -> io::Result<Option<Self>> {
         let result = match to {
             Address::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-            Address::Tcp(address) => TcpStream::connect(*address).map(Self::Tcp),
+            Address::Tcp(address) => TcpStream::connect(*address).and_then(|socket| {
+                set_options(&socket, tcp)?;
+                Ok(Self::Tcp(socket))
+            }),
         };
         match result {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             result => result.map(Some),
         }
     }
+}
+
+/// Sets what libpq sets: no delay, and the options that are given.
+fn set_options(socket: &TcpStream, options: &TcpOptions) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let socket = SockRef::from(socket);
+    if options.keepalives {
+        let secs = |secs: u32| Duration::from_secs(secs.into());
+        let mut keepalive = TcpKeepalive::new();
+        if let Some(idle) = options.keepalives_idle {
+            keepalive = keepalive.with_time(secs(idle));
+        }
+        if let Some(interval) = options.keepalives_interval {
+            keepalive = keepalive.with_interval(secs(interval));
+        }
+        if let Some(count) = options.keepalives_count {
+            keepalive = keepalive.with_retries(count);
+        }
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(timeout) = options.tcp_user_timeout {
+        socket.set_tcp_user_timeout(Some(Duration::from_millis(timeout.into())))?;
+    }
+    Ok(())
 }
 
 /// Does the same with a socket of either kind.

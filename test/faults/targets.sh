@@ -226,6 +226,99 @@ on_far eventually 5 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application
 over "$name"
 
 #
+# TLS
+#
+if command -v openssl >/dev/null && on_far sql 'SELECT 1' >/dev/null; then
+    certificates() { # made as PostgreSQL's documentation says
+        cd "$FAR" || return
+        openssl req -new -x509 -days 30 -nodes -text -subj /CN=root -out root.crt -keyout root.key
+        openssl req -new -x509 -days 30 -nodes -text -subj /CN=other -out other.crt -keyout other.key
+        openssl req -new -nodes -text -subj /CN=localhost -out server.csr -keyout server.key
+        openssl x509 -req -in server.csr -days 30 -CA root.crt -CAkey root.key -CAcreateserial -out server.crt
+        openssl req -new -nodes -text -subj /CN=carol -out carol.csr -keyout carol.key
+        openssl x509 -req -in carol.csr -days 30 -CA root.crt -CAkey root.key -CAcreateserial -out carol.crt
+        chmod 600 ./*.key
+    }
+    as_pg bash -c "$(declare -f certificates); FAR='$FAR'; certificates" >/dev/null 2>&1
+    on_far sql 'CREATE ROLE carol LOGIN'
+    as_pg sed -i "1i hostssl all carol 127.0.0.1/32 cert\nhostssl all bob 127.0.0.1/32 scram-sha-256\nhost all bob 127.0.0.1/32 reject" \
+        "$FAR/data/pg_hba.conf"
+    as_pg tee -a "$FAR/data/postgresql.conf" >/dev/null <<CONF
+ssl = on
+ssl_cert_file = '$FAR/server.crt'
+ssl_key_file = '$FAR/server.key'
+ssl_ca_file = '$FAR/root.crt'
+CONF
+    on_far sql 'SELECT pg_reload_conf()' >/dev/null
+    on_far eventually 10 "SELECT current_setting('ssl') = 'on'"
+    sql "CREATE SERVER tls FOREIGN DATA WRAPPER bench_wire
+            OPTIONS (host 'localhost', hostaddr '127.0.0.1', port '$FAR_PORT', dbname 'postgres')" \
+        "CREATE USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (user 'bob', password 'sesame')"
+    encrypted="script => 'SELECT 1 / (SELECT ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid())'"
+    with_tls() { # OPTIONS DESCRIPTION ERROR: the real psql is the judge of what the options mean
+        local options="" option value words=() verdict
+        for option in $1; do
+            value=${option#*=}
+            options+=", ADD ${option%%=*} '$value'"
+            words+=("$option")
+        done
+        sql 'ALTER SERVER tls OPTIONS (SET host '"'localhost'${options})"
+        try "SELECT bench.run($encrypted, clients => 3, transactions => 4, jobs => 2, driver => 'wire', target => 'tls')"
+        if PGPASSWORD=sesame psql -XAtq \
+            "host=localhost hostaddr=127.0.0.1 port=$FAR_PORT dbname=postgres user=bob ${words[*]}" -c '' 2>"$work/psql"; then
+            verdict='actually processed: 12'
+        else
+            verdict="ERROR:  .*$3"
+            like "$(cat "$work/psql")" "$3" "TLS, $2: psql says so"
+        fi
+        like "$OUT" "$verdict" "TLS, $2: as by psql"
+        [ -z "$options" ] || sql "ALTER SERVER tls OPTIONS ($(for option in $1; do echo "DROP ${option%%=*}"; done | paste -sd,))"
+    }
+    with_tls '' 'by default' nothing
+    with_tls 'sslmode=disable' 'disable' 'pg_hba.conf rejects connection'
+    with_tls 'sslmode=allow' 'allow' nothing
+    with_tls 'sslmode=prefer' 'prefer' nothing
+    with_tls 'sslmode=require' 'require' nothing
+    with_tls "sslmode=require sslrootcert=$FAR/root.crt" 'require with a root certificate' nothing
+    with_tls "sslmode=require sslrootcert=$FAR/other.crt" 'require with another root certificate' 'certificate verify failed'
+    with_tls "sslmode=verify-ca sslrootcert=$FAR/root.crt" 'verify-ca' nothing
+    with_tls "sslmode=verify-ca sslrootcert=$FAR/other.crt" 'verify-ca with another root certificate' 'certificate verify failed'
+    with_tls "sslmode=verify-full sslrootcert=$FAR/root.crt" 'verify-full by the common name' nothing
+    with_tls "sslmode=verify-ca sslrootcert=$FAR/server.crt" 'verify-ca with the certificate itself' 'certificate verify failed'
+    with_tls 'channel_binding=require' 'channel binding' nothing
+    with_tls 'channel_binding=require sslmode=disable' 'channel binding without TLS' 'channel binding|rejects connection'
+    with_tls 'ssl_max_protocol_version=TLSv1.2' 'version 1.2' nothing
+    with_tls 'ssl_min_protocol_version=TLSv1.3' 'version 1.3' nothing
+    name='TLS, another name'
+    sql "ALTER SERVER tls OPTIONS (SET host 'elsewhere.example', ADD sslmode 'verify-full', ADD sslrootcert '$FAR/root.crt')"
+    try "SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'tls')"
+    like "$OUT" 'ERROR:  08001: .*server certificate for "localhost" does not match host name "elsewhere.example"' "$name"
+    name='TLS, a client certificate'
+    sql "ALTER SERVER tls OPTIONS (SET host 'localhost')" \
+        "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'carol', DROP password)"
+    try "SELECT bench.run($encrypted, transactions => 5, driver => 'wire', target => 'tls')"
+    like "$OUT" 'ERROR:  28000: .*connection requires a valid client certificate' "$name: is needed"
+    sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (ADD sslcert '$FAR/carol.crt', ADD sslkey '$FAR/carol.key')"
+    try "SELECT bench.run($encrypted, clients => 3, transactions => 5, driver => 'wire', target => 'tls')"
+    like "$OUT" 'actually processed: 15' "$name: lets the client in"
+    as_pg chmod 644 "$FAR/carol.key"
+    try "SELECT bench.run($encrypted, transactions => 5, driver => 'wire', target => 'tls')"
+    like "$OUT" 'ERROR:  08001: private key file .* has group or world access' "$name: whose key others can read is refused"
+    as_pg chmod 600 "$FAR/carol.key"
+    name='TLS, rows of a megabyte'
+    sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'bob', ADD password 'sesame')"
+    try "SELECT bench.run(script => 'SELECT repeat(''x'', 1000000), :n', variables => '{\"n\": 1}', clients => 4,
+        transactions => 20, jobs => 2, driver => 'wire', target => 'tls')"
+    like "$OUT" 'actually processed: 80' "$name: come through"
+    try "SELECT bench.run(script => 'SELECT length(''' || repeat('x', 500000) || ''')', clients => 4,
+        transactions => 20, jobs => 2, query_mode => 'simple', driver => 'wire', target => 'tls')"
+    like "$OUT" 'actually processed: 80' "$name: and statements of half of one go there"
+    over 'TLS'
+else
+    skip 'there is no openssl' 'TLS'
+fi
+
+#
 # Several hosts, and a standby
 #
 as_pg pg_basebackup -h "$NEAR" -U postgres -D "$FAR/standby" -R -c fast >/dev/null 2>&1

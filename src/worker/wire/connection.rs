@@ -58,6 +58,8 @@ pub enum Next {
 pub struct Connection<'a> {
     cell: &'a ConnectionCell,
     link: Option<Link>,
+    /// The session has been begun over it.
+    is_established: bool,
     /// Nothing more will come in, once what is there has been read.
     is_closed: bool,
     session: Session,
@@ -80,6 +82,7 @@ impl<'a> Connection<'a> {
         Self {
             cell,
             link: None,
+            is_established: false,
             is_closed: false,
             session: Session::new(),
             waits: Waits::Start,
@@ -123,7 +126,11 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// What keeps the client from the gate.
     pub fn serve(&mut self, shared: &mut Shared) -> Result<Next, UserError> {
-        self.flush();
+        match self.establish(shared) {
+            Ok(true) => self.flush(),
+            Ok(false) => return Ok(Next::Server),
+            Err(error) => return self.lost(error, shared),
+        }
         loop {
             let next = match self.receive(shared) {
                 Ok(Some(Event::Ready)) => self.ready(shared),

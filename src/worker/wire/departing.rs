@@ -31,7 +31,7 @@ impl Departing {
     pub fn reap(&mut self) -> usize {
         let mut buffer = [0; 512];
         while let Some(link) = self.links.front_mut() {
-            match link.read(&mut buffer) {
+            match link.drain(&mut buffer) {
                 // What the server still has to say nobody wants.
                 Ok(Done::Some(_)) => {}
                 Ok(Done::Blocked) => break,

@@ -202,9 +202,9 @@ impl<'a> Job<'a> {
     /// # Errors
     /// Why it cannot be had.
     fn open(&mut self, index: usize) -> Result<bool, UserError> {
-        let Some(mut link) = Link::connect(&self.shared.route.to)? else { return Ok(false) };
+        let Some(mut link) = Link::connect(&self.shared.route)? else { return Ok(false) };
         link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
-        self.connections[index].start(link, &self.shared.route.startup)?;
+        self.connections[index].start(link);
         Ok(true)
     }
 

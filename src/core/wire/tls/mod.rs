@@ -93,6 +93,11 @@ impl TlsClient {
         })
     }
 
+    /// Whether the handshake comes first, without a request for TLS.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
     /// Begins a session with a host, by the name that its certificate is to have and that is told to the server. The first
     /// bytes are in its output.
     ///

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::{Consequence, Ledger, Step};
 use bench_core::error::{SqlError, UserError, pack, sqlstate};
 use bench_core::script::PipelineMode;
-use bench_core::wire::{Event, Session, Startup};
+use bench_core::wire::{Event, Session};
 
 use super::super::shared::Shared;
 use super::{Connection, Next, Waits};
 use crate::observe::waits::cpu_ns;
 use crate::shm::ClientState;
-use crate::wire::{self, Done, Link};
+use crate::wire::{Done, Link};
 
 /// How long it is until a connection is tried again for which the server had no room, and how often: sessions that are
 /// about to end still count against max_connections.
@@ -19,25 +19,39 @@ const AGAIN_NS: i64 = 5_000_000;
 const REFUSALS: u32 = 2000;
 
 impl Connection<'_> {
-    /// Begins the session over a connection that has been begun.
-    ///
-    /// # Errors
-    /// For what no startup message can hold.
-    pub fn start(&mut self, link: Link, startup: &Startup) -> Result<(), UserError> {
-        self.session.start(startup)?;
+    /// Takes a connection that has been begun.
+    pub fn start(&mut self, link: Link) {
         self.is_closed = false;
+        self.is_established = false;
         self.link = Some(link);
-        Ok(())
+    }
+
+    /// Does what comes before the session, and begins it; false while the server is waited for.
+    pub(super) fn establish(&mut self, shared: &Shared) -> Result<bool, UserError> {
+        if !self.is_established
+            && let Some(link) = &mut self.link
+        {
+            if !link.establish(&shared.route)? {
+                return Ok(false);
+            }
+            self.is_established = true;
+            self.session.start(&shared.route.startup(link))?;
+        }
+        Ok(true)
     }
 
     /// Reads until the session is ready, or nothing more is there.
     pub(super) fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
         let Some(link) = &mut self.link else { return Ok(None) };
         let mut event = None;
+        let session = &mut self.session;
         loop {
-            match link.read(&mut shared.buffer).map_err(|error| wire::failed(&shared.route.to, error))? {
+            let read = link.read(&mut shared.buffer, &shared.route, |bytes| {
+                event = Some(session.receive(bytes)?);
+                Ok(())
+            });
+            match read? {
                 Done::Some(bytes) => {
-                    event = Some(self.session.receive(&shared.buffer[..bytes])?);
                     // Of a stream, less than there was room for is all that there was.
                     if bytes < shared.buffer.len() && !self.is_closed {
                         return Ok(event);
@@ -54,6 +68,8 @@ impl Connection<'_> {
     /// it cannot be sent at all, reading tells why.
     pub(super) fn flush(&mut self) {
         let Some(link) = &mut self.link else { return };
+        // Where it cannot be sent at all, reading tells why.
+        let _ = link.flush();
         while self.session.must_send() {
             match link.write(self.session.output()) {
                 Ok(Done::Some(bytes)) => self.session.sent(bytes),
