@@ -89,7 +89,8 @@ over "$name"
 #
 for script in 'SELECT pg_sleep(60)' 'SELECT 1'; do
     name="reconnect: bench.stop in $script"
-    RUN=$(sql "SELECT bench.start(script => '$script', clients => 6, jobs => 2, secs => 60, driver => 'wire', reconnect => true)")
+    RUN=$(sql "SELECT bench.start(script => '$script', clients => 6, jobs => 2, secs => 60, driver => 'wire',
+        reconnect => true)")
     eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
     clock
     is "$(sql "SELECT bench.stop($RUN)")" t "$name: stops it"
@@ -101,7 +102,8 @@ done
 
 # Sessions that are ending take the places of those that begin: 20 and 20 are more than there are.
 name='reconnect with few connections'
-RUN=$(sql "SELECT bench.run(script => 'SELECT 1', clients => 20, transactions => 20, driver => 'wire', reconnect => true)")
+RUN=$(sql "SELECT bench.run(script => 'SELECT 1', clients => 20, transactions => 20, driver => 'wire',
+    reconnect => true)")
 status_is "$RUN" completed "$name"
 is "$(sql "SELECT transactions FROM bench.summary WHERE run_id = $RUN")" 400 "$name: every transaction"
 over "$name"
