@@ -123,7 +123,6 @@ SELECT bench.run('nothing', on_disconnect => NULL);
 SELECT bench.run('nothing', on_disconnect => 'wait');
 SELECT bench.run('nothing', driver => 'wire', target => '');
 SELECT bench.run('nothing', driver => 'wire', target => 'replica');
-SELECT bench.run('nothing', driver => 'wire', on_disconnect => 'reconnect');
 -- Without Citus
 SELECT bench.run('nothing', nodes => 'workers');
 SELECT bench.run('nothing', nodes => 'all');

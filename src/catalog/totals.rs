@@ -26,6 +26,8 @@ pub struct Totals {
     pub failed: u64,
     /// Clients that another error ended.
     pub aborted: u64,
+    /// Transactions whose connection was lost when they may have been committed.
+    pub unknown: u64,
     /// Transactions that took more than one try.
     pub retried: u64,
     pub late: u64,
@@ -43,6 +45,7 @@ impl Totals {
     pub fn add(&mut self, tally: &Tally) {
         self.failed += tally.failed.get();
         self.aborted += tally.aborted.get();
+        self.unknown += tally.unknown.get();
         self.retried += tally.retried.get();
         self.late += tally.late.get();
         self.skipped += tally.skipped.get();
@@ -57,6 +60,7 @@ impl Totals {
     pub fn merge(&mut self, other: &Totals) {
         self.failed += other.failed;
         self.aborted += other.aborted;
+        self.unknown += other.unknown;
         self.retried += other.retried;
         self.late += other.late;
         self.skipped += other.skipped;

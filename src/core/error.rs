@@ -12,6 +12,7 @@ pub mod sqlstate {
     pub const UNABLE_TO_CONNECT: &str = "08001";
     /// connection_failure
     pub const CONNECTION_FAILURE: &str = "08006";
+    pub const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     /// feature_not_supported
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     /// null_value_not_allowed

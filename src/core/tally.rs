@@ -98,6 +98,8 @@ pub struct Tally {
     pub failed: Counter,
     /// Clients that another error ended.
     pub aborted: Counter,
+    /// Transactions whose connection was lost when they may have been committed.
+    pub unknown: Counter,
     /// Transactions that took more than one try.
     pub retried: Counter,
     /// Committed above the limit of latency.
@@ -121,6 +123,7 @@ impl Default for Tally {
             committed: Counter::default(),
             failed: Counter::default(),
             aborted: Counter::default(),
+            unknown: Counter::default(),
             retried: Counter::default(),
             late: Counter::default(),
             skipped: Counter::default(),
@@ -167,7 +170,11 @@ impl Tally {
 
     /// Transactions of every outcome, the skipped ones included.
     pub fn transactions(&self) -> u64 {
-        self.committed.get() + self.failed.get() + self.aborted.get() + self.skipped.get()
+        self.committed.get()
+            + self.failed.get()
+            + self.aborted.get()
+            + self.unknown.get()
+            + self.skipped.get()
     }
 
     /// The lags of the committed ones: their sum, and the greatest, ns.
@@ -225,8 +232,16 @@ impl Tally {
         }
     }
 
-    fn counters(&self) -> [&Counter; 6] {
-        [&self.committed, &self.failed, &self.aborted, &self.retried, &self.late, &self.skipped]
+    fn counters(&self) -> [&Counter; 7] {
+        [
+            &self.committed,
+            &self.failed,
+            &self.aborted,
+            &self.unknown,
+            &self.retried,
+            &self.late,
+            &self.skipped,
+        ]
     }
 
     fn sums(&self) -> [&Sum; 3] {
@@ -326,6 +341,7 @@ mod tests {
             from.late.add(3);
             from.retried.add(1);
             from.aborted.add(1);
+            from.unknown.add(4);
             from.lag(7);
             to.skipped.add(1);
             from.move_to(&to);

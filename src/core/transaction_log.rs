@@ -16,17 +16,20 @@ pub enum LoggedOutcome {
     Processed = 0,
     /// Processed, but its script ended within a block, which ended its client.
     LeftOpen = 1,
-    /// Given up at a serialization failure or deadlock.
+    /// Given up at a serialization failure or deadlock, or its connection was lost before it could be committed.
     Failed = 2,
     /// Another error ended it, and its client.
     Aborted = 3,
     /// Not started, because it was too late under a latency limit.
     Skipped = 4,
+    /// Its connection was lost, and whether it was committed is not known.
+    Unknown = 5,
 }
 
 impl LoggedOutcome {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Processed, Self::LeftOpen, Self::Failed, Self::Aborted, Self::Skipped];
+    pub const ALL: [Self; 6] =
+        [Self::Processed, Self::LeftOpen, Self::Failed, Self::Aborted, Self::Skipped, Self::Unknown];
 
     /// As bench.transactions has it.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +39,7 @@ impl LoggedOutcome {
             Self::Failed => "failed",
             Self::Aborted => "aborted",
             Self::Skipped => "skipped",
+            Self::Unknown => "unknown",
         }
     }
 

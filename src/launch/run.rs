@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{
-    Before, Driver, FixtureSpec, Observation, OnDisconnect, RunArguments, RunOptions, RunSpec, ScriptSpec,
-    Starter,
+    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
 };
 use bench_core::target::Secrets;
 use pgrx::pg_sys;
@@ -45,7 +44,9 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
         return Err(workload::missing()?);
     }
     let options = RunOptions::new(arguments)?;
-    check_connecting(&options)?;
+    if options.target.is_some() {
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "target is not supported yet"));
+    }
     check_server()?;
     let mut fixture_names: Vec<String> = Vec::new();
     let mut scripts = Vec::with_capacity(options.mix.len());
@@ -80,17 +81,6 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     }
     check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
-}
-
-/// What this version cannot do yet with connections.
-fn check_connecting(options: &RunOptions) -> Result<(), UserError> {
-    let asked = [("on_disconnect => 'reconnect'", options.on_disconnect == OnDisconnect::Reconnect)];
-    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((what, _)) => {
-            Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet")))
-        }
-        None => Ok(()),
-    }
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.

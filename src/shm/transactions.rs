@@ -223,6 +223,7 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
         }
         Outcome::Failed => tally.failed.add(1),
         Outcome::Aborted => tally.aborted.add(1),
+        Outcome::Unknown => tally.unknown.add(1),
     }
     if t.outcome == Outcome::LeftOpen {
         tally.aborted.add(1);
@@ -233,7 +234,7 @@ fn count_in(tally: &Tally, t: &Transaction, limit_ns: i64) {
 fn count(totals: &Totals, t: &Transaction) {
     match t.outcome {
         Outcome::Committed => totals.committed.add(1),
-        Outcome::Failed | Outcome::Aborted => totals.failed.add(1),
+        Outcome::Failed | Outcome::Aborted | Outcome::Unknown => totals.failed.add(1),
         Outcome::LeftOpen => {
             totals.committed.add(1);
             // Its work was rolled back, which the audit has to know.

@@ -45,7 +45,8 @@ impl Link {
     /// # Errors
     /// 08006.
     pub fn connect(route: &Route) -> Result<Option<Self>, UserError> {
-        let socket = Socket::connect(&route.to.address, &route.tcp).map_err(|error| failed(&route.to, error))?;
+        let socket =
+            Socket::connect(&route.to.address, &route.tcp).map_err(|error| failed(&route.to, error))?;
         let Some(socket) = socket else { return Ok(None) };
         let stage = match &route.tls {
             Some(tls) if tls.is_direct() => Stage::Tls(Box::new(route.tls_session(tls)?)),
@@ -81,7 +82,9 @@ impl Link {
                 Stage::Plain => return Ok(true),
                 Stage::Asking(sent) => {
                     let request = encryption_request();
-                    match done(self.socket.write(&request[*sent..])).map_err(|error| failed(&route.to, error))? {
+                    match done(self.socket.write(&request[*sent..]))
+                        .map_err(|error| failed(&route.to, error))?
+                    {
                         Done::Some(bytes) => *sent += bytes,
                         Done::Blocked => return Ok(false),
                         Done::Closed => return Err(closed_early(route)),

@@ -102,7 +102,8 @@ impl Route {
             tcp_user_timeout: None,
         };
         let to = this_server()?;
-        let mut route = Self { to, startup, tcp, tls: None, binds: false, timeout: None, is_elsewhere: false };
+        let mut route =
+            Self { to, startup, tcp, tls: None, binds: false, timeout: None, is_elsewhere: false };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", "pgbench_ext");
         Ok(route)

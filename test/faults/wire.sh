@@ -119,6 +119,79 @@ is "$(sql "SELECT sqlstate, count FROM bench.errors WHERE run_id = $RUN")" '2800
 over "$name"
 
 #
+# Connections that are lost, and clients that go on
+#
+terminate() {
+    sql "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name = 'pgbench_ext'" >/dev/null
+}
+back() { eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"; }
+begin_to_survive() { # ARGUMENTS
+    begin "$1, clients => 6, on_disconnect => 'reconnect'"
+    eventually 20 "SELECT count(*) > 0 FROM bench.samples WHERE run_id = $RUN"
+}
+# Failed transactions by SQLSTATE, of those that an error of this one, or of any other, has ended.
+told() {
+    sql "SELECT coalesce(sum(failed) FILTER (WHERE sqlstate = '08007'), 0),
+        coalesce(sum(failed) FILTER (WHERE sqlstate <> '08007'), 0) FROM bench.errors WHERE run_id = $RUN"
+}
+
+name='on_disconnect: statements by themselves'
+begin_to_survive "'pk_update', jobs => 2"
+for _ in 1 2 3; do
+    terminate
+    back
+done
+sql "SELECT bench.stop($RUN)" >/dev/null
+status_is "$RUN" canceled "$name"
+is "$(sql "SELECT unknown > 0 FROM bench.summary WHERE run_id = $RUN")" t "$name: what was under way is in doubt"
+is "$(sql "SELECT unknown, failed FROM bench.summary WHERE run_id = $RUN")" "$(told)" "$name: and counted once"
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$name: the audit accuses nobody"
+over "$name"
+
+name='on_disconnect: a statement in a block'
+begin_to_survive "script => E'BEGIN;\nSELECT pg_sleep(60);\nEND;'"
+asleep="SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext' AND wait_event = 'PgSleep'"
+eventually 20 "$asleep"
+terminate
+eventually 20 "$asleep"
+clock
+sql "SELECT bench.stop($RUN)" >/dev/null
+within 3000 "$name: is stopped within 3 s"
+is "$(sql "SELECT transactions, failed, unknown FROM bench.summary WHERE run_id = $RUN")" '0|6|0' \
+    "$name: has failed, and is not in doubt"
+is "$(sql "SELECT sqlstate, count, failed FROM bench.errors WHERE run_id = $RUN")" '57P01|6|6' \
+    "$name: with the server's error"
+over "$name"
+
+name='on_disconnect: between two transactions'
+begin_to_survive "script => 'SELECT 1', rate => 0.000001"
+terminate
+eventually 20 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+sql "SELECT bench.stop($RUN)" >/dev/null
+is "$(sql "SELECT transactions, failed, unknown FROM bench.summary WHERE run_id = $RUN")" '0|0|0' \
+    "$name: no transaction is lost"
+is "$(sql "SELECT sqlstate, count, failed FROM bench.errors WHERE run_id = $RUN")" '57P01|6|0' \
+    "$name: only connections are"
+over "$name"
+
+name='on_disconnect: a database that lets nobody in'
+begin_to_survive "'pk_update'"
+PGDATABASE=template1 sql 'ALTER DATABASE postgres ALLOW_CONNECTIONS false' >/dev/null
+PGDATABASE=template1 terminate
+for _ in {1..200}; do
+    ! grep -q 'is not currently accepting connections' "$PGHOST/log" || break
+    sleep 0.1
+done
+PGDATABASE=template1 sql 'ALTER DATABASE postgres ALLOW_CONNECTIONS true' >/dev/null
+back
+sql "SELECT bench.stop($RUN)" >/dev/null
+status_is "$RUN" canceled "$name"
+is "$(sql "SELECT count > 0, failed FROM bench.errors WHERE run_id = $RUN AND sqlstate = '55000'")" 't|0' \
+    "$name: attempts are among the errors, and no transactions"
+over "$name"
+
+#
 # Servers that do not let it in
 #
 name='more clients than max_connections'

@@ -113,7 +113,8 @@ fn whole_row(
              environment = environment || $15, \
              logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
              server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
-             connect_p99_ms = $22, connect_max_ms = $23 \
+             connect_p99_ms = $22, connect_max_ms = $23, \
+             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -139,6 +140,7 @@ fn whole_row(
             percentile_ms(&connects.histogram, 0.95).into(),
             percentile_ms(&connects.histogram, 0.99).into(),
             connects.latency_max_ms().into(),
+            closing.measured.unknown.cast_signed().into(),
         ],
     )
 }

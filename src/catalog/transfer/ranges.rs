@@ -68,7 +68,7 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
                 "outcome IN ({})",
                 LoggedOutcome::ALL.map(|outcome| format!("'{}'", outcome.as_str())).join(", ")
             ),
-            "processed, left open, failed, aborted or skipped",
+            "processed, left open, failed, aborted, skipped or unknown",
         )),
         (RUN_LOG, "sample_interval") => between("0.1", "3600"),
         (RUN_LOG, "fixture_rows") => Some(Rule::new(name, "0 <= ALL (fixture_rows)", "rows, not below 0")),

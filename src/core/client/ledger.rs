@@ -7,12 +7,14 @@ use crate::transaction_log::{Entry, LoggedOutcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
-    /// Given up at a serialization failure or deadlock.
+    /// Given up at a serialization failure or deadlock, or the connection was lost before it could be committed.
     Failed,
     /// Another error ended the client.
     Aborted,
     /// The script ended within a block, which ended the client: pgbench counts such a transaction as processed.
     LeftOpen,
+    /// The connection was lost, and whether it was committed is not known.
+    Unknown,
 }
 
 /// A transaction that has ended.
@@ -39,6 +41,7 @@ impl Transaction {
                 Outcome::LeftOpen => LoggedOutcome::LeftOpen,
                 Outcome::Failed => LoggedOutcome::Failed,
                 Outcome::Aborted => LoggedOutcome::Aborted,
+                Outcome::Unknown => LoggedOutcome::Unknown,
             },
             start_ns: self.start_ns,
             lag_ns: (self.start_ns - self.due_ns).max(0).unsigned_abs(),

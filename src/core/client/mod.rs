@@ -11,6 +11,7 @@ mod pace;
 
 use std::time::Duration;
 
+pub use connecting::back_off_ns;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
 
 use crate::error::{SqlError, sqlstate};
@@ -50,6 +51,8 @@ pub struct Beginning {
     pub log: Option<Sampling>,
     /// Whether each transaction has a connection of its own, the first one that which the client begins with.
     pub reconnects: bool,
+    /// Whether it goes on when its connection is lost.
+    pub survives: bool,
 }
 
 /// What a driver is to do next.
@@ -108,6 +111,7 @@ pub struct Client {
     /// Whether the last transaction met an error.
     met_an_error: bool,
     reconnects: bool,
+    survives: bool,
     is_connected: bool,
     /// The commands of this try so far: each one's place, and the nanoseconds it took.
     laps: Vec<(usize, u64)>,
@@ -123,7 +127,7 @@ impl Client {
         measure_start_ns: i64,
         now_ns: i64,
     ) -> Self {
-        let Beginning { seeds, variables, own, transactions, skips, log, reconnects } = beginning;
+        let Beginning { seeds, variables, own, transactions, skips, log, reconnects, survives } = beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         Self {
             variables,
@@ -146,6 +150,7 @@ impl Client {
             in_block: false,
             met_an_error: false,
             reconnects,
+            survives,
             is_connected: true,
             laps: Vec::with_capacity(commands.unwrap_or_default()),
         }

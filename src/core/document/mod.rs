@@ -155,6 +155,8 @@ pub struct Summary {
     pub connect_p95_ms: Option<f64>,
     pub connect_p99_ms: Option<f64>,
     pub connect_max_ms: Option<f64>,
+    /// Transactions whose connection was lost when they may have been committed; `None` without on_disconnect.
+    pub unknown: Option<u64>,
 }
 
 /// A bucket of the histogram.

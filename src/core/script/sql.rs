@@ -60,7 +60,42 @@ pub(super) struct Mention {
     range: Range<usize>,
 }
 
+/// A statement from its first word on.
+fn without_comments(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        text = if text.starts_with("--") {
+            text.split_once('\n').map_or("", |(_, rest)| rest)
+        } else if text.starts_with("/*") {
+            text.split_once("*/").map_or("", |(_, rest)| rest)
+        } else {
+            return text;
+        };
+    }
+}
+
 impl Sql {
+    /// Whether it may have committed something by its end, in a session that is in a transaction block or is not, as far as
+    /// its text tells: rather too often than too rarely.
+    pub fn may_commit(&self, mut in_block: bool) -> bool {
+        for part in self.text.split(';') {
+            let mut words = without_comments(part)
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .filter(|word| !word.is_empty())
+                .map(str::to_ascii_lowercase);
+            match words.next().as_deref() {
+                None => {}
+                Some("begin" | "start") => in_block = true,
+                Some("commit" | "end") => return true,
+                Some("prepare") if words.next().as_deref() == Some("transaction") => return true,
+                Some("rollback" | "abort") => in_block = false,
+                Some(_) if !in_block => return true,
+                Some(_) => {}
+            }
+        }
+        false
+    }
+
     /// The statement that was found in a script. Its variables become part of `symbols`.
     pub(super) fn new(script: &str, statement: &Statement, symbols: &mut Symbols) -> Sql {
         let start = statement.range.start;

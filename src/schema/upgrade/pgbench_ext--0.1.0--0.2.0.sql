@@ -71,7 +71,8 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before
     ADD COLUMN connect_p50_ms double precision,
     ADD COLUMN connect_p95_ms double precision,
     ADD COLUMN connect_p99_ms double precision,
-    ADD COLUMN connect_max_ms double precision;
+    ADD COLUMN connect_max_ms double precision,
+    ADD COLUMN unknown bigint;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
@@ -109,7 +110,7 @@ COMMENT ON COLUMN bench.transactions.started IS 'When the transaction started or
 COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from when the transaction was due until it started or was skipped';
 COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
 COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
-COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped';
+COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
 GRANT SELECT ON bench.transactions TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
 
@@ -420,7 +421,7 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
-       r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms
+       r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -445,7 +446,7 @@ SELECT run_id, workload, clients, driver, results, bench_internal.status_of(stat
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
        skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us,
-       connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms
+       connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms, unknown
 FROM bench.summary_of_all
 WHERE bench_internal.is_visible(role);
 
@@ -1052,6 +1053,7 @@ COMMENT ON COLUMN bench.summary.connect_p50_ms IS 'Median of these times in mill
 COMMENT ON COLUMN bench.summary.connect_p95_ms IS '95th percentile of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_p99_ms IS '99th percentile of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_max_ms IS 'Maximum of these times in milliseconds';
+COMMENT ON COLUMN bench.summary.unknown IS 'With on_disconnect => reconnect: transactions during the measurement whose connection was lost when they may have been committed; failed includes those lost before that';
 COMMENT ON COLUMN bench.nodes.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.nodes.name IS 'Host and port of the node in the Citus cluster; local without a cluster';
 COMMENT ON COLUMN bench.nodes.is_coordinator IS 'True for the coordinator of the Citus cluster';

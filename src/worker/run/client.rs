@@ -8,7 +8,7 @@ use bench_core::client::{Beginning, Client, Consequence, Ledger, Program, Step, 
 use bench_core::error::{SqlError, sqlstate};
 use bench_core::schedule::Schedule;
 use bench_core::script::{Symbols, Value, VariableId, Variables, parse};
-use bench_core::spec::{Extent, Observation, RunOptions, RunSpec};
+use bench_core::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
 use bench_core::transaction_log::Sampling;
 use pgrx::pg_sys;
 
@@ -186,6 +186,7 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginnin
         skips: latency_limit_ms.is_some(),
         log: (log_rate > 0.0).then(|| Sampling::new(client, seeds.sample, log_rate)),
         reconnects: spec.options.reconnect,
+        survives: spec.options.on_disconnect == OnDisconnect::Reconnect,
     }
 }
 

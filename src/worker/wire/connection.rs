@@ -74,11 +74,15 @@ pub struct Connection<'a> {
     connecting_ns: i64,
     /// How often the server has had no room for it since.
     refusals: u32,
+    /// How often it could not be had since the last one.
+    failures: u32,
+    /// The client's number.
+    number: u32,
 }
 
 impl<'a> Connection<'a> {
     /// A client that has no connection yet.
-    pub fn new(cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
+    pub fn new(number: u32, cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
         Self {
             cell,
             link: None,
@@ -92,6 +96,8 @@ impl<'a> Connection<'a> {
             pipeline: PipelineMode::default(),
             connecting_ns: 0,
             refusals: 0,
+            failures: 0,
+            number,
         }
     }
 
@@ -114,7 +120,9 @@ impl<'a> Connection<'a> {
         let step = match self.waits {
             Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
             Waits::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
-            Waits::Connection if came => return Next::Connect,
+            Waits::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
+                return Next::Connect;
+            }
             Waits::Connection => client.unconnected(None),
             _ => return Next::Server,
         };

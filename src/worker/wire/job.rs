@@ -132,7 +132,7 @@ impl<'a> Job<'a> {
         let connections: Vec<Connection> = clients
             .map(|number| {
                 let beginning = client::beginning(spec, number, &mut workload.symbols);
-                Connection::new(segment.connection(number), beginning, commands)
+                Connection::new(number, segment.connection(number), beginning, commands)
             })
             .collect();
         let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
@@ -147,15 +147,7 @@ impl<'a> Job<'a> {
             poll,
             events: Events::with_capacity(1024),
             timer,
-            shared: Shared::new(
-                segment,
-                context.index,
-                workload,
-                recorder,
-                departing,
-                spec.options.query_mode,
-                route,
-            ),
+            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, route),
             served: Vec::new(),
             at_work: connections.len(),
             open: connections.len(),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::Workload;
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Captured, Sql, Value, Variables};
-use bench_core::spec::QueryMode;
+use bench_core::spec::{OnDisconnect, QueryMode, RunOptions};
 use bench_core::wire::Session;
 
 use super::departing::Departing;
@@ -27,6 +27,10 @@ pub struct Shared<'a> {
     /// Connections whose sessions the server is to end.
     pub departing: Departing,
     pub mode: QueryMode,
+    /// Whether each transaction has a connection of its own.
+    pub reconnects: bool,
+    /// Whether clients connect again when their connection is lost.
+    pub survives: bool,
     /// Where the connections lead.
     pub route: Route,
     /// What is read from a socket, before the session takes it.
@@ -53,7 +57,7 @@ impl<'a> Shared<'a> {
         workload: Workload,
         recorder: Recorder<'a>,
         departing: Departing,
-        mode: QueryMode,
+        options: &RunOptions,
         route: Route,
     ) -> Self {
         let (header, counters, connects) = (segment.header(), segment.commands(slot), segment.connects(slot));
@@ -96,7 +100,9 @@ impl<'a> Shared<'a> {
             counters,
             connects,
             departing,
-            mode,
+            mode: options.query_mode,
+            reconnects: options.reconnect,
+            survives: options.on_disconnect == OnDisconnect::Reconnect,
             route,
             statements,
             text: String::new(),

@@ -35,6 +35,9 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
     if let Some(aborted) = summary.aborted.filter(|aborted| *aborted > 0) {
         lines.push(format!("number of aborted clients: {aborted}"));
     }
+    if let Some(unknown) = summary.unknown.filter(|unknown| *unknown > 0) {
+        lines.push(format!("number of transactions in doubt: {unknown}"));
+    }
     if run.max_tries != 1 {
         lines.push(format!(
             "number of transactions retried: {} ({:.3}%)",

@@ -20,7 +20,8 @@ impl OpenLoop {
         let summary = &document.summary;
         let backlog = summary.backlog.unwrap_or_default();
         let aborted = summary.aborted.unwrap_or_default();
-        let parts = [summary.transactions, summary.failed, aborted, summary.skipped, backlog];
+        let unknown = summary.unknown.unwrap_or_default();
+        let parts = [summary.transactions, summary.failed, aborted, unknown, summary.skipped, backlog];
         Some(OpenLoop {
             rate: finite(document.run.rate)?,
             due: parts.into_iter().fold(0, u64::saturating_add),

@@ -184,3 +184,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_may_have_committed() {
+    let mut symbols = Symbols::new();
+    let mut of = |text: &str, in_block| {
+        let script = crate::script::parse("test", text, &mut symbols).expect("a script");
+        let crate::script::Action::Sql(sql) = &script.commands[0].action else { panic!("{text}") };
+        sql.may_commit(in_block)
+    };
+    for text in
+        ["UPDATE t SET n = 1;", "select 1", "CALL p();", "/* one */ -- two\nINSERT INTO t VALUES (1);"]
+    {
+        assert_eq!((of(text, false), of(text, true)), (true, false), "{text}");
+    }
+    for text in
+        ["COMMIT;", "/* c */ end;", "Prepare Transaction 'x';", "BEGIN \\; UPDATE t SET n = 1 \\; COMMIT;"]
+    {
+        assert_eq!((of(text, false), of(text, true)), (true, true), "{text}");
+    }
+    for text in ["BEGIN;", "START TRANSACTION;", "ROLLBACK;", "BEGIN \\; SELECT 1;"] {
+        assert_eq!((of(text, false), of(text, true)), (false, false), "{text}");
+    }
+    assert!(of("ROLLBACK \\; UPDATE t SET n = 1;", true));
+}

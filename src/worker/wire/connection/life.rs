@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::client::{Consequence, Ledger, Step};
-use bench_core::error::{SqlError, UserError, pack, sqlstate};
-use bench_core::script::PipelineMode;
-use bench_core::wire::{Event, Session};
+use bench_core::client::{Consequence, Ledger, Step, back_off_ns};
+use bench_core::error::{SqlError, UserError, pack, sqlstate, unpack};
+use bench_core::script::{Action, PipelineMode};
+use bench_core::wire::{Event, Session, Status};
 
 use super::super::shared::Shared;
 use super::{Connection, Next, Waits};
@@ -17,6 +17,12 @@ use crate::wire::{Done, Link};
 /// about to end still count against max_connections.
 const AGAIN_NS: i64 = 5_000_000;
 const REFUSALS: u32 = 2000;
+
+/// Whether it is no use to try again: the role or the database is not let in (class 28, 3D000).
+fn is_for_good(error: &SqlError) -> bool {
+    let state = unpack(error.sqlstate);
+    state.starts_with("28") || state == "3D000"
+}
 
 impl Connection<'_> {
     /// Takes a connection that has been begun.
@@ -91,23 +97,42 @@ impl Connection<'_> {
         if let Waits::Connection = self.waits {
             return Ok(self.refused(error, shared));
         }
-        self.session = Session::new();
+        let in_doubt = self.is_in_doubt(shared);
         self.link = None;
+        self.cell.pid.store(0, Relaxed);
+        self.forget_session();
         let mut error = SqlError::from(error);
         // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
         if error.is_retryable() {
             error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
         }
+        let Some(client) = &mut self.client else { return Ok(Next::Server) };
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
             Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_) | Waits::Sleep => {
-                self.fail(error, shared)
+                client.lost(&shared.workload, &mut shared.recorder, error, in_doubt)
             }
-            _ => {
-                shared.recorder.error(&error, Consequence::Uncounted);
+            waits => {
+                if client.lost_between(&mut shared.recorder, &error) {
+                    // It goes on waiting for its next transaction.
+                    self.waits = waits;
+                    return Ok(Next::Server);
+                }
                 Step::End(Some(Box::new(error)))
             }
         };
         Ok(self.go_on(step, shared))
+    }
+
+    /// Whether what was sent and not answered may have committed something.
+    fn is_in_doubt(&self, shared: &Shared) -> bool {
+        if self.pipeline.is_open() {
+            return true;
+        }
+        let Waits::Executed { program, command } = self.waits else { return false };
+        match &shared.workload.programs[program].script.commands[command].action {
+            Action::Sql(sql) => sql.may_commit(self.session.status() != Status::Idle),
+            _ => true,
+        }
     }
 
     /// No connection could be had for the next transaction, or not yet.
@@ -120,7 +145,15 @@ impl Connection<'_> {
             return self.connect_later(shared);
         }
         shared.recorder.error(&error, Consequence::Uncounted);
-        self.do_without(Some(Box::new(error)), shared)
+        if !shared.survives || is_for_good(&error) {
+            return self.do_without(Some(Box::new(error)), shared);
+        }
+        let now_ns = shared.recorder.now_ns();
+        let until_ns = (now_ns + back_off_ns(self.failures, self.number)).min(shared.recorder.end_ns());
+        self.failures += 1;
+        // The outage is not part of what the connection takes.
+        self.connecting_ns = until_ns;
+        if until_ns <= now_ns { self.do_without(None, shared) } else { Next::Clock(until_ns) }
     }
 
     /// There is no room for another connection at this moment.
@@ -155,8 +188,9 @@ impl Connection<'_> {
         if shared.recorder.is_stopped() {
             return Some(client.unconnected(None));
         }
+        self.failures = 0;
         let now_ns = shared.recorder.now_ns();
-        if shared.recorder.is_measured(now_ns) {
+        if shared.reconnects && shared.recorder.is_measured(now_ns) {
             shared.connects.commit((now_ns - self.connecting_ns).max(0).unsigned_abs());
         }
         Some(client.connected(&shared.workload, &mut shared.recorder))
