@@ -175,6 +175,18 @@ is "$(sql "SELECT sqlstate, count, failed FROM bench.errors WHERE run_id = $RUN"
     "$name: only connections are"
 over "$name"
 
+# The end of a sleep that the lost connection was in must not be taken for that of the next one.
+name='on_disconnect: within a sleep'
+begin_to_survive "script => E'\\\\set n :n + 1\n\\\\sleep :n s\nSELECT 1;', variables => '{\"n\": 2}', log_rate => 1"
+terminate
+back
+eventually 30 "SELECT transactions >= 6 FROM bench.progress WHERE run_id = $RUN"
+sql "SELECT bench.stop($RUN)" >/dev/null
+is "$(sql "SELECT count(*) FILTER (WHERE latency_ms < 1000 * (transaction + 2)), count(*) >= 6
+    FROM bench.transactions WHERE run_id = $RUN AND outcome = 'processed'")" '0|t' \
+    "$name: the next one is as long as it is to be"
+over "$name"
+
 name='on_disconnect: a database that lets nobody in'
 begin_to_survive "'pk_update'"
 PGDATABASE=template1 sql 'ALTER DATABASE postgres ALLOW_CONNECTIONS false' >/dev/null

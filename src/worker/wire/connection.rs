@@ -70,6 +70,8 @@ pub struct Connection<'a> {
     /// Whether the statement of each command of the run has been prepared.
     prepared: Vec<bool>,
     pipeline: PipelineMode,
+    /// The moment that it waits for, or waited for last. The job may still have an older one of a connection that was lost.
+    until_ns: i64,
     /// When it began to connect for its next transaction.
     connecting_ns: i64,
     /// How often the server has had no room for it since.
@@ -94,6 +96,7 @@ impl<'a> Connection<'a> {
             client: None,
             prepared: vec![false; commands],
             pipeline: PipelineMode::default(),
+            until_ns: 0,
             connecting_ns: 0,
             refusals: 0,
             failures: 0,
@@ -114,8 +117,12 @@ impl<'a> Connection<'a> {
         self.go_on(step, shared)
     }
 
-    /// The moment has come that it waits for, or with `came` false the run has been stopped.
-    pub fn wake(&mut self, came: bool, shared: &mut Shared) -> Next {
+    /// The moment has come that it waits for, or with `came` false the run has been stopped. Not if it has come to wait for
+    /// another one since.
+    pub fn wake(&mut self, until_ns: i64, came: bool, shared: &mut Shared) -> Next {
+        if until_ns != self.until_ns {
+            return Next::Server;
+        }
         let Some(client) = &mut self.client else { return Next::Server };
         let step = match self.waits {
             Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
@@ -256,11 +263,11 @@ impl<'a> Connection<'a> {
                 }
                 Step::Wait { until_ns } => {
                     self.waits = Waits::Turn;
-                    return Next::Clock(until_ns);
+                    return self.wait_until(until_ns);
                 }
                 Step::Sleep { until_ns } => {
                     self.waits = Waits::Sleep;
-                    return Next::Clock(until_ns);
+                    return self.wait_until(until_ns);
                 }
                 Step::Connect => {
                     self.waits = Waits::Connection;

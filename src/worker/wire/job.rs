@@ -324,7 +324,7 @@ impl<'a> Job<'a> {
                 return;
             }
             self.due.pop();
-            let next = self.connections[index].wake(has_come, &mut self.shared);
+            let next = self.connections[index].wake(until_ns, has_come, &mut self.shared);
             self.note(index, next);
         }
     }

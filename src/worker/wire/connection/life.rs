@@ -98,7 +98,7 @@ impl Connection<'_> {
             return Ok(self.refused(error, shared));
         }
         let in_doubt = self.is_in_doubt(shared);
-        self.link = None;
+        self.give_up_link(shared);
         self.cell.pid.store(0, Relaxed);
         self.forget_session();
         let mut error = SqlError::from(error);
@@ -137,7 +137,7 @@ impl Connection<'_> {
 
     /// No connection could be had for the next transaction, or not yet.
     pub fn refused(&mut self, error: UserError, shared: &mut Shared) -> Next {
-        self.link = None;
+        self.give_up_link(shared);
         self.forget_session();
         let error = SqlError::from(error);
         if error.sqlstate == pack(sqlstate::TOO_MANY_CONNECTIONS) && self.refusals < REFUSALS {
@@ -153,12 +153,17 @@ impl Connection<'_> {
         self.failures += 1;
         // The outage is not part of what the connection takes.
         self.connecting_ns = until_ns;
-        if until_ns <= now_ns { self.do_without(None, shared) } else { Next::Clock(until_ns) }
+        if until_ns <= now_ns { self.do_without(None, shared) } else { self.wait_until(until_ns) }
+    }
+
+    pub(super) fn wait_until(&mut self, until_ns: i64) -> Next {
+        self.until_ns = until_ns;
+        Next::Clock(until_ns)
     }
 
     /// There is no room for another connection at this moment.
     pub fn connect_later(&mut self, shared: &mut Shared) -> Next {
-        Next::Clock(shared.recorder.now_ns() + AGAIN_NS)
+        self.wait_until(shared.recorder.now_ns() + AGAIN_NS)
     }
 
     /// The run has been stopped: a connection that the server has not answered is not waited for.
@@ -173,6 +178,13 @@ impl Connection<'_> {
         let Some(client) = &mut self.client else { return Next::Server };
         let step = client.unconnected(error);
         self.go_on(step, shared)
+    }
+
+    /// The server may still have to end the session that it has taken leave of.
+    fn give_up_link(&mut self, shared: &mut Shared) {
+        if let Some(link) = self.link.take() {
+            shared.departing.push(link);
+        }
     }
 
     fn forget_session(&mut self) {
