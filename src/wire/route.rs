@@ -6,12 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Candidate, Encryption, RunSpec};
-use bench_core::target::{ChannelBinding, Secrets, Target, TcpOptions, TlsOptions};
-use bench_core::wire::Startup;
+use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec};
+use bench_core::target::{
+    ChannelBinding, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions,
+};
 use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
+use bench_core::wire::{Session, Startup};
 
-use super::{Link, failed_by, this_server};
+use super::{Link, failed, failed_by, this_server};
 
 /// What each of its connections needs.
 pub struct Route {
@@ -24,6 +26,8 @@ pub struct Route {
     pub tls: Option<TlsClient>,
     /// SCRAM binds itself to TLS, where it can.
     binds: bool,
+    /// Sessions that are good enough.
+    attributes: SessionAttributes,
     /// How long a connection may take to be made; `None`: as long as it takes.
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
@@ -55,6 +59,7 @@ impl Route {
             tcp: options.tcp.clone(),
             tls,
             binds: options.channel_binding != ChannelBinding::Disable,
+            attributes: options.target_session_attrs,
             timeout,
             is_elsewhere: true,
         };
@@ -66,25 +71,42 @@ impl Route {
         Ok(route)
     }
 
-    /// The way of a run's clients. `search_path` is theirs on this server, where it is not the role's own. The settings of
-    /// the run are those of the session from its beginning, as a client's connection options are.
+    /// The ways of a run's clients, first the one that was found suitable, and the others where clients may need them.
+    /// `search_path` is theirs on this server, where it is not the role's own. The settings of the run are those of the session
+    /// from its beginning, as a client's connection options are.
     ///
     /// # Errors
-    /// 55000 where this server cannot be reached.
-    pub fn of_run(spec: &RunSpec, search_path: Option<&str>, secrets: &Secrets) -> Result<Self, UserError> {
-        let settings = &spec.options.settings;
-        let mut route = match &spec.target {
-            Some(target) => Self::to_target(&target.options, secrets, target.candidates[0].clone())?,
-            None => Self::to_this_server(spec, secrets)?,
+    /// 55000 where this server cannot be reached; 08001.
+    pub fn of_run(
+        spec: &RunSpec,
+        search_path: Option<&str>,
+        secrets: &Secrets,
+    ) -> Result<Vec<Self>, UserError> {
+        let mut routes = match &spec.target {
+            Some(target) => {
+                let needed = match spec.options.on_disconnect {
+                    OnDisconnect::End => 1,
+                    OnDisconnect::Reconnect => target.candidates.len(),
+                };
+                let candidates = target.candidates.iter().take(needed).cloned();
+                candidates
+                    .map(|candidate| Self::to_target(&target.options, secrets, candidate))
+                    .collect::<Result<Vec<_>, _>>()?
+            }
+            None => vec![Self::to_this_server(spec, secrets)?],
         };
+        routes.iter_mut().for_each(|route| route.tell_all(spec, search_path));
+        Ok(routes)
+    }
+
+    fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
         if let Some(path) = target_path.or(search_path) {
-            route.tell("search_path", path);
+            self.tell("search_path", path);
         }
-        for (name, value) in settings {
-            route.tell(name, value);
+        for (name, value) in &spec.options.settings {
+            self.tell(name, value);
         }
-        Ok(route)
     }
 
     fn to_this_server(spec: &RunSpec, secrets: &Secrets) -> Result<Self, UserError> {
@@ -102,11 +124,24 @@ impl Route {
             tcp_user_timeout: None,
         };
         let to = this_server()?;
-        let mut route =
-            Self { to, startup, tcp, tls: None, binds: false, timeout: None, is_elsewhere: false };
+        let mut route = Self {
+            to,
+            startup,
+            tcp,
+            tls: None,
+            binds: false,
+            attributes: SessionAttributes::Any,
+            timeout: None,
+            is_elsewhere: false,
+        };
         route.tell("client_encoding", "UTF8");
         route.tell("application_name", "pgbench_ext");
         Ok(route)
+    }
+
+    /// How long a connection may take to be made, in nanoseconds.
+    pub fn timeout_ns(&self) -> Option<i64> {
+        self.timeout.map(|timeout| i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
     }
 
     /// What the server is told first, over this connection.
@@ -115,6 +150,18 @@ impl Route {
             return Cow::Borrowed(&self.startup);
         }
         Cow::Owned(Startup { tls_server_end_point: link.tls_server_end_point(), ..self.startup.clone() })
+    }
+
+    /// Whether a session is good enough, as far as its server reports it: those before PostgreSQL 14 and poolers do not.
+    ///
+    /// # Errors
+    /// 08006 where it is not.
+    pub fn check(&self, session: &Session) -> Result<(), UserError> {
+        let report = |name| session.parameter(name);
+        match self.attributes.by_report(report("in_hot_standby"), report("default_transaction_read_only")) {
+            Suitability::Unsuitable(reason) => Err(failed(&self.to, reason)),
+            _ => Ok(()),
+        }
     }
 
     /// TLS for one of its connections.

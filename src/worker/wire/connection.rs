@@ -12,7 +12,7 @@ use bench_core::wire::{Event, Session, Status};
 
 use super::shared::{Sent, Shared, keep};
 use crate::shm::{ClientState, ConnectionCell};
-use crate::wire::Link;
+use crate::wire::{Link, Route};
 
 /// What a connection waits for.
 enum Waits {
@@ -57,6 +57,8 @@ pub enum Next {
 /// A client and its connection.
 pub struct Connection<'a> {
     cell: &'a ConnectionCell,
+    /// The one of the ways to the server that it goes.
+    way: usize,
     link: Option<Link>,
     /// The session has been begun over it.
     is_established: bool,
@@ -87,6 +89,7 @@ impl<'a> Connection<'a> {
     pub fn new(number: u32, cell: &'a ConnectionCell, beginning: Beginning, commands: usize) -> Self {
         Self {
             cell,
+            way: 0,
             link: None,
             is_established: false,
             is_closed: false,
@@ -128,7 +131,7 @@ impl<'a> Connection<'a> {
             Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
             Waits::Sleep => client.slept(&shared.workload, &mut shared.recorder, came),
             Waits::Connection if came && shared.recorder.now_ns() < shared.recorder.end_ns() => {
-                return Next::Connect;
+                return if self.link.is_some() { self.too_late(shared) } else { Next::Connect };
             }
             Waits::Connection => client.unconnected(None),
             _ => return Next::Server,
@@ -176,10 +179,16 @@ impl<'a> Connection<'a> {
                 self.cell.set_state(ClientState::Ready);
                 return Next::Gate;
             }
-            Waits::Connection => {
-                let Some(step) = self.opened(shared) else { return Next::Server };
-                step
-            }
+            Waits::Connection => match self.opened(shared) {
+                Ok(Some(step)) => step,
+                Ok(None) => return Next::Server,
+                Err(error) => {
+                    self.waits = Waits::Connection;
+                    self.session.terminate();
+                    self.flush();
+                    return self.refused(error, shared);
+                }
+            },
             Waits::Prepared { program, command, statement } => {
                 let first = shared.workload.programs[program].first_command;
                 if let Some(error) = self.session.outcome().error {
@@ -390,8 +399,13 @@ impl<'a> Connection<'a> {
 
     /// Shows who serves it, where that is a process of this server.
     fn show_backend(&self, shared: &Shared) {
-        let backend = self.session.backend().filter(|_| !shared.route.is_elsewhere);
+        let backend = self.session.backend().filter(|_| !shared.routes[0].is_elsewhere);
         self.cell.pid.store(backend.map_or(0, |(pid, _)| pid), Relaxed);
+    }
+
+    /// The way that it goes to the server.
+    pub fn route<'r>(&self, shared: &'r Shared) -> &'r Route {
+        &shared.routes[self.way]
     }
 
     /// What a request to cancel its statement names, if it has one under way.

@@ -124,7 +124,7 @@ impl<'a> Job<'a> {
         let header = segment.header();
         let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
         let secrets = secrets.map_err(|e| internal(e.to_string()))?;
-        let route = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
+        let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
         let clients = segment.clients_of(context.index);
         // With those of the transactions before, which the server has not ended yet.
         check_open_files(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
@@ -147,7 +147,7 @@ impl<'a> Job<'a> {
             poll,
             events: Events::with_capacity(1024),
             timer,
-            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, route),
+            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
             served: Vec::new(),
             at_work: connections.len(),
             open: connections.len(),
@@ -168,6 +168,8 @@ impl<'a> Job<'a> {
     fn open_all(&mut self) -> Result<bool, UserError> {
         let (mut begun, mut at_gate) = (0, 0);
         let mut again_ns = 0;
+        let timeout_ns = self.shared.routes[0].timeout_ns();
+        let mut progress_ns = now_ns();
         while at_gate < self.connections.len() {
             if self.is_stopped() {
                 return Ok(false);
@@ -183,7 +185,11 @@ impl<'a> Job<'a> {
             for &index in &self.served {
                 if let Next::Gate = self.connections[index].serve(&mut self.shared)? {
                     at_gate += 1;
+                    progress_ns = now_ns();
                 }
+            }
+            if timeout_ns.is_some_and(|timeout_ns| now_ns() - progress_ns > timeout_ns) {
+                return Err(wire::failed(&self.shared.routes[0].to, "timeout expired"));
             }
         }
         Ok(true)
@@ -194,7 +200,9 @@ impl<'a> Job<'a> {
     /// # Errors
     /// Why it cannot be had.
     fn open(&mut self, index: usize) -> Result<bool, UserError> {
-        let Some(mut link) = Link::connect(&self.shared.route)? else { return Ok(false) };
+        let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
+            return Ok(false);
+        };
         link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
         self.connections[index].start(link);
         Ok(true)
@@ -207,7 +215,7 @@ impl<'a> Job<'a> {
         let opened = if has_room { self.open(index) } else { Ok(false) };
         let connection = &mut self.connections[index];
         match opened {
-            Ok(true) => Next::Server,
+            Ok(true) => connection.await_server(&mut self.shared),
             Ok(false) => connection.connect_later(&mut self.shared),
             Err(error) => connection.refused(error, &mut self.shared),
         }
@@ -271,7 +279,7 @@ impl<'a> Job<'a> {
                 farewell_ns = now_ns() + FAREWELL_NS;
             }
         }
-        if self.shared.route.is_elsewhere && self.at_work > 0 && !has_canceled {
+        if self.shared.routes[0].is_elsewhere && self.at_work > 0 && !has_canceled {
             self.cancel_statements();
         }
         self.see_off()?;
@@ -349,11 +357,12 @@ impl<'a> Job<'a> {
     /// Has another server cancel the statements that are under way: here, the coordinator does it by a signal.
     fn cancel_statements(&self) {
         let deadline_ns = now_ns() + CANCEL_NS;
-        for backend in self.connections.iter().filter_map(Connection::backend_at_work) {
+        for connection in &self.connections {
+            let Some(backend) = connection.backend_at_work() else { continue };
             if now_ns() >= deadline_ns {
                 return;
             }
-            wire::cancel(&self.shared.route.to, backend);
+            wire::cancel(&connection.route(&self.shared).to, backend);
         }
     }
 

@@ -31,8 +31,8 @@ pub struct Shared<'a> {
     pub reconnects: bool,
     /// Whether clients connect again when their connection is lost.
     pub survives: bool,
-    /// Where the connections lead.
-    pub route: Route,
+    /// Ways to where the connections lead, of which there is at least one.
+    pub routes: Vec<Route>,
     /// What is read from a socket, before the session takes it.
     pub buffer: Box<[u8]>,
     /// One for each command of the run; `None` for meta commands.
@@ -58,7 +58,7 @@ impl<'a> Shared<'a> {
         recorder: Recorder<'a>,
         departing: Departing,
         options: &RunOptions,
-        route: Route,
+        routes: Vec<Route>,
     ) -> Self {
         let (header, counters, connects) = (segment.header(), segment.commands(slot), segment.connects(slot));
         let examined = segment.commands(0);
@@ -103,7 +103,7 @@ impl<'a> Shared<'a> {
             mode: options.query_mode,
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,
-            route,
+            routes,
             statements,
             text: String::new(),
             buffer,

@@ -11,7 +11,7 @@ use super::super::shared::Shared;
 use super::{Connection, Next, Waits};
 use crate::observe::waits::cpu_ns;
 use crate::shm::ClientState;
-use crate::wire::{Done, Link};
+use crate::wire::{self, Done, Link};
 
 /// How long it is until a connection is tried again for which the server had no room, and how often: sessions that are
 /// about to end still count against max_connections.
@@ -37,11 +37,12 @@ impl Connection<'_> {
         if !self.is_established
             && let Some(link) = &mut self.link
         {
-            if !link.establish(&shared.route)? {
+            let route = &shared.routes[self.way];
+            if !link.establish(route)? {
                 return Ok(false);
             }
             self.is_established = true;
-            self.session.start(&shared.route.startup(link))?;
+            self.session.start(&route.startup(link))?;
         }
         Ok(true)
     }
@@ -52,7 +53,7 @@ impl Connection<'_> {
         let mut event = None;
         let session = &mut self.session;
         loop {
-            let read = link.read(&mut shared.buffer, &shared.route, |bytes| {
+            let read = link.read(&mut shared.buffer, &shared.routes[self.way], |bytes| {
                 event = Some(session.receive(bytes)?);
                 Ok(())
             });
@@ -148,6 +149,8 @@ impl Connection<'_> {
         if !shared.survives || is_for_good(&error) {
             return self.do_without(Some(Box::new(error)), shared);
         }
+        // The next of the target's hosts may have taken the place of this one.
+        self.way = (self.way + 1) % shared.routes.len();
         let now_ns = shared.recorder.now_ns();
         let until_ns = (now_ns + back_off_ns(self.failures, self.number)).min(shared.recorder.end_ns());
         self.failures += 1;
@@ -159,6 +162,20 @@ impl Connection<'_> {
     pub(super) fn wait_until(&mut self, until_ns: i64) -> Next {
         self.until_ns = until_ns;
         Next::Clock(until_ns)
+    }
+
+    /// A connection has been begun for its next transaction: it waits for the server, as long as that may take.
+    pub fn await_server(&mut self, shared: &mut Shared) -> Next {
+        match shared.routes[self.way].timeout_ns() {
+            Some(timeout_ns) => self.wait_until(shared.recorder.now_ns().saturating_add(timeout_ns)),
+            None => Next::Server,
+        }
+    }
+
+    /// The server has not let it in in time.
+    pub(super) fn too_late(&mut self, shared: &mut Shared) -> Next {
+        let error = wire::failed(&shared.routes[self.way].to, "timeout expired");
+        self.refused(error, shared)
     }
 
     /// There is no room for another connection at this moment.
@@ -194,18 +211,22 @@ impl Connection<'_> {
     }
 
     /// The server takes commands over the connection for the next transaction.
-    pub(super) fn opened(&mut self, shared: &mut Shared) -> Option<Step> {
+    ///
+    /// # Errors
+    /// 08006 for a session that is not one of those that the target asks for.
+    pub(super) fn opened(&mut self, shared: &mut Shared) -> Result<Option<Step>, UserError> {
+        shared.routes[self.way].check(&self.session)?;
         self.show_backend(shared);
-        let client = self.client.as_mut()?;
+        let Some(client) = self.client.as_mut() else { return Ok(None) };
         if shared.recorder.is_stopped() {
-            return Some(client.unconnected(None));
+            return Ok(Some(client.unconnected(None)));
         }
         self.failures = 0;
         let now_ns = shared.recorder.now_ns();
         if shared.reconnects && shared.recorder.is_measured(now_ns) {
             shared.connects.commit((now_ns - self.connecting_ns).max(0).unsigned_abs());
         }
-        Some(client.connected(&shared.workload, &mut shared.recorder))
+        Ok(Some(client.connected(&shared.workload, &mut shared.recorder)))
     }
 
     /// Ends the session after its transaction. What else the server does of it is waited for at the end of the run only
