@@ -126,6 +126,7 @@ impl<'a> Connection<'a> {
         if until_ns != self.until_ns {
             return Next::Server;
         }
+        self.until_ns = i64::MIN;
         let Some(client) = &mut self.client else { return Next::Server };
         let step = match self.waits {
             Waits::Turn => client.due(&shared.workload, &mut shared.recorder, came),
@@ -159,7 +160,8 @@ impl<'a> Connection<'a> {
                 Err(error) => return self.lost(error, shared),
             };
             // Of a connection that has been closed behind its last answer nothing will be told again.
-            if !self.is_closed || matches!(next, Next::Farewell | Next::Over { .. }) {
+            let is_done = self.link.is_none() || matches!(next, Next::Farewell | Next::Over { .. });
+            if !self.is_closed || is_done {
                 return Ok(next);
             }
         }

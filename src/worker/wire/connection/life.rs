@@ -116,7 +116,7 @@ impl Connection<'_> {
                 if client.lost_between(&mut shared.recorder, &error) {
                     // It goes on waiting for its next transaction.
                     self.waits = waits;
-                    return Ok(Next::Server);
+                    return Ok(Next::Clock(self.until_ns));
                 }
                 Step::End(Some(Box::new(error)))
             }
