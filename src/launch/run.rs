@@ -44,9 +44,6 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
         return Err(workload::missing()?);
     }
     let options = RunOptions::new(arguments)?;
-    if options.target.is_some() {
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "target is not supported yet"));
-    }
     check_server()?;
     let mut fixture_names: Vec<String> = Vec::new();
     let mut scripts = Vec::with_capacity(options.mix.len());

@@ -46,22 +46,19 @@ fn options_of(column: Option<pgrx::JsonB>) -> Options {
     map.into_iter().map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).collect()
 }
 
-const OPTIONS: &str = "SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
-     FROM pg_catalog.pg_options_to_table";
-
 /// A foreign server, if there is one of this name.
 ///
 /// # Errors
 /// 42809 for one of another wrapper.
 fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
     let found = spi::fetch_all(
-        &format!(
-            "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
-                    pg_catalog.has_server_privilege(s.oid, 'USAGE'), ({OPTIONS}(s.srvoptions)) \
+        "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
+                    pg_catalog.has_server_privilege(s.oid, 'USAGE'), \
+                    (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                     FROM pg_catalog.pg_options_to_table(s.srvoptions)) \
              FROM pg_catalog.pg_foreign_server s \
              JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) s.srvfdw \
-             WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text"
-        ),
+             WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text",
         &[name.into()],
         |row| {
             let is = |column| row.get::<bool>(column).map(Option::unwrap_or_default);
@@ -93,11 +90,10 @@ fn mapping(server: &ForeignServer) -> Result<Option<Options>, UserError> {
     let role = current_role_oid();
     let found = catalog::as_owner(|| {
         spi::fetch_all(
-            &format!(
-                "SELECT ({OPTIONS}(m.umoptions)) FROM pg_catalog.pg_user_mapping m \
+            "SELECT (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
+                         FROM pg_catalog.pg_options_to_table(m.umoptions)) FROM pg_catalog.pg_user_mapping m \
                  WHERE m.umserver OPERATOR(pg_catalog.=) $1 \
-                   AND m.umuser OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, $2]) ORDER BY m.umuser DESC LIMIT 1"
-            ),
+                   AND m.umuser OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, $2]) ORDER BY m.umuser DESC LIMIT 1",
             &[server.oid.into(), role.into()],
             |row| Ok(options_of(row.get(1)?)),
         )

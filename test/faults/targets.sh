@@ -31,7 +31,8 @@ over() { # DESCRIPTION
 }
 
 sql "CREATE SERVER far FOREIGN DATA WRAPPER bench_wire OPTIONS (host '$FAR', port '$FAR_PORT', dbname 'postgres')" \
-    "CREATE SERVER far_tcp FOREIGN DATA WRAPPER bench_wire OPTIONS (host '127.0.0.1', port '$FAR_PORT', dbname 'postgres')" \
+    "CREATE SERVER far_tcp FOREIGN DATA WRAPPER bench_wire
+        OPTIONS (host '127.0.0.1', port '$FAR_PORT', dbname 'postgres')" \
     'CREATE USER MAPPING FOR CURRENT_USER SERVER far' \
     "CREATE USER MAPPING FOR CURRENT_USER SERVER far_tcp OPTIONS (user 'bob', password 'sesame')"
 
@@ -41,14 +42,16 @@ sql "CREATE SERVER far FOREIGN DATA WRAPPER bench_wire OPTIONS (host '$FAR', por
 for target in far far_tcp; do
     name="a run on target $target"
     before=$(on_far sql 'SELECT sum(n_tup_upd) FROM pg_stat_all_tables')
-    try "SELECT bench.run('pk_update', clients => 4, transactions => 50, driver => 'wire', target => '$target', jobs => 2)"
+    try "SELECT bench.run('pk_update', clients => 4, transactions => 50, driver => 'wire', target => '$target',
+        jobs => 2)"
     RUN=$(last_run)
     like "$OUT" 'actually processed: 200' "$name: its transactions are counted"
     status_is "$RUN" completed "$name"
     is "$(on_far sql 'SELECT sum(n_tup_upd) FROM pg_stat_all_tables')" $((before + 200)) "$name: they were done there"
     is "$(sql 'SELECT n_tup_upd FROM pg_stat_user_tables WHERE relid = '"'bench_data.pk'::regclass")" 0 \
         "$name: and none here"
-    is "$(sql "SELECT target, driver, jobs FROM bench.runs WHERE run_id = $RUN")" "$target|wire|2" "$name: the run's row"
+    is "$(sql "SELECT target, driver, jobs FROM bench.runs WHERE run_id = $RUN")" "$target|wire|2" \
+        "$name: the run's row"
     is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$name: the audit accuses nobody"
     is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE counter LIKE 'n_tup%' OR counter = 'xact_commit'")" 0 \
         "$name: this server's counters are not compared"
@@ -143,7 +146,8 @@ nothing_left 'what is found before the run'
 #
 sql 'CREATE ROLE alice LOGIN' 'GRANT USAGE ON SCHEMA bench TO alice' 'GRANT EXECUTE ON FUNCTION bench.run TO alice' \
     'GRANT USAGE ON FOREIGN SERVER far, far_tcp TO alice'
-as_alice() { try 'SET ROLE alice' "SELECT bench.run('pk_select', transactions => 10, driver => 'wire', target => '$1')"; }
+as_alice() { try 'SET ROLE alice' "SELECT bench.run('pk_select', transactions => 10,
+    driver => 'wire', target => '$1')"; }
 name='a role that is no superuser'
 as_alice far
 like "$OUT" 'ERROR:  42704: user mapping not found for "alice" on server "far"' "$name: needs a mapping"
@@ -172,7 +176,8 @@ name='passwords'
 is "$(sql "SELECT count(*) FROM bench.run_log r WHERE r::text LIKE '%sesame%'")" 0 "$name: none is in a run's row"
 is "$(sql "SELECT count(*) FROM bench.runs r, bench.report(run_id, 'json') j WHERE j LIKE '%sesame%'")" 0 \
     "$name: none is in a report"
-is "$(sql "SELECT count(*) FROM (SELECT bench.export(array_agg(run_id))::text AS e FROM bench.runs) x WHERE e LIKE '%sesame%'")" 0 \
+is "$(sql "SELECT count(*) FROM (SELECT bench.export(array_agg(run_id))::text AS e FROM bench.runs) x
+    WHERE e LIKE '%sesame%'")" 0 \
     "$name: none is in an export"
 # The statements that have set them are not logged.
 is "$(grep -c sesame "$NEAR/log")" 0 "$name: none is in the log"
@@ -181,7 +186,8 @@ is "$(grep -c sesame "$NEAR/log")" 0 "$name: none is in the log"
 # Stops and losses
 #
 begin() { # SCRIPT
-    RUN=$(sql "SELECT bench.start(script => '$1', secs => 60, clients => 6, jobs => 2, driver => 'wire', target => 'far')")
+    RUN=$(sql "SELECT bench.start(script => '$1', secs => 60, clients => 6, jobs => 2,
+        driver => 'wire', target => 'far')")
     eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
     on_far eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
 }
@@ -192,12 +198,15 @@ for script in 'SELECT pg_sleep(60)' '\sleep 60 s' 'SELECT 1'; do
     sql "SELECT bench.stop($RUN)" >/dev/null
     within 3000 "$name: within 3 s"
     status_is "$RUN" canceled "$name"
-    on_far eventually 5 "SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()"
+    on_far eventually 5 "SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE '%pg_sleep%'
+        AND pid <> pg_backend_pid()"
     over "$name"
 done
 name='a caller that is canceled'
-session caller "SELECT bench.run(script => 'SELECT pg_sleep(60)', clients => 6, secs => 60, driver => 'wire', target => 'far_tcp')"
-on_far eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext' AND wait_event = 'PgSleep'"
+session caller "SELECT bench.run(script => 'SELECT pg_sleep(60)', clients => 6, secs => 60,
+    driver => 'wire', target => 'far_tcp')"
+on_far eventually 20 "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'
+    AND wait_event = 'PgSleep'"
 sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'caller'" >/dev/null
 ended caller 10
 like "$OUT" 'ERROR:  57014' "$name: gets its error"
@@ -216,7 +225,8 @@ begin 'SELECT 1'
 as_pg pg_ctl -D "$FAR/data" -m immediate -s stop
 eventually 20 "SELECT status = 'incomplete' FROM bench.runs WHERE run_id = $RUN"
 status_is "$RUN" incomplete "$name"
-like "$(sql "SELECT string_agg(sqlstate, ',') FROM bench.errors WHERE run_id = $RUN")" '^(57P0[12]|08006)' "$name: its errors"
+like "$(sql "SELECT string_agg(sqlstate, ',') FROM bench.errors WHERE run_id = $RUN")" '^(57P0[12]|08006)' \
+    "$name: its errors"
 on_far cluster_resume
 over "$name"
 name='more clients than its max_connections'
@@ -241,7 +251,8 @@ if command -v openssl >/dev/null && on_far sql 'SELECT 1' >/dev/null; then
     }
     as_pg bash -c "$(declare -f certificates); FAR='$FAR'; certificates" >/dev/null 2>&1
     on_far sql 'CREATE ROLE carol LOGIN'
-    as_pg sed -i "1i hostssl all carol 127.0.0.1/32 cert\nhostssl all bob 127.0.0.1/32 scram-sha-256\nhost all bob 127.0.0.1/32 reject" \
+    rules='hostssl all carol 127.0.0.1/32 cert\nhostssl all bob 127.0.0.1/32 scram-sha-256'
+    as_pg sed -i "1i $rules\nhost all bob 127.0.0.1/32 reject" \
         "$FAR/data/pg_hba.conf"
     as_pg tee -a "$FAR/data/postgresql.conf" >/dev/null <<CONF
 ssl = on
@@ -263,16 +274,18 @@ CONF
             words+=("$option")
         done
         sql 'ALTER SERVER tls OPTIONS (SET host '"'localhost'${options})"
-        try "SELECT bench.run($encrypted, clients => 3, transactions => 4, jobs => 2, driver => 'wire', target => 'tls')"
+        try "SELECT bench.run($encrypted, clients => 3, transactions => 4, jobs => 2,
+            driver => 'wire', target => 'tls')"
         if PGPASSWORD=sesame psql -XAtq \
-            "host=localhost hostaddr=127.0.0.1 port=$FAR_PORT dbname=postgres user=bob ${words[*]}" -c '' 2>"$work/psql"; then
+            "host=localhost hostaddr=127.0.0.1 port=$FAR_PORT dbname=postgres user=bob ${words[*]}" \
+            -c '' 2>"$work/psql"; then
             verdict='actually processed: 12'
         else
             verdict="ERROR:  .*$3"
             like "$(cat "$work/psql")" "$3" "TLS, $2: psql says so"
         fi
         like "$OUT" "$verdict" "TLS, $2: as by psql"
-        [ -z "$options" ] || sql "ALTER SERVER tls OPTIONS ($(for option in $1; do echo "DROP ${option%%=*}"; done | paste -sd,))"
+        for option in $1; do sql "ALTER SERVER tls OPTIONS (DROP ${option%%=*})"; done
     }
     with_tls '' 'by default' nothing
     with_tls 'sslmode=disable' 'disable' 'pg_hba.conf rejects connection'
@@ -280,30 +293,38 @@ CONF
     with_tls 'sslmode=prefer' 'prefer' nothing
     with_tls 'sslmode=require' 'require' nothing
     with_tls "sslmode=require sslrootcert=$FAR/root.crt" 'require with a root certificate' nothing
-    with_tls "sslmode=require sslrootcert=$FAR/other.crt" 'require with another root certificate' 'certificate verify failed'
+    with_tls "sslmode=require sslrootcert=$FAR/other.crt" 'require with another root certificate' \
+        'certificate verify failed'
     with_tls "sslmode=verify-ca sslrootcert=$FAR/root.crt" 'verify-ca' nothing
-    with_tls "sslmode=verify-ca sslrootcert=$FAR/other.crt" 'verify-ca with another root certificate' 'certificate verify failed'
+    with_tls "sslmode=verify-ca sslrootcert=$FAR/other.crt" 'verify-ca with another root certificate' \
+        'certificate verify failed'
     with_tls "sslmode=verify-full sslrootcert=$FAR/root.crt" 'verify-full by the common name' nothing
-    with_tls "sslmode=verify-ca sslrootcert=$FAR/server.crt" 'verify-ca with the certificate itself' 'certificate verify failed'
+    with_tls "sslmode=verify-ca sslrootcert=$FAR/server.crt" 'verify-ca with the certificate itself' \
+        'certificate verify failed'
     with_tls 'channel_binding=require' 'channel binding' nothing
-    with_tls 'channel_binding=require sslmode=disable' 'channel binding without TLS' 'channel binding|rejects connection'
+    with_tls 'channel_binding=require sslmode=disable' 'channel binding without TLS' \
+        'channel binding|rejects connection'
     with_tls 'ssl_max_protocol_version=TLSv1.2' 'version 1.2' nothing
     with_tls 'ssl_min_protocol_version=TLSv1.3' 'version 1.3' nothing
     name='TLS, another name'
-    sql "ALTER SERVER tls OPTIONS (SET host 'elsewhere.example', ADD sslmode 'verify-full', ADD sslrootcert '$FAR/root.crt')"
+    sql "ALTER SERVER tls
+        OPTIONS (SET host 'elsewhere.example', ADD sslmode 'verify-full', ADD sslrootcert '$FAR/root.crt')"
     try "SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'tls')"
-    like "$OUT" 'ERROR:  08001: .*server certificate for "localhost" does not match host name "elsewhere.example"' "$name"
+    like "$OUT" 'ERROR:  08001: .*server certificate for "localhost" does not match host name "elsewhere.example"' \
+        "$name"
     name='TLS, a client certificate'
     sql "ALTER SERVER tls OPTIONS (SET host 'localhost')" \
         "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'carol', DROP password)"
     try "SELECT bench.run($encrypted, transactions => 5, driver => 'wire', target => 'tls')"
     like "$OUT" 'ERROR:  28000: .*connection requires a valid client certificate' "$name: is needed"
-    sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (ADD sslcert '$FAR/carol.crt', ADD sslkey '$FAR/carol.key')"
+    sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls
+        OPTIONS (ADD sslcert '$FAR/carol.crt', ADD sslkey '$FAR/carol.key')"
     try "SELECT bench.run($encrypted, clients => 3, transactions => 5, driver => 'wire', target => 'tls')"
     like "$OUT" 'actually processed: 15' "$name: lets the client in"
     as_pg chmod 644 "$FAR/carol.key"
     try "SELECT bench.run($encrypted, transactions => 5, driver => 'wire', target => 'tls')"
-    like "$OUT" 'ERROR:  08001: private key file .* has group or world access' "$name: whose key others can read is refused"
+    like "$OUT" 'ERROR:  08001: private key file .* has group or world access' \
+        "$name: whose key others can read is refused"
     as_pg chmod 600 "$FAR/carol.key"
     name='TLS, rows of a megabyte'
     sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'bob', ADD password 'sesame')"
@@ -374,13 +395,16 @@ INI
         'CREATE USER MAPPING FOR CURRENT_USER SERVER pool'
     name='a pooler'
     PGHOST=$FAR PGPORT=6543 eventually 10 'SELECT true'
-    try "SELECT bench.run('pk_select', clients => 6, transactions => 50, driver => 'wire', target => 'pool', query_mode => 'extended')"
+    try "SELECT bench.run('pk_select', clients => 6, transactions => 50,
+        driver => 'wire', target => 'pool', query_mode => 'extended')"
     like "$OUT" 'ERROR:  0A000: target "pool" is a pooler, which does not set search_path' "$name: search_path"
     like "$OUT" 'HINT:  On its server: ALTER ROLE postgres SET search_path = bench_data' "$name: with a hint"
     on_far sql "ALTER ROLE postgres SET search_path = bench_data, public" \
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'" >/dev/null
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+            AND backend_type = 'client backend'" >/dev/null
     for mode in extended simple; do
-        try "SELECT bench.run('pk_update', clients => 6, transactions => 50, driver => 'wire', target => 'pool', query_mode => '$mode')"
+        try "SELECT bench.run('pk_update', clients => 6, transactions => 50,
+            driver => 'wire', target => 'pool', query_mode => '$mode')"
         like "$OUT" 'actually processed: 300' "$name: query_mode $mode"
     done
     try "SELECT bench.run('pk_select', clients => 6, secs => 2, driver => 'wire', target => 'pool')"
@@ -396,6 +420,43 @@ INI
 else
     skip 'pgbouncer is not installed' 'a pooler'
 fi
+
+#
+# Failover
+#
+name='a failover'
+as_pg pg_basebackup -h "$FAR" -p "$FAR_PORT" -U postgres -D "$FAR/second" -R -c fast >/dev/null 2>&1
+printf '%s\n' "listen_addresses = ''" 'port = 5433' | as_pg tee -a "$FAR/second/postgresql.conf" >/dev/null
+at_exit "as_pg pg_ctl -D '$FAR/second' -m immediate -s stop 2>/dev/null"
+as_pg pg_ctl -D "$FAR/second" -l "$FAR/second.log" -s -w -t 60 start
+on_second() { PGHOST=$FAR PGPORT=5433 "$@"; }
+sql "CREATE SERVER pair_of_far FOREIGN DATA WRAPPER bench_wire OPTIONS (host '$FAR,$FAR', port '$FAR_PORT,5433',
+        dbname 'postgres', target_session_attrs 'primary', connect_timeout '2')" \
+    'CREATE USER MAPPING FOR CURRENT_USER SERVER pair_of_far'
+RUN=$(sql "SELECT bench.start('pk_update', clients => 4, secs => 120, driver => 'wire', target => 'pair_of_far',
+    jobs => 2,
+    on_disconnect => 'reconnect', sample_interval => 0.25)")
+eventually 20 "SELECT count(*) >= 2 AND sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN"
+updated() { on_second sql "SELECT coalesce(sum(n_tup_upd), 0) FROM pg_stat_user_tables"; }
+is "$(updated)" 0 "$name: the primary does the work"
+as_pg kill -KILL "$(on_far head -1 "$FAR/data/postmaster.pid")"
+# Long enough for whole intervals of nothing.
+sleep 1
+as_pg pg_ctl -D "$FAR/second" -s -w -t 60 promote
+on_second eventually 30 "SELECT coalesce(sum(n_tup_upd), 0) > 0 FROM pg_stat_user_tables"
+tap_pass "$name: clients go on with the new primary"
+sql "SELECT bench.stop($RUN)" >/dev/null
+status_is "$RUN" canceled "$name"
+is "$(sql "SELECT count(*) > 0 AND bool_and(sqlstate IN ('08006', '08007', '57P01', '57P02', '57P03', '08001'))
+    FROM bench.errors
+    WHERE run_id = $RUN")" t "$name: the errors are those of lost connections"
+is "$(sql "SELECT count(*) > 0 FROM bench.samples WHERE run_id = $RUN AND transactions = 0")" t \
+    "$name: the samples show that nothing was committed meanwhile"
+is "$(sql "SELECT failed + unknown BETWEEN 1 AND 8 FROM bench.summary WHERE run_id = $RUN")" t \
+    "$name: what was under way is failed or in doubt"
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$name: the audit accuses nobody"
+on_second eventually 10 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
+nothing_left "$name"
 
 no_restart 'the server has not restarted'
 log_is_clean

@@ -228,7 +228,8 @@ sql 'CREATE SERVER bench_local FOREIGN DATA WRAPPER bench_wire' \
 try 'SET ROLE asked' "SELECT bench.run(script => 'SELECT 1', secs => 5, driver => 'wire')"
 like "$OUT" 'ERROR:  28[0P]' "$name: of a mapping on a server that the role may not use is not used"
 sql 'GRANT USAGE ON FOREIGN SERVER bench_local TO asked'
-try 'SET ROLE asked' "SELECT bench.run(script => 'SELECT 1', clients => 3, transactions => 10, jobs => 2, driver => 'wire')"
+try 'SET ROLE asked' "SELECT bench.run(script => 'SELECT 1', clients => 3, transactions => 10, jobs => 2,
+    driver => 'wire')"
 like "$OUT" 'actually processed: 30' "$name: of the mapping on bench_local lets it in"
 sql "ALTER USER MAPPING FOR asked SERVER bench_local OPTIONS (SET password 'wrong')"
 try 'SET ROLE asked' "SELECT bench.run(script => 'SELECT 1', clients => 3, secs => 5, driver => 'wire')"
