@@ -141,9 +141,13 @@ impl ClientSlot {
     /// a part of a transaction counts nowhere. `None` of a client that had none, of one that was ended from outside, and
     /// where the platform has no such clock.
     pub fn cpu_of_transactions(&self) -> Option<(i64, u64)> {
+        self.measured_cpu_ns().map(|cpu_ns| (cpu_ns, self.committed() - self.committed_before.get()))
+    }
+
+    /// Processor time, in nanoseconds, that its process used from the beginning of the measurement to its end.
+    pub fn measured_cpu_ns(&self) -> Option<i64> {
         let (before_ns, after_ns) = (self.cpu_before_ns.load(Relaxed), self.cpu_ns.load(Relaxed));
-        (before_ns > 0 && after_ns > 0)
-            .then(|| (after_ns - before_ns, self.committed() - self.committed_before.get()))
+        (before_ns > 0 && after_ns > 0).then(|| after_ns - before_ns)
     }
 
     /// Counts an error; a ninth SQLSTATE goes to the last entry.

@@ -104,6 +104,8 @@ SELECT is(count, 600::bigint, 'the statement was executed as often') FROM bench.
 WHERE run_id = :run_id AND statement LIKE 'UPDATE%';
 SELECT ok((environment ->> 'driver_cpu_secs')::float8 > 0, 'the driver''s own processor time')
 FROM bench.runs WHERE run_id = :run_id;
+SELECT ok((environment ->> 'driver_busy')::float8 > 0, 'how busy its busiest job was')
+FROM bench.runs WHERE run_id = :run_id;
 SELECT ok(sum(share) BETWEEN 0.999 AND 1.001, 'waits of the clients'' sessions'),
     ok(bool_or(wait_event = 'ClientRead'), 'which wait for their client, too')
 FROM bench.waits WHERE run_id = :run_id;

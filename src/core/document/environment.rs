@@ -41,6 +41,8 @@ pub struct Environment {
     pub coordinator_cpu_secs: Option<f64>,
     /// Processor seconds that the jobs of the wire driver took.
     pub driver_cpu_secs: Option<f64>,
+    /// Share of its time for which the busiest job of the wire driver used a processor.
+    pub driver_busy: Option<f64>,
     /// Transaction ids that the cluster used up between the run's begin and its end.
     pub xids_used: Option<i64>,
     /// age(datfrozenxid) of the oldest database at the run's end.

@@ -6,6 +6,7 @@
 
 mod cache;
 mod dips;
+mod driver;
 mod fixture;
 mod intervals;
 mod latency;
@@ -42,6 +43,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));
     findings.extend(processors::findings(document, &intervals));
+    findings.extend(driver::findings(document));
     findings.extend(waits::findings(document, &intervals, &detected));
     findings.extend(nodes::findings(document));
     findings.extend(tables::findings(document));

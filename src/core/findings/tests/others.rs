@@ -74,6 +74,9 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("processors", Severity::Notice, "waited for a processor for 70 %", |document| {
         document.waits[2].share = 0.7;
     }),
+    ("driver", Severity::Warning, "one of its jobs used a processor for 97 %", |document| {
+        document.environment.driver_busy = Some(0.97);
+    }),
     ("steal", Severity::Notice, "3 % of the processor time", |document| {
         document.samples.cpu_steal.fill(Some(0.03))
     }),

@@ -153,8 +153,12 @@ pub fn environment(environment: &Environment) -> Section {
         ),
         (
             "wire driver",
-            finite(environment.driver_cpu_secs)
-                .map(|secs| format!("{} of processor time", number::duration(secs))),
+            finite(environment.driver_cpu_secs).map(|secs| {
+                let busy = finite(environment.driver_busy);
+                let busy =
+                    busy.map(|busy| format!(", its busiest job {} of its time", number::percent(Some(busy))));
+                format!("{} of processor time{}", number::duration(secs), busy.unwrap_or_default())
+            }),
         ),
         ("transaction ids used", environment.xids_used.map(|xids| number::signed(Some(xids)))),
         ("transaction id age", environment.xid_age.map(|age| number::signed(Some(age)))),

@@ -328,6 +328,7 @@ pub fn believable(secs: usize) -> Document {
             fsync_us: Some(412.0),
             coordinator_cpu_secs: Some(1.25),
             driver_cpu_secs: None,
+            driver_busy: None,
             xids_used: Some(n + 50),
             xid_age: Some(81_234_567),
             ..Environment::default()

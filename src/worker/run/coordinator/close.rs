@@ -147,6 +147,7 @@ impl Run<'_> {
         Environment {
             coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
             driver_cpu_secs: self.driver_cpu_secs(),
+            driver_busy: self.driver_busy(),
             ..Environment::default()
         }
     }
@@ -159,6 +160,19 @@ impl Run<'_> {
         let jobs = self.segment.slots().map(|slot| slot.cpu_ns.load(Relaxed));
         let all: Option<i64> = jobs.map(|ns| (ns > 0).then_some(ns)).sum();
         all.map(|ns| ns as f64 / NS_PER_SEC)
+    }
+
+    /// Share of its time for which the busiest job used a processor.
+    fn driver_busy(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let begin_ns = self.segment.header().timeline.load().measure_start_ns;
+        let busy = |slot: &ClientSlot| {
+            let elapsed_ns = slot.ended_ns.load(Relaxed) - begin_ns;
+            slot.measured_cpu_ns().filter(|_| elapsed_ns > 0).map(|cpu_ns| cpu_ns as f64 / elapsed_ns as f64)
+        };
+        self.segment.slots().filter_map(busy).max_by(f64::total_cmp)
     }
 
     fn verdict(&mut self, failure: Option<UserError>, errors: &[ErrorLine]) -> (Status, Option<UserError>) {
