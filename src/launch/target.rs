@@ -198,6 +198,7 @@ impl Reached {
         let settings = description.settings.take().unwrap_or_default();
         let spec = TargetSpec {
             name: name.to_owned(),
+            needs_password: !is_superuser && options.password_required,
             options,
             candidates,
             version: description.version.clone(),

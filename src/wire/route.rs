@@ -8,7 +8,7 @@ use std::time::Duration;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec};
 use bench_core::target::{
-    ChannelBinding, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions,
+    ChannelBinding, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions, not_asked,
 };
 use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
 use bench_core::wire::{Session, Startup};
@@ -28,6 +28,8 @@ pub struct Route {
     binds: bool,
     /// Sessions that are good enough.
     attributes: SessionAttributes,
+    /// The server has to ask for a password.
+    needs_password: bool,
     /// How long a connection may take to be made; `None`: as long as it takes.
     pub timeout: Option<Duration>,
     /// It leads to another server than this one, as whose process its backends are not known here.
@@ -60,6 +62,7 @@ impl Route {
             tls,
             binds: options.channel_binding != ChannelBinding::Disable,
             attributes: options.target_session_attrs,
+            needs_password: false,
             timeout,
             is_elsewhere: true,
         };
@@ -100,6 +103,7 @@ impl Route {
     }
 
     fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
+        self.needs_password = spec.target.as_ref().is_some_and(|target| target.needs_password);
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
         if let Some(path) = target_path.or(search_path) {
             self.tell("search_path", path);
@@ -131,6 +135,7 @@ impl Route {
             tls: None,
             binds: false,
             attributes: SessionAttributes::Any,
+            needs_password: false,
             timeout: None,
             is_elsewhere: false,
         };
@@ -152,16 +157,22 @@ impl Route {
         Cow::Owned(Startup { tls_server_end_point: link.tls_server_end_point(), ..self.startup.clone() })
     }
 
-    /// Whether a session is good enough, as far as its server reports it: those before PostgreSQL 14 and poolers do not.
+    /// Whether a session is good enough, as far as its server reports it, which those before PostgreSQL 14 and poolers do
+    /// not; and whether it was let in by what it may be let in by.
     ///
     /// # Errors
-    /// 08006 where it is not.
+    /// 08006, 2F003.
     pub fn check(&self, session: &Session) -> Result<(), UserError> {
         let report = |name| session.parameter(name);
-        match self.attributes.by_report(report("in_hot_standby"), report("default_transaction_read_only")) {
-            Suitability::Unsuitable(reason) => Err(failed(&self.to, reason)),
-            _ => Ok(()),
+        if let Suitability::Unsuitable(reason) =
+            self.attributes.by_report(report("in_hot_standby"), report("default_transaction_read_only"))
+        {
+            return Err(failed(&self.to, reason));
         }
+        if self.needs_password && !session.used_password() {
+            return Err(failed_by(&self.to, not_asked()));
+        }
+        Ok(())
     }
 
     /// TLS for one of its connections.

@@ -375,6 +375,7 @@ on_standby over 'the standby'
 #
 # A pooler
 #
+PATH=$PATH:/usr/sbin
 if command -v pgbouncer >/dev/null; then
     cat >"$FAR/pgbouncer.ini" <<INI
 [databases]

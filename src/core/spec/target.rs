@@ -47,6 +47,8 @@ pub struct TargetSpec {
     /// Its configuration parameters that are not at their defaults.
     pub settings: Vec<ServerSetting>,
     pub is_standby: bool,
+    /// A password has to be asked for: the run's role is no superuser.
+    pub needs_password: bool,
     /// It is behind a pooler: the backend is not the one that the protocol tells of.
     pub is_pooled: bool,
     /// The clients' search_path there; `None`: the role's own.

@@ -15,7 +15,7 @@ mod words;
 pub use attributes::{SessionAttributes, Suitability};
 pub use hosts::{DEFAULT_PORT, Host};
 pub use options::{OptionOf, check_option, check_options};
-pub use password::{Secrets, check_password_given, check_password_used};
+pub use password::{Secrets, check_password_given, check_password_used, not_asked};
 pub use words::{ChannelBinding, LoadBalance, SslMode, SslNegotiation, TlsVersion, Word};
 
 use serde::{Deserialize, Serialize};

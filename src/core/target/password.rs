@@ -53,9 +53,14 @@ pub fn check_password_used(is_superuser: bool, target: &Target, used: bool) -> R
     if is_superuser || !target.password_required || used {
         return Ok(());
     }
-    Err(required()
+    Err(not_asked())
+}
+
+/// The error for a server that has let somebody in without asking for the password that is needed.
+pub fn not_asked() -> UserError {
+    required()
         .detail("Non-superuser cannot connect if the server does not request a password.")
-        .hint("Target server's authentication method must be changed or password_required=false set in the user mapping attributes."))
+        .hint("Target server's authentication method must be changed or password_required=false set in the user mapping attributes.")
 }
 
 fn required() -> UserError {

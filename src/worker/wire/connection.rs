@@ -152,7 +152,12 @@ impl<'a> Connection<'a> {
         }
         loop {
             let next = match self.receive(shared) {
-                Ok(Some(Event::Ready)) => self.ready(shared),
+                Ok(Some(Event::Ready)) => {
+                    if let Waits::Start = self.waits {
+                        shared.routes[self.way].check(&self.session)?;
+                    }
+                    self.ready(shared)
+                }
                 Ok(_) => {
                     self.flush();
                     return Ok(Next::Server);
