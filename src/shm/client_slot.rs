@@ -96,6 +96,8 @@ pub struct ClientSlot {
     pub cpu_ns: AtomicI64,
     /// That time before the first transaction that began in the measurement; 0 until then.
     cpu_before_ns: AtomicI64,
+    /// Of a job: sessions that the server had not ended when it did, whose statistics may come later.
+    pub unended: AtomicU32,
     /// Transactions that it had committed by then, in all phases.
     committed_before: Counter,
     /// 1 when the FATAL error that ended the process is among its errors.

@@ -25,7 +25,7 @@ use crate::server::process::{
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
-use crate::shm::{ClientState, Recorder, StopReason};
+use crate::shm::{ClientSlot, ClientState, Recorder, StopReason};
 use crate::wire::{self, Link, Route};
 use crate::worker::run::client;
 use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
@@ -57,6 +57,9 @@ const CANCEL_NS: i64 = 2_000_000_000;
 /// How long the server has to end the sessions.
 const FAREWELL_NS: i64 = 5_000_000_000;
 
+/// And for each of them: a process that ends takes its time, and all of them end at once.
+const FAREWELL_EACH_NS: i64 = 4_000_000;
+
 /// The server's entry into a job.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
@@ -84,9 +87,8 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let slot = context.segment.slot(context.index);
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
-    let result = job.run(&spec);
-    slot.ended_ns.store(now_ns(), Relaxed);
-    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    let result = job.run(&spec, slot);
+    job.leave(slot);
     result
 }
 
@@ -239,7 +241,7 @@ impl<'a> Job<'a> {
     }
 
     /// Runs the clients until all are over.
-    fn run(&mut self, spec: &RunSpec) -> Result<(), UserError> {
+    fn run(&mut self, spec: &RunSpec, slot: &ClientSlot) -> Result<(), UserError> {
         while self.shared.header.gate.load(Acquire) == 0 {
             if self.is_stopped() {
                 return Ok(());
@@ -276,7 +278,8 @@ impl<'a> Job<'a> {
             }
             self.wake_those_due(has_stopped);
             if self.at_work == 0 && farewell_ns == i64::MAX {
-                farewell_ns = now_ns() + FAREWELL_NS;
+                farewell_ns = now_ns() + FAREWELL_NS + FAREWELL_EACH_NS * self.open as i64;
+                tell_end(slot);
             }
         }
         if self.shared.routes[0].is_elsewhere && self.at_work > 0 && !has_canceled {
@@ -366,9 +369,24 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Tells what is known when all sessions have ended, or are waited for no longer.
+    fn leave(&mut self, slot: &ClientSlot) {
+        let departing = self.shared.departing.reap();
+        slot.unended.store((self.open + departing) as u32, Relaxed);
+        if slot.ended_ns.load(Relaxed) == 0 {
+            tell_end(slot);
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         termination_requested() || self.shared.header.stop() != StopReason::None
     }
+}
+
+/// The clients are over: what comes after that is not the run's.
+fn tell_end(slot: &ClientSlot) {
+    slot.ended_ns.store(now_ns(), Relaxed);
+    slot.cpu_ns.store(own_cpu_ns(), Relaxed);
 }
 
 /// Files that a job has open beside its connections.

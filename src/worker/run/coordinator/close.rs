@@ -193,7 +193,8 @@ impl Run<'_> {
 
     fn audit(&self) -> Result<Vec<AuditLine>, UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
-        let all_flushed = self.lost == 0 && !self.terminated;
+        let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
+        let all_flushed = self.lost == 0 && !self.terminated && all_ended;
         let recorded = self.sampler.measured.moments.count;
         Ok(audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
     }
