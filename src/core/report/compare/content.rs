@@ -79,7 +79,38 @@ pub fn conclusion(line: Option<&Line>, margin: f64, paired: bool, runs: (usize, 
 pub fn remarks(report: &ComparisonReport) -> Vec<String> {
     let other = scripts_differ(&report.differences)
         .then(|| "The runs did not all run the same script: see what differs.".to_owned());
-    other.into_iter().chain(report.advice.clone()).collect()
+    other.into_iter().chain(round_trip(report)).chain(report.advice.clone()).collect()
+}
+
+/// What it costs to send a transaction over a connection, where nothing but the driver differs.
+fn round_trip(report: &ComparisonReport) -> Option<String> {
+    let of = |what: &str| report.differences.iter().find(|difference| difference.what == what);
+    let driver = of("driver")?;
+    if of("target").is_some() || scripts_differ(&report.differences) {
+        return None;
+    }
+    let is_candidate = match (driver.baseline.as_deref(), driver.candidate.as_deref()) {
+        (Some("engine"), Some("wire")) => true,
+        (Some("wire"), Some("engine")) => false,
+        _ => return None,
+    };
+    let more = |name: &str| {
+        let line = report.metrics.iter().find(|line| line.metric == name)?;
+        let difference = finite(line.candidate)? - finite(line.baseline)?;
+        Some(if is_candidate { difference } else { -difference })
+    };
+    let wire = if is_candidate { &report.candidate } else { &report.baseline };
+    let known: Vec<f64> = wire.runs.iter().filter_map(|run| finite(run.driver_cpu_us)).collect();
+    let driver = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let compared = |difference: f64, word: &str, less: &str, shown: fn(Option<f64>) -> String| {
+        format!("{} {}", shown(Some(difference.abs())), if difference < 0.0 { less } else { word })
+    };
+    let latency = compared(more("latency_avg_ms")?, "ms longer", "ms shorter", ms);
+    let mut costs: Vec<String> = Vec::new();
+    costs.extend(more("server_cpu_us").map(|cpu| format!("{} of processor time in the server", compared(cpu, "µs more", "µs less", us))));
+    costs.extend(driver.map(|cpu| format!("{} µs in the driver", us(Some(cpu)))));
+    let costs = if costs.is_empty() { String::new() } else { format!(", and takes {}", costs.join(" and ")) };
+    Some(format!("Over a connection a transaction is {latency} on average{costs}."))
 }
 
 /// The workloads of both sides.

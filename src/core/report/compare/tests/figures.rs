@@ -139,3 +139,27 @@ fn what_is_known_is_plotted() {
     runs.for_each(|run| run.samples = RunSamples::default());
     assert_eq!(ids(&report), Vec::<String>::new());
 }
+
+#[test]
+fn the_cost_of_a_round_trip_is_told() {
+    let (mut engine, mut wire) = (vec![run(1, 2000.0)], vec![run(2, 1000.0)]);
+    let set = |document: &mut Document, driver: &str, latency_ms: f64, cpu_us: f64| {
+        document.run.driver = driver.to_owned();
+        document.summary.latency_avg_ms = Some(latency_ms);
+        document.summary.server_cpu_us = Some(cpu_us);
+    };
+    set(&mut engine[0], "engine", 0.5, 20.0);
+    set(&mut wire[0], "wire", 0.75, 32.0);
+    wire[0].summary.transactions = 10_000;
+    wire[0].environment.driver_cpu_secs = Some(0.07);
+    let expected = "Over a connection a transaction is 0.250 ms longer on average, and takes 12.0 µs more of processor time in \
+                    the server and 7.0 µs in the driver.";
+    let said = |baseline: &[Document], candidate: &[Document]| {
+        let remarks = content::remarks(&report_of(baseline, candidate));
+        remarks.into_iter().filter(|remark| remark.starts_with("Over a connection")).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&engine, &wire), [expected]);
+    assert_eq!(said(&wire, &engine), [expected], "whichever of the two is the baseline");
+    wire[0].run.target = Some("replica".to_owned());
+    assert!(said(&engine, &wire).is_empty(), "another server is another one");
+}
