@@ -11,6 +11,7 @@ mod fixture;
 mod intervals;
 mod latency;
 mod nodes;
+mod outage;
 mod outcome;
 mod plans;
 mod processors;
@@ -36,6 +37,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     let mut detected = dips::detect(&intervals);
     let mut findings = Vec::new();
     findings.extend(outcome::findings(document, &intervals));
+    findings.extend(outage::findings(document, &intervals, &mut detected));
     findings.extend(writes::findings(document));
     findings.extend(plans::findings(document, &intervals, &mut detected));
     findings.extend(cache::findings(document, &intervals));

@@ -71,6 +71,7 @@ pub fn aftermath(document: &Document, intervals: &Intervals) -> Option<(Finding,
                 depth,
                 lost_secs: depth * secs,
                 open: false,
+                told: false,
             }
         })
         .collect();

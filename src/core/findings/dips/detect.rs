@@ -62,6 +62,8 @@ pub struct Dip {
     /// Whether it lasted to the end for so long, without a stall, that it may be another level: it is one unless its
     /// cause is known.
     pub open: bool,
+    /// Whether another finding tells of it, and none on dips shall.
+    pub told: bool,
 }
 
 /// What throughput is otherwise, and where it was not.
@@ -208,6 +210,7 @@ fn dip(intervals: &Intervals, shortfalls: &[f64], stretch: Range<usize>) -> Dip 
         depth,
         lost_secs: losses.sum(),
         open: stretch.end == intervals.len() && share > LONGEST_AT_END && depth < STALL_DEPTH,
+        told: false,
         intervals: stretch,
     }
 }

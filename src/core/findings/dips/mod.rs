@@ -77,7 +77,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
 /// The findings, and those dips that are none.
 fn by_cause(document: &Document, intervals: &Intervals, detected: &Detected) -> (Vec<Finding>, Vec<Dip>) {
     let all = causes(document, intervals);
-    let mut left: Vec<&Dip> = detected.dips.iter().collect();
+    let mut left: Vec<&Dip> = detected.dips.iter().filter(|dip| !dip.told).collect();
     let (mut findings, mut all_levels) = (Vec::new(), Vec::new());
     while !left.is_empty() {
         let found = coinciding(document, intervals, &all, &left);

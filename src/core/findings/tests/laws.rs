@@ -75,12 +75,12 @@ prop_compose! {
             samples,
             run: Run {
                 clients: counts[0] as u32, warmup: plain(0), rate: figures[1], status: status.into(),
-                horizon_held: some, ..Run::default()
+                horizon_held: some, on_disconnect: if some { "reconnect" } else { "end" }.into(), ..Run::default()
             },
             summary: Summary {
                 secs: figures[2], transactions: counts[1], failed: counts[2], skipped: counts[3], tps: figures[3],
                 latency_p99_ms: figures[4], latency_max_ms: figures[5], lag_avg_ms: figures[6],
-                backlog: some.then_some(counts[4]), ..Summary::default()
+                backlog: some.then_some(counts[4]), unknown: some.then_some(counts[6]), ..Summary::default()
             },
             latencies: vec![Bucket { low_ms: plain(7), high_ms: plain(8), count: counts[5] }; 2],
             statements: vec![Statement {

@@ -4,6 +4,7 @@ mod dips;
 mod laws;
 mod nodes;
 mod others;
+mod outage;
 mod quiet;
 mod several_nodes;
 mod simulations;

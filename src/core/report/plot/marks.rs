@@ -145,7 +145,8 @@ fn dips(findings: &[Finding], time: &Axis) -> Vec<Dips> {
         let spans = times(finding, "at").into_iter().zip(times(finding, "until"));
         let spans = spans.filter(|(begin, end)| begin <= end && *begin <= time.high && *end >= time.low);
         let spans: Vec<(f64, f64)> = merged(spans, time).collect();
-        (finding.topic == "dip" && !spans.is_empty()).then_some(Dips { finding: index + 1, spans })
+        (["dip", "outage"].contains(&finding.topic.as_str()) && !spans.is_empty())
+            .then_some(Dips { finding: index + 1, spans })
     };
     findings.iter().enumerate().filter_map(of_finding).collect()
 }
@@ -201,11 +202,13 @@ mod tests {
             finding("dip", json!({"at": [10.0, 90.0], "until": [20.0, 400.0]})),
             finding("dip", json!({"at": [50.0]})),
             finding("dip", json!({"at": [60.0, "x", 1e300], "until": [61.0, 1e301]})),
+            finding("outage", json!({"at": [30.0], "until": [35.0]})),
         ];
         let marks = Marks::of(&Document { findings, ..Document::default() }, &Axis::of_time(100.0));
         let told: Vec<_> = marks.dips.iter().map(|dips| (dips.finding, dips.spans.as_slice())).collect();
-        assert_eq!(told, [(2, [(10.0, 20.1), (90.0, 100.0)].as_slice()), (4, [(60.0, 61.1)].as_slice())]);
-        assert_eq!(marks.legend().map(|(_, name)| name).collect::<Vec<_>>(), ["dip: findings 2, 4"]);
+        let dips = [[(10.0, 20.1), (90.0, 100.0)].as_slice(), &[(60.0, 61.1)], &[(30.0, 35.1)]];
+        assert_eq!(told, [(2, dips[0]), (4, dips[1]), (5, dips[2])]);
+        assert_eq!(marks.legend().map(|(_, name)| name).collect::<Vec<_>>(), ["dip: findings 2, 4, 5"]);
     }
 
     #[test]
