@@ -106,7 +106,9 @@ impl Link {
                     // What has gone wrong the server hears of, too.
                     let flushed = self.flush();
                     match result? {
-                        Done::Some(_) => drop(flushed.map_err(|error| failed(&route.to, error))?),
+                        Done::Some(_) => {
+                            flushed.map_err(|error| failed(&route.to, error))?;
+                        }
                         Done::Blocked => return Ok(false),
                         Done::Closed => return Err(closed_early(route)),
                     }

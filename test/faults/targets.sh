@@ -455,6 +455,8 @@ is "$(sql "SELECT count(*) > 0 FROM bench.samples WHERE run_id = $RUN AND transa
     "$name: the samples show that nothing was committed meanwhile"
 is "$(sql "SELECT failed + unknown BETWEEN 1 AND 8 FROM bench.summary WHERE run_id = $RUN")" t \
     "$name: what was under way is failed or in doubt"
+like "$(sql "SELECT finding FROM bench.findings($RUN) WHERE topic = 'outage'")" '^Nothing was committed' \
+    "$name: a finding says how long"
 is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$name: the audit accuses nobody"
 on_second eventually 10 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
 nothing_left "$name"

@@ -107,7 +107,11 @@ fn round_trip(report: &ComparisonReport) -> Option<String> {
     };
     let latency = compared(more("latency_avg_ms")?, "ms longer", "ms shorter", ms);
     let mut costs: Vec<String> = Vec::new();
-    costs.extend(more("server_cpu_us").map(|cpu| format!("{} of processor time in the server", compared(cpu, "µs more", "µs less", us))));
+    costs.extend(
+        more("server_cpu_us").map(|cpu| {
+            format!("{} of processor time in the server", compared(cpu, "µs more", "µs less", us))
+        }),
+    );
     costs.extend(driver.map(|cpu| format!("{} µs in the driver", us(Some(cpu)))));
     let costs = if costs.is_empty() { String::new() } else { format!(", and takes {}", costs.join(" and ")) };
     Some(format!("Over a connection a transaction is {latency} on average{costs}."))

@@ -153,7 +153,7 @@ fn the_cost_of_a_round_trip_is_told() {
     wire[0].summary.transactions = 10_000;
     wire[0].environment.driver_cpu_secs = Some(0.07);
     let expected = "Over a connection a transaction is 0.250 ms longer on average, and takes 12.0 µs more of processor time in \
-                    the server and 7.0 µs in the driver.";
+                    the server and 7.00 µs in the driver.";
     let said = |baseline: &[Document], candidate: &[Document]| {
         let remarks = content::remarks(&report_of(baseline, candidate));
         remarks.into_iter().filter(|remark| remark.starts_with("Over a connection")).collect::<Vec<_>>()
