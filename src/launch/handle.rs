@@ -45,6 +45,7 @@ impl LaunchHandle {
         match Worker::register(kind, segment.handle(), 0, database, role) {
             Some(leader) => Ok(Self { segment, leader }),
             None => {
+                segment.header().secret.wipe();
                 segment.detach();
                 Err(worker_slots::no_slots(u64::from(workers) + 1, kind.noun))
             }

@@ -134,6 +134,9 @@ struct Description {
     settings: Option<Vec<ServerSetting>>,
 }
 
+/// The longest answer that is kept, in bytes: it becomes part of the run.
+const LONGEST_DESCRIPTION: usize = 1 << 20;
+
 const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
      'pid', pg_catalog.pg_backend_pid(), \
      'version', pg_catalog.version(), \
@@ -190,9 +193,13 @@ impl Reached {
         let (options, secrets) = Target::new(&server.options, &mapping, &role)?;
         let is_superuser = superuser();
         check_password_given(is_superuser, &options, &secrets)?;
-        let Found { mut session, candidates } = reach(&options, &secrets)?;
-        check_password_used(is_superuser, &options, session.session().used_password())?;
+        let Found { mut session, candidates } = reach(&options, &secrets, is_superuser)?;
         let description = session.value(DESCRIPTION)?.unwrap_or_default();
+        if description.len() > LONGEST_DESCRIPTION {
+            let message = format!("target \"{name}\" describes itself in {} bytes", description.len());
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                .detail(format!("The limit is {LONGEST_DESCRIPTION} bytes.")));
+        }
         let mut description: Description =
             serde_json::from_str(&description).map_err(|error| internal(error.to_string()))?;
         let settings = description.settings.take().unwrap_or_default();
@@ -357,7 +364,7 @@ struct Found {
 }
 
 /// Connects to the first of the hosts that can be had and has a suitable session.
-fn reach(options: &Target, secrets: &Secrets) -> Result<Found, UserError> {
+fn reach(options: &Target, secrets: &Secrets, is_superuser: bool) -> Result<Found, UserError> {
     let mut tried: Vec<Candidate> = Vec::new();
     let mut failures = Vec::new();
     let mut found = None;
@@ -369,16 +376,24 @@ fn reach(options: &Target, secrets: &Secrets) -> Result<Found, UserError> {
                 continue;
             }
         };
-        for candidate in candidates {
+        let last = candidates.len().saturating_sub(1);
+        for (place, candidate) in candidates.into_iter().enumerate() {
             if found.is_none() {
-                match attempt(options, secrets, &candidate, attributes) {
+                match attempt(options, secrets, &candidate, attributes, is_superuser) {
                     Ok(session) => {
                         found = Some(session);
                         tried.retain(|known| *known != candidate);
                         tried.insert(0, candidate);
                         continue;
                     }
-                    Err(error) => failures.push(error),
+                    Err(error) => {
+                        let is_refused = error.sqlstate.starts_with("28");
+                        failures.push(error);
+                        // As libpq does: where a host does not let somebody in, the others are not asked.
+                        if is_refused && place == last {
+                            return Err(all_failed(failures));
+                        }
+                    }
                 }
             }
             if !tried.contains(&candidate) {
@@ -398,8 +413,11 @@ fn attempt(
     secrets: &Secrets,
     to: &Candidate,
     attributes: SessionAttributes,
+    is_superuser: bool,
 ) -> Result<BlockingSession, UserError> {
     let mut session = BlockingSession::connect(Route::to_target(options, secrets, to.clone())?)?;
+    // Before the first statement.
+    check_password_used(is_superuser, options, session.session().used_password())?;
     let known = session.session();
     let report = |name| known.parameter(name);
     let suitability =

@@ -199,6 +199,7 @@ impl<'a> Connection<'a> {
             Waits::Prepared { program, command, statement } => {
                 let first = shared.workload.programs[program].first_command;
                 if let Some(error) = self.session.outcome().error {
+                    let error = self.point_at(error, (program, statement), shared);
                     return self.failed(first + command, error, shared);
                 }
                 self.prepared[first + statement] = true;
@@ -212,7 +213,7 @@ impl<'a> Connection<'a> {
                 let outcome = self.session.outcome();
                 counters.rows.add(outcome.rows);
                 let result = match outcome.error {
-                    Some(error) => Err(error),
+                    Some(error) => Err(shared.point_at(error, &client.variables, (program, command))),
                     None => keep(
                         outcome.captured,
                         (program, command),
@@ -239,6 +240,14 @@ impl<'a> Connection<'a> {
             }
         };
         self.go_on(step, shared)
+    }
+
+    #[cold]
+    fn point_at(&self, error: SqlError, place: (usize, usize), shared: &Shared) -> SqlError {
+        match &self.client {
+            Some(client) => shared.point_at(error, &client.variables, place),
+            None => error,
+        }
     }
 
     /// The command under way has failed: what is open is rolled back, where the client may go on after it.

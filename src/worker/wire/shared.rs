@@ -12,6 +12,7 @@ use bench_core::wire::Session;
 use super::departing::Departing;
 use crate::shm::{CommandCounters, Header, Recorder, Segment, Tally, unclear};
 use crate::wire::Route;
+use crate::worker::run::statements::point_at;
 
 /// As much as is read at once, in bytes.
 const READ_BYTES: usize = 65_536;
@@ -107,6 +108,30 @@ impl<'a> Shared<'a> {
             statements,
             text: String::new(),
             buffer,
+        }
+    }
+
+    /// An error of the server's with the line of the statement that it points at, as it was sent.
+    #[cold]
+    pub fn point_at(
+        &self,
+        error: SqlError,
+        variables: &Variables,
+        (program, command): (usize, usize),
+    ) -> SqlError {
+        let Action::Sql(sql) = &self.workload.programs[program].script.commands[command].action else {
+            return error;
+        };
+        if self.mode == QueryMode::Simple {
+            let mut text = String::new();
+            return match sql.substitute(variables, &mut text) {
+                Ok(()) => point_at(&text, error),
+                Err(_) => error,
+            };
+        }
+        match sql.parameterized(variables) {
+            Ok(statement) => point_at(&statement.text, error),
+            Err(_) => error,
         }
     }
 
