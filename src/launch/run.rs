@@ -135,7 +135,6 @@ pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
     if !tables.is_empty() {
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
     }
-    let seed = options.seed.unwrap_or_else(random_seed);
     let cluster = nodes::of_run(&options, &tables, has_blocks(&scripts))?;
     if let Some(cluster) = &cluster {
         // One more for each node, and one that leads where several have clients.
@@ -145,22 +144,10 @@ pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
         worker_slots::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
     }
     let spec = RunSpec {
-        options,
-        seed,
-        scripts,
-        fixtures,
         observation: settings::observation(),
-        role: roles::current_role(),
-        role_oid: current_role_oid().to_u32(),
-        database_oid: database::oid().to_u32(),
-        database: database::name()?,
-        horizon_held: false,
-        sweep_id: None,
-        system: Default::default(),
         cluster,
-        part_of: None,
-        target: None,
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
+        ..unobserved(options, scripts, fixtures)?
     };
     before::check_run(&spec.options.before, &spec)?;
     for step in &spec.options.before {
@@ -184,12 +171,24 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
     workload::check_rows(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
     own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
-    let mut spec = RunSpec {
+    // What can be observed from here is this server.
+    let mut spec = unobserved(options, scripts, fixtures)?;
+    let (target, secrets) = reached.examine(&spec)?;
+    spec.target = Some(target);
+    Ok(Prepared { spec, commands: checked.commands, secrets })
+}
+
+/// The specification of a run of the current role in this database, of which nothing is observed.
+fn unobserved(
+    options: RunOptions,
+    scripts: Vec<ScriptSpec>,
+    fixtures: Vec<FixtureSpec>,
+) -> Result<RunSpec, UserError> {
+    Ok(RunSpec {
         seed: options.seed.unwrap_or_else(random_seed),
         options,
         scripts,
         fixtures,
-        // What can be observed from here is this server.
         observation: Observation::Off,
         role: roles::current_role(),
         role_oid: current_role_oid().to_u32(),
@@ -202,10 +201,7 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
         part_of: None,
         target: None,
         starter: Starter::default(),
-    };
-    let (target, secrets) = reached.examine(&spec)?;
-    spec.target = Some(target);
-    Ok(Prepared { spec, commands: checked.commands, secrets })
+    })
 }
 
 const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.start.";

@@ -18,10 +18,12 @@ use bench_core::spec::{Address, Candidate};
 
 /// The error for a connection that cannot be made, or is lost, in libpq's words.
 pub fn failed(to: &Candidate, reason: impl ToString) -> UserError {
-    let reason = reason.to_string();
-    // As the system says it, without the number that Rust adds.
-    let reason = reason.split(" (os error ").next().unwrap_or_default();
-    failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, reason))
+    failed_by(to, UserError::new(sqlstate::CONNECTION_FAILURE, without_number(&reason)))
+}
+
+/// A reason as the system says it, without the number that Rust adds.
+fn without_number(reason: &impl ToString) -> String {
+    reason.to_string().split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// An error of a connection that cannot be made, with the server's place before it.

@@ -13,7 +13,7 @@ use bench_core::target::{
 use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
 use bench_core::wire::{Session, Startup};
 
-use super::{Link, failed, failed_by, this_server};
+use super::{Link, failed, failed_by, this_server, without_number};
 
 /// What each of its connections needs.
 pub struct Route {
@@ -205,9 +205,7 @@ fn tls_client(options: &TlsOptions) -> Result<TlsClient, UserError> {
 
 fn read(what: &str, path: &str) -> Result<Vec<u8>, UserError> {
     fs::read(path).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.split(" (os error ").next().unwrap_or_default();
-        let message = format!("could not read {what} file \"{path}\": {reason}");
+        let message = format!("could not read {what} file \"{path}\": {}", without_number(&error));
         UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
             .hint("The operating-system user of this server has to be able to read it.")
     })
@@ -216,8 +214,8 @@ fn read(what: &str, path: &str) -> Result<Vec<u8>, UserError> {
 /// As libpq does, refuses a key that others can read (initialize_SSL in fe-secure-openssl.c).
 fn read_key(path: &str) -> Result<Vec<u8>, UserError> {
     if let Ok(metadata) = fs::metadata(path) {
-        let others = if metadata.uid() == 0 { 0o137 } else { 0o177 };
-        if metadata.mode() & others & 0o077 != 0 {
+        let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+        if metadata.mode() & others != 0 {
             let message = format!("private key file \"{path}\" has group or world access");
             return Err(UserError::new(sqlstate::UNABLE_TO_CONNECT, message).hint(
                 "File must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root.",

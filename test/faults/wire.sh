@@ -21,18 +21,22 @@ over() { # DESCRIPTION
     nothing_left "$1"
 }
 
+stops_at_once() { # DESCRIPTION
+    clock
+    is "$(sql "SELECT bench.stop($RUN)")" t "$1: stops it"
+    within 3000 "$1: within 3 s"
+    status_is "$RUN" canceled "$1"
+    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$1: which is no error"
+    over "$1"
+}
+
 #
 # Stops
 #
 for script in 'SELECT pg_sleep(60)' '\sleep 60 s' 'SELECT 1'; do
     name="bench.stop in $script"
     begin "script => '$script', clients => 6, jobs => 2"
-    clock
-    is "$(sql "SELECT bench.stop($RUN)")" t "$name: stops it"
-    within 3000 "$name: within 3 s"
-    status_is "$RUN" canceled "$name"
-    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$name: which is no error"
-    over "$name"
+    stops_at_once "$name"
 done
 name='bench.stop before transactions are due'
 begin "script => 'SELECT 1', clients => 6, rate => 0.01"
@@ -92,12 +96,7 @@ for script in 'SELECT pg_sleep(60)' 'SELECT 1'; do
     RUN=$(sql "SELECT bench.start(script => '$script', clients => 6, jobs => 2, secs => 60, driver => 'wire',
         reconnect => true)")
     eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
-    clock
-    is "$(sql "SELECT bench.stop($RUN)")" t "$name: stops it"
-    within 3000 "$name: within 3 s"
-    status_is "$RUN" canceled "$name"
-    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$name: which is no error"
-    over "$name"
+    stops_at_once "$name"
 done
 
 # Sessions that are ending take the places of those that begin: 20 and 20 are more than there are.

@@ -75,7 +75,6 @@ impl Connection<'_> {
     /// it cannot be sent at all, reading tells why.
     pub(super) fn flush(&mut self) {
         let Some(link) = &mut self.link else { return };
-        // Where it cannot be sent at all, reading tells why.
         let _ = link.flush();
         while self.session.must_send() {
             match link.write(self.session.output()) {
