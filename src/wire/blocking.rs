@@ -106,12 +106,12 @@ impl BlockingSession {
         let mut event = None;
         loop {
             self.send()?;
-            let session = &mut self.session;
-            let read = self.link.read(&mut buffer, &self.route, |bytes| {
-                event = Some(session.receive(bytes)?);
+            let (session, route) = (&mut self.session, &self.route);
+            let read = self.link.read(&mut buffer, route, |bytes| {
+                event = Some(session.receive(bytes).map_err(|error| named(route, session, error))?);
                 Ok(())
             });
-            match read.map_err(|error| self.named(error))? {
+            match read? {
                 Done::Some(_) if event == Some(Event::Ready) => return Ok(()),
                 Done::Some(_) => {}
                 Done::Blocked => self.wait(deadline)?,
@@ -145,13 +145,12 @@ impl BlockingSession {
         }
         Ok(())
     }
+}
 
-    /// An error of the server's before it takes commands, with the server's place as psql puts it.
-    fn named(&self, error: UserError) -> UserError {
-        let is_named = error.message.starts_with("connection to server ");
-        if is_named || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || self.session.backend().is_some() {
-            return error;
-        }
-        failed_by(&self.route.to, error)
+/// An error of the server's before it takes commands, with the server's place as psql puts it.
+fn named(route: &Route, session: &Session, error: UserError) -> UserError {
+    if error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some() {
+        return error;
     }
+    failed_by(&route.to, error)
 }
