@@ -73,6 +73,11 @@ SELECT bench.sweep('nothing', '{1}', before => 'vacuum,');
 SELECT bench.sweep('nothing', '{1}', before => 'none,vacuum');
 SELECT bench.sweep('nothing', '{1}', query_mode => 'telepathic');
 SELECT bench.sweep('nothing', '{1}', nodes => 'some');
+SELECT bench.sweep('nothing', '{1}', driver => 'pigeon');
+SELECT bench.sweep('nothing', '{1}', driver => NULL);
+SELECT bench.sweep('nothing', '{1}', driver => 'wire', reconnect => NULL);
+SELECT bench.sweep('nothing', '{1}', jobs => 2);
+SELECT bench.sweep('nothing', '{1}', driver => 'wire', target => 'nonesuch');
 SELECT bench.wait_sweep(-1);
 SELECT bench.wait_sweep(9223372036854775807);
 SELECT bench.stop_sweep(-1);
@@ -207,6 +212,7 @@ SELECT
     before,
     seed,
     query_mode,
+    run,
     nodes,
     tags,
     status,
@@ -233,6 +239,14 @@ FROM bench.sweep_results
 WHERE sweep_id = :sweep
 ORDER BY clients, variant;
 SELECT variant, verdict, lambda, peak_tps FROM bench.scalability(:sweep);
+
+-- Over connections, but for a variant that is not
+SELECT bench.sweep('nothing', '{1}', 0.1, driver => 'wire', jobs => 1,
+    variants => '{"wire": {}, "engine": {"driver": "engine"}}') AS sweep \gset wire_
+SELECT s.variant, s.status, r.driver, r.jobs, w.run
+FROM bench.sweep_runs s JOIN bench.runs r USING (run_id) JOIN bench.sweeps w ON w.sweep_id = s.sweep_id
+WHERE s.sweep_id = :wire_sweep
+ORDER BY s.variant;
 SELECT
     format,
     bench.sweep_report(:sweep, format) ~ 'update' AS workload,

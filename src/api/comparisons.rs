@@ -180,6 +180,10 @@ fn ab(
             query_mode: Some("prepared".to_owned()),
             nodes: Some("local".to_owned()),
             tags: Some(json!({})),
+            driver: Some("engine".to_owned()),
+            target: None,
+            jobs: None,
+            reconnect: Some(false),
         })?;
         let sweep_id = sweep::launch::run_to_the_end(spec)?;
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;

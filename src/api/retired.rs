@@ -28,4 +28,4 @@ fn gone() -> UserError {
     .hint("Drop the function: no version of the extension in this database has it.")
 }
 
-retired!(change_points, run, start, schedule, start_scheduled);
+retired!(change_points, run, start, schedule, start_scheduled, sweep, start_sweep);

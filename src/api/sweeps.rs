@@ -44,6 +44,10 @@ macro_rules! sweep_function {
             query_mode: Option<String>,
             nodes: Option<String>,
             tags: Option<Jsonb>,
+            driver: Option<String>,
+            target: Option<String>,
+            jobs: Option<i32>,
+            reconnect: Option<bool>,
         ) -> i64 {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then(SweepArguments {
@@ -61,6 +65,10 @@ macro_rules! sweep_function {
                 query_mode,
                 nodes,
                 tags: json(tags),
+                driver,
+                target,
+                jobs,
+                reconnect,
             })
             .or_raise()
         }
@@ -69,13 +77,13 @@ macro_rules! sweep_function {
 
 sweep_function!(
     /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
-    sweep,
+    sweep_workload,
     sweep_and_wait
 );
 
 sweep_function!(
     /// Starts a sweep and returns at once. See the COMMENT ON.
-    start_sweep,
+    start_sweep_of_workload,
     start_only
 );
 

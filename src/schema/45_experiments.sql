@@ -14,10 +14,14 @@ CREATE FUNCTION bench.sweep(
     seed            bigint           DEFAULT NULL,
     query_mode      text             DEFAULT 'prepared',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_workload_wrapper';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes, tags, driver, target, jobs and reconnect apply to each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 
 CREATE FUNCTION bench.start_sweep(
     workload        text,
@@ -33,8 +37,12 @@ CREATE FUNCTION bench.start_sweep(
     seed            bigint           DEFAULT NULL,
     query_mode      text             DEFAULT 'prepared',
     nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}')
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_sweep_wrapper';
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_sweep_of_workload_wrapper';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 
@@ -123,7 +131,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
-       s.role, s.error, s.server_version, s.extension_version
+       s.role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run
 FROM bench.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
@@ -159,6 +167,7 @@ COMMENT ON COLUMN bench.sweeps.role IS 'Role that called, and that the clients r
 COMMENT ON COLUMN bench.sweeps.error IS 'Reason for not completing: sqlstate, message, detail, hint';
 COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
+COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,

@@ -57,6 +57,8 @@ pub struct Sweep {
     pub before: Vec<String>,
     pub seed: i64,
     pub query_mode: String,
+    /// Arguments of bench.run that all runs have, where they are not the defaults.
+    pub run: Map<String, Value>,
     /// Script variables of all runs.
     pub variables: Map<String, Value>,
     pub settings: Map<String, Value>,

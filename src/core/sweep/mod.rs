@@ -35,6 +35,10 @@ pub struct SweepArguments {
     pub query_mode: Option<String>,
     pub nodes: Option<String>,
     pub tags: Option<Value>,
+    pub driver: Option<String>,
+    pub target: Option<String>,
+    pub jobs: Option<i32>,
+    pub reconnect: Option<bool>,
 }
 
 /// Everything a sweep's leader needs to know; travels as JSON.
@@ -78,6 +82,9 @@ pub struct SweepOptions {
     pub query_mode: String,
     pub nodes: String,
     pub tags: Map<String, Value>,
+    /// Arguments of bench.run for variants that have none of their own: those of [`variant::ARGUMENTS`].
+    #[serde(default)]
+    pub run: Map<String, Value>,
     /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
     #[serde(default)]
     pub loaded: BTreeMap<String, Loaded>,
@@ -123,6 +130,12 @@ impl SweepOptions {
             query_mode: required("query_mode", a.query_mode)?,
             nodes: required("nodes", a.nodes)?,
             tags: object("tags", required("tags", a.tags)?)?,
+            run: run_arguments(
+                required("driver", a.driver)?,
+                a.target,
+                a.jobs,
+                required("reconnect", a.reconnect)?,
+            ),
             loaded: BTreeMap::new(),
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
@@ -152,6 +165,10 @@ impl SweepOptions {
             all.extend(own.clone());
             Some(Value::Object(all))
         };
+        // A variant with another driver has nothing to do with the arguments of the sweep's.
+        let inherits = variant.run.get("driver").is_none_or(|driver| Some(driver) == self.run.get("driver"));
+        let argument = |name: &str| variant.run.get(name).or_else(|| self.run.get(name).filter(|_| inherits));
+        let text = |name: &str| argument(name).and_then(Value::as_str).map(str::to_owned);
         RunArguments {
             workload: Some(self.workload.clone()),
             clients: Some(clients.cast_signed()),
@@ -165,8 +182,8 @@ impl SweepOptions {
             variables: over(&self.variables, &variant.variables),
             settings: over(&self.settings, &variant.settings),
             sample_interval: Some(self.sample_interval_secs()),
-            driver: variant.text("driver", "engine"),
-            query_mode: variant.text("query_mode", &self.query_mode),
+            driver: text("driver").or_else(|| Some("engine".to_owned())),
+            query_mode: text("query_mode").or_else(|| Some(self.query_mode.clone())),
             results: Some("serialize".to_owned()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
@@ -175,10 +192,10 @@ impl SweepOptions {
             before: Some(Before::text(&[])),
             log_rate: Some(0.0),
             exit_on_abort: Some(false),
-            target: variant.target(),
-            jobs: variant.jobs(),
-            reconnect: variant.reconnect(),
-            on_disconnect: variant.text("on_disconnect", "end"),
+            target: text("target"),
+            jobs: argument("jobs").and_then(Value::as_i64).and_then(|jobs| i32::try_from(jobs).ok()),
+            reconnect: Some(argument("reconnect").and_then(Value::as_bool).unwrap_or(false)),
+            on_disconnect: text("on_disconnect").or_else(|| Some("end".to_owned())),
         }
     }
 
@@ -202,6 +219,22 @@ impl SweepOptions {
     pub fn changes_system(&self) -> bool {
         self.variants.iter().any(|variant| !variant.system.is_empty())
     }
+}
+
+/// The arguments of bench.run that are not at their defaults, as a variant has them.
+fn run_arguments(
+    driver: String,
+    target: Option<String>,
+    jobs: Option<i32>,
+    reconnect: bool,
+) -> Map<String, Value> {
+    let arguments = [
+        ("driver", (driver != "engine").then(|| Value::from(driver))),
+        ("target", target.map(Value::from)),
+        ("jobs", jobs.map(Value::from)),
+        ("reconnect", reconnect.then_some(Value::Bool(true))),
+    ];
+    arguments.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {

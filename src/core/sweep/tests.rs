@@ -19,6 +19,10 @@ fn arguments() -> SweepArguments {
         query_mode: Some("prepared".to_owned()),
         nodes: Some("local".to_owned()),
         tags: Some(json!({})),
+        driver: Some("engine".to_owned()),
+        target: None,
+        jobs: None,
+        reconnect: Some(false),
     }
 }
 
@@ -198,4 +202,25 @@ fn whoever_waits_is_served_between_variants() {
 fn more_rungs_than_a_sweep_may_have_runs() {
     let error = options(|a| a.clients = Some(vec![Some(1); 5_000_000])).expect_err("it is wrong");
     assert_eq!(error.sqlstate, "54000");
+}
+
+#[test]
+fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
+    let options = options(|a| {
+        a.driver = Some("wire".to_owned());
+        a.jobs = Some(3);
+        a.reconnect = Some(true);
+        a.variants =
+            Some(json!({"held": {"reconnect": false}, "single": {"jobs": 1}, "x": {"driver": "engine"}}));
+    })
+    .unwrap();
+    assert_eq!(Value::Object(options.run.clone()), json!({"driver": "wire", "jobs": 3, "reconnect": true}));
+    let of = |variant: usize| {
+        let run = options.run_arguments(&options.variants[variant], 4, None);
+        (run.driver.unwrap(), run.jobs, run.reconnect)
+    };
+    assert_eq!(of(0), ("wire".to_owned(), Some(3), Some(false)));
+    assert_eq!(of(1), ("wire".to_owned(), Some(1), Some(true)));
+    assert_eq!(of(2), ("engine".to_owned(), None, Some(false)));
+    assert!(message(|a| a.jobs = Some(2)).contains("jobs"), "the engine has none");
 }

@@ -26,7 +26,8 @@ pub struct Variant {
 }
 
 /// Arguments of bench.run that a variant may have. No parameter of the server has such a name.
-const ARGUMENTS: [&str; 6] = ["driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
+pub(super) const ARGUMENTS: [&str; 6] =
+    ["driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
 
 /// The variants of a sweep, in the order of their names, as jsonb has them.
 pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
@@ -96,27 +97,4 @@ fn check_argument(variant: &str, name: &str, value: &Value) -> Result<(), UserEr
         _ => (value.is_string(), "text"),
     };
     if fits { Ok(()) } else { Err(invalid(format!("{name} of variant \"{variant}\" must be {what}"))) }
-}
-
-impl Variant {
-    /// A text among the arguments of bench.run, or this one.
-    pub(super) fn text(&self, name: &str, or: &str) -> Option<String> {
-        let given = self.run.get(name).and_then(Value::as_str);
-        Some(given.unwrap_or(or).to_owned())
-    }
-
-    /// The target of the wire driver.
-    pub(super) fn target(&self) -> Option<String> {
-        self.run.get("target").and_then(Value::as_str).map(str::to_owned)
-    }
-
-    /// Whether each transaction has a connection of its own.
-    pub(super) fn reconnect(&self) -> Option<bool> {
-        Some(self.run.get("reconnect").and_then(Value::as_bool).unwrap_or(false))
-    }
-
-    /// The jobs of the wire driver.
-    pub(super) fn jobs(&self) -> Option<i32> {
-        self.run.get("jobs").and_then(Value::as_i64).and_then(|jobs| i32::try_from(jobs).ok())
-    }
 }

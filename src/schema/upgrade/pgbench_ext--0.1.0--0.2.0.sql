@@ -537,7 +537,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
-       s.role, s.error, s.server_version, s.extension_version
+       s.role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run
 FROM bench.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
@@ -547,6 +547,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
 WHERE bench_internal.is_visible(s.role);
 COMMENT ON VIEW bench.sweeps IS 'One row per sweep: its arguments, status and progress. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
+COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
 
 CREATE OR REPLACE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
@@ -742,6 +743,56 @@ CREATE FUNCTION bench.start_scheduled(
 REVOKE ALL ON FUNCTION bench.start_scheduled FROM PUBLIC;
 $create$, 'bench.start_scheduled(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb, text, text, double precision, boolean, text, integer, boolean, text)');
 
+-- The runs of a sweep can be over connections, without a variant that says so.
+
+SELECT bench_internal.replace_function('bench.sweep(text, integer[], double precision, integer, jsonb, double precision, double precision, jsonb, jsonb, text, bigint, text, text, jsonb)', $create$
+CREATE FUNCTION bench.sweep(
+    workload        text,
+    clients         int[],
+    secs            double precision DEFAULT 10,
+    rounds          int              DEFAULT 1,
+    variants        jsonb            DEFAULT '{}',
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    seed            bigint           DEFAULT NULL,
+    query_mode      text             DEFAULT 'prepared',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.sweep FROM PUBLIC;
+$create$, 'bench.sweep(text, integer[], double precision, integer, jsonb, double precision, double precision, jsonb, jsonb, text, bigint, text, text, jsonb, text, text, integer, boolean)');
+
+SELECT bench_internal.replace_function('bench.start_sweep(text, integer[], double precision, integer, jsonb, double precision, double precision, jsonb, jsonb, text, bigint, text, text, jsonb)', $create$
+CREATE FUNCTION bench.start_sweep(
+    workload        text,
+    clients         int[],
+    secs            double precision DEFAULT 10,
+    rounds          int              DEFAULT 1,
+    variants        jsonb            DEFAULT '{}',
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    seed            bigint           DEFAULT NULL,
+    query_mode      text             DEFAULT 'prepared',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_sweep_of_workload_wrapper';
+REVOKE ALL ON FUNCTION bench.start_sweep FROM PUBLIC;
+$create$, 'bench.start_sweep(text, integer[], double precision, integer, jsonb, double precision, double precision, jsonb, jsonb, text, bigint, text, text, jsonb, text, text, integer, boolean)');
+
 -- Comments.
 
 COMMENT ON FUNCTION bench.load IS
@@ -787,7 +838,7 @@ COMMENT ON FUNCTION bench.prune IS
 COMMENT ON FUNCTION bench.audit IS
 'Compares the harness''s counts with the server''s own counters. ok: true if they are equal, false if they differ but should not, NULL if they need not be equal, as reason explains.';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes and tags apply to each run. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes, tags, driver, target, jobs and reconnect apply to each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 COMMENT ON FUNCTION bench.wait_sweep IS

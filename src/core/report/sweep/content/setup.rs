@@ -50,6 +50,7 @@ pub fn conditions(sweep: &Sweep) -> Section {
         ("before each run", given(&sweep.before.join(", "))),
         ("seed", Some(sweep.seed.to_string())),
         ("query mode", given(&sweep.query_mode)),
+        ("run", pairs(&sweep.run)),
         ("variables", pairs(&sweep.variables)),
         ("settings", pairs(&sweep.settings)),
         ("tags", pairs(&sweep.tags)),

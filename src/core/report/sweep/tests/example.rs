@@ -68,6 +68,7 @@ fn sweep(
             before: vec!["vacuum".to_owned(), "checkpoint".to_owned()],
             seed: 5_489_213,
             query_mode: "prepared".to_owned(),
+            run: object(json!({})),
             variables: object(json!({})),
             settings: object(json!({"work_mem": "64MB"})),
             tags: object(json!({"commit": "9c27b7d"})),
