@@ -176,7 +176,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
-       u.server_cpu_us
+       u.server_cpu_us, u.connect_avg_ms
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -203,6 +203,7 @@ COMMENT ON COLUMN bench.sweep_runs.latency_p95_ms IS '95th percentile of the lat
 COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the latency in milliseconds';
 COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
 COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
+COMMENT ON COLUMN bench.sweep_runs.connect_avg_ms IS 'With reconnect: mean time to open a connection in milliseconds, as in bench.summary';
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.
@@ -216,7 +217,8 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        avg(bench_internal.figure(latency_p99_ms) ORDER BY round) AS latency_p99_ms,
        bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids,
-       avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us
+       avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
+       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant;
@@ -237,6 +239,7 @@ COMMENT ON COLUMN bench.sweep_results.failed IS 'Failed transactions of all runs
 COMMENT ON COLUMN bench.sweep_results.cpu_idle IS 'Mean of the runs'' shares of processors'' time idle';
 COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for bench.compare';
 COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
+COMMENT ON COLUMN bench.sweep_results.connect_avg_ms IS 'With reconnect: mean of the runs'' mean times to open a connection in milliseconds';
 
 CREATE VIEW bench.history AS
 SELECT r.workload,

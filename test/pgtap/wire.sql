@@ -251,6 +251,14 @@ SELECT is(
           FROM reconnected ORDER BY run_id),
     ARRAY(SELECT s.connect_p99_ms FROM bench.summary s JOIN reconnected USING (run_id) ORDER BY run_id),
     'the JSON report has them');
+SELECT bench.sweep('pk_select', '{2}', secs => 0.3, rounds => 2,
+    variants => '{"anew": {"driver": "wire", "reconnect": true}}') AS sweep \gset
+SELECT is(r.connect_avg_ms, (SELECT avg(s.connect_avg_ms ORDER BY s.run_id) FROM bench.summary s
+        WHERE s.run_id = ANY (r.run_ids)), 'a sweep has the mean of its runs'),
+    ok(bench.sweep_report(:sweep) LIKE '%connect ms%', 'in its report as well'),
+    is((bench.sweep_report(:sweep, 'json')::jsonb #>> '{results,0,connect_avg_ms}')::float8::numeric(9, 6),
+        r.connect_avg_ms::numeric(9, 6), 'and in JSON')
+FROM bench.sweep_results r WHERE sweep_id = :sweep;
 
 SELECT is(count(*), 0::bigint, 'no session is left of any run')
 FROM pg_stat_activity WHERE application_name = 'pgbench_ext';

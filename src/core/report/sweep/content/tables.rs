@@ -134,6 +134,9 @@ pub fn peaks(report: &Report) -> Section {
 /// The column of processor time.
 const CPU: &str = "CPU µs";
 
+/// The column of the time to connect.
+const CONNECT: &str = "connect ms";
+
 /// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
 pub fn latency(report: &Report) -> Section {
     let mut table = Table::new(&[
@@ -144,6 +147,7 @@ pub fn latency(report: &Report) -> Section {
         ("p50 ms", Kind::Number),
         ("p95 ms", Kind::Number),
         ("p99 ms", Kind::Number),
+        (CONNECT, Kind::Number),
         (CPU, Kind::Number),
         ("failed", Kind::Number),
         ("CPU idle", Kind::Number),
@@ -157,17 +161,22 @@ pub fn latency(report: &Report) -> Section {
             ms(result.latency_p50_ms),
             ms(result.latency_p95_ms),
             ms(result.latency_p99_ms),
+            ms(result.connect_avg_ms),
             us(result.server_cpu_us),
             count(result.failed),
             number::percent(result.cpu_idle),
         ]);
     }
     let table = without_variants(table, report.document)
-        .without_idle(&["p50 ms", "p95 ms", CPU, "failed", "CPU idle"]);
-    let cpu = table.columns.iter().any(|(name, _)| name == CPU);
-    let note = "Means over the runs; failed transactions are summed.".to_owned();
-    let note =
-        if cpu { note + " CPU µs: processor time of the clients' processes per transaction." } else { note };
+        .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, "failed", "CPU idle"]);
+    let has = |column| table.columns.iter().any(|(name, _)| name == column);
+    let mut note = "Means over the runs; failed transactions are summed.".to_owned();
+    if has(CONNECT) {
+        note += " connect ms: time to open a transaction's connection, which is not part of the latencies.";
+    }
+    if has(CPU) {
+        note += " CPU µs: processor time of the clients' processes per transaction.";
+    }
     Section::of_table("latency", "Latency", table).with_note(Some(note))
 }
 

@@ -1,8 +1,10 @@
 //! What is computed of the runs.
 
 use super::example::{by_setting, ladder, run, small};
+use crate::document::sweep::SweepRun;
+use crate::report::Format;
 use crate::report::sweep::results::{RangeOf, peak};
-use crate::report::sweep::{SweepDocument, results, scalability};
+use crate::report::sweep::{SweepDocument, render, results, scalability};
 use crate::stats::scalability::Verdict;
 
 #[test]
@@ -28,6 +30,20 @@ fn runs_of_a_rung_are_put_together() {
     assert_eq!(peak(&results, "off").map(|peak| peak.clients), Some(16));
     assert_eq!(peak(&results, "on").map(|peak| peak.clients), Some(32));
     assert_eq!(peak(&results, "unknown"), None);
+}
+
+#[test]
+fn the_time_to_connect_is_the_mean_of_the_runs_that_have_one() {
+    let mut document = small();
+    assert!(!render(&document, Format::Text).contains("connect ms"));
+    let of_first = |run: &&mut SweepRun| (&*run.variant, run.clients) == ("off", 8);
+    for (place, run) in (0..).zip(document.runs.iter_mut().filter(of_first)) {
+        run.connect_avg_ms = Some(1.0 + f64::from(place));
+    }
+    let results = results(&document);
+    assert_eq!((results[0].connect_avg_ms, results[1].connect_avg_ms), (Some(1.5), None));
+    let text = render(&document, Format::Text);
+    assert!(text.contains("connect ms") && text.contains("1.50"), "{text}");
 }
 
 #[test]
