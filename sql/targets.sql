@@ -50,7 +50,7 @@ CREATE SERVER regress_other FOREIGN DATA WRAPPER regress_other;
 SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_other');
 SELECT bench.run(script => 'SELECT 1', target => 'regress_far');
 SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => '');
-SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', before => 'vacuum');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', before => 'reload');
 SELECT bench.run('pk_select', driver => 'wire', target => 'regress_nowhere');
 
 -- The password for this server

@@ -82,10 +82,6 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
 
 /// What the steps before the run need of the role, and where they cannot be done.
 fn check_before(options: &RunOptions) -> Result<(), UserError> {
-    if options.target.is_some() && !options.before.is_empty() {
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, "before is not supported with target")
-            .hint("Do such steps on the target: VACUUM, CHECKPOINT or bench.load there."));
-    }
     if options.nodes != Nodes::Local && !options.before.is_empty() {
         return Err(UserError::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
@@ -93,7 +89,11 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
         )
         .hint("A sweep does such steps for all nodes: bench.sweep(…, before => 'vacuum')."));
     }
-    before::check(&options.before)
+    // What else they need on another server, it says when it is asked.
+    match &options.target {
+        Some(target) => before::refuse_load(target, &options.before),
+        None => before::check(&options.before),
+    }
 }
 
 /// A run in which nothing was found wrong.
@@ -149,7 +149,7 @@ pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
         ..unobserved(options, scripts, fixtures)?
     };
-    before::check_run(&spec.options.before, &spec)?;
+    before::check_run(&spec.options.before, &spec, &Secrets::default())?;
     for step in &spec.options.before {
         let (tables, lock) = before::locks_of(*step, &spec)?;
         let what = format!("before => '{}'", step.as_str());
@@ -175,6 +175,7 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
     let mut spec = unobserved(options, scripts, fixtures)?;
     let (target, secrets) = reached.examine(&spec)?;
     spec.target = Some(target);
+    before::check_run(&spec.options.before, &spec, &secrets)?;
     Ok(Prepared { spec, commands: checked.commands, secrets })
 }
 

@@ -213,6 +213,15 @@ pub fn check_client_connection() {
     }
 }
 
+/// Whether the statement under way is to be canceled, or this process is to end, at the next look at interrupts.
+pub fn is_interrupted() -> bool {
+    // SAFETY: plain reads of what signal handlers set.
+    unsafe {
+        (&raw const pg_sys::QueryCancelPending).read_volatile() != 0
+            || (&raw const pg_sys::ProcDiePending).read_volatile() != 0
+    }
+}
+
 /// Drops this process's copy of the cumulative statistics, so that the shared ones are read next.
 pub fn forget_statistics() {
     // SAFETY: frees memory of this process's own.

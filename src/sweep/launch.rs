@@ -54,13 +54,13 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     // One more than the run needs: the sweep's own.
     worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
     parameters::check(options)?;
-    before::check(&options.before)?;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
-            let Prepared { spec: run, .. } = prepare(options.run_arguments(variant, most, None))?;
-            before::check_run(&options.before, &run)?;
+            let Prepared { spec: run, secrets, .. } = prepare(options.run_arguments(variant, most, None))?;
+            before::check_run(&options.before, &run, &secrets)?;
         } else {
+            before::check(&options.before)?;
             let load = state::load_of(options, variant)?;
             let spec = LoadSpec::new(&load.fixture, load.rows, 1, &load.options)?;
             choose_jobs(load.jobs, spec.counted_ids())?;

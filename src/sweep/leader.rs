@@ -264,7 +264,7 @@ impl Sweep<'_> {
         let header = self.context.segment.header();
         let mut prepared =
             transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
-        let run = &mut prepared.spec;
+        let (run, secrets) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
         if run.target.is_none() {
@@ -274,7 +274,7 @@ impl Sweep<'_> {
         // A session that waits for the sweep does nothing else meanwhile.
         run.starter.pid = header.caller_pid.load(Relaxed);
         self.interruptibly(|sweep| {
-            before::prepare(&mut sweep.state.session, run, &sweep.spec.options.before)
+            before::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
         })?;
         let prepared = std::panic::AssertUnwindSafe(&prepared);
         let launched = transaction(|| {

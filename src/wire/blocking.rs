@@ -7,8 +7,9 @@ use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::wire::{Event, Session};
 use mio::{Events, Poll, Token};
 
-use super::{Done, Link, Route, failed, failed_by};
+use super::{Done, Link, Route, cancel, failed, failed_by};
 use crate::error::internal;
+use crate::server::process::is_interrupted;
 
 /// How often it looks whether its process is to be interrupted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -59,6 +60,14 @@ impl BlockingSession {
         session.session.start(&session.route.startup(&session.link))?;
         session.settle(deadline)?;
         Ok(session)
+    }
+
+    /// Whether it is one that the route asks for.
+    ///
+    /// # Errors
+    /// As [`Route::check`].
+    pub fn check(&self) -> Result<(), UserError> {
+        self.route.check(&self.session)
     }
 
     /// The session as the protocol has it.
@@ -122,6 +131,12 @@ impl BlockingSession {
 
     /// Waits until something has happened to the connection, or for a moment.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
+        // The server would go on with a statement whose client has gone.
+        if is_interrupted()
+            && let Some(backend) = self.session.backend()
+        {
+            cancel(&self.route.to, backend);
+        }
         pgrx::check_for_interrupts!();
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {

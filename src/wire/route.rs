@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec};
+use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec, TargetSpec};
 use bench_core::target::{
     ChannelBinding, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions, not_asked,
 };
@@ -14,6 +14,7 @@ use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
 use bench_core::wire::{Session, Startup};
 
 use super::{Link, failed, failed_by, this_server, without_number};
+use crate::error::internal;
 
 /// What each of its connections needs.
 pub struct Route {
@@ -100,6 +101,18 @@ impl Route {
         };
         routes.iter_mut().for_each(|route| route.tell_all(spec, search_path));
         Ok(routes)
+    }
+
+    /// The way to where clients were found to be served, for statements by the role of the mapping that are not the run's.
+    ///
+    /// # Errors
+    /// 08001.
+    pub fn of_steps(target: &TargetSpec, secrets: &Secrets) -> Result<Self, UserError> {
+        let to = target.candidates.first().cloned();
+        let to = to.ok_or_else(|| internal("a target without hosts"))?;
+        let mut route = Self::to_target(&target.options, secrets, to)?;
+        route.needs_password = target.needs_password;
+        Ok(route)
     }
 
     fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {

@@ -1,9 +1,14 @@
 //! The state that a run begins with: what is emptied, vacuumed, read and written before, on the run's tables and as its role.
 
+mod elsewhere;
+
+pub use elsewhere::refuse_load;
+
 use std::ffi::CString;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Before, FixtureSpec, RunSpec};
+use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use crate::engine::{Book, Session};
@@ -26,8 +31,16 @@ pub fn execute(session: &mut Session, statement: &str) -> Result<(), UserError> 
     session.execute_simple(&text, Book { counters: &counters, plans: None }).map_err(UserError::from)
 }
 
-/// Does the steps, but for loads.
-pub fn prepare(session: &mut Session, run: &RunSpec, steps: &[Before]) -> Result<(), UserError> {
+/// Does the steps, but for loads; over a connection, let in by `secrets`, where the run's lead to another server.
+pub fn prepare(
+    session: &mut Session,
+    run: &RunSpec,
+    secrets: &Secrets,
+    steps: &[Before],
+) -> Result<(), UserError> {
+    if let Some(target) = &run.target {
+        return elsewhere::prepare(target, run, secrets, steps);
+    }
     let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
     for step in steps {
         match step {
@@ -93,11 +106,14 @@ fn emptied(fixture: &FixtureSpec) -> Result<Vec<pg_sys::Oid>, UserError> {
     if fixture.rows == 0 && fixture.schema.is_some() {
         return Ok(tables);
     }
-    Err(UserError::new(
+    Err(has_rows(&fixture.name).hint("Use before => 'reload'."))
+}
+
+fn has_rows(fixture: &str) -> UserError {
+    UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("fixture \"{}\" was loaded with rows, which TRUNCATE would remove", fixture.name),
+        format!("fixture \"{fixture}\" was loaded with rows, which TRUNCATE would remove"),
     )
-    .hint("Use before => 'reload'."))
 }
 
 /// In a transaction for each table, without a snapshot that would hold back the horizon.
@@ -121,11 +137,15 @@ fn names(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
     Ok(spi::fetch::<Vec<String>>(sql, &[tables.to_vec().into()])?.unwrap_or_default())
 }
 
-/// What the calling role needs for the steps on a run's tables, and what its fixtures must be like, found out before any.
+/// What the run's role needs for the steps on a run's tables, and what its fixtures must be like, found out before any.
 ///
 /// # Errors
-/// 42501 and 55000.
-pub fn check_run(steps: &[Before], run: &RunSpec) -> Result<(), UserError> {
+/// 42501 and 55000; 0A000 for what cannot be done on another server.
+pub fn check_run(steps: &[Before], run: &RunSpec, secrets: &Secrets) -> Result<(), UserError> {
+    if let Some(target) = &run.target {
+        return elsewhere::check(target, run, secrets, steps);
+    }
+    check(steps)?;
     if steps.contains(&Before::Vacuum) {
         let tables: Vec<pg_sys::Oid> = run.tables().map(pg_sys::Oid::from).collect();
         check_may_vacuum(&tables)?;
@@ -181,7 +201,7 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     }
 }
 
-/// What the steps need of the role, found out before any.
+/// What the steps need of the role here, found out before any.
 ///
 /// # Errors
 /// 42501.

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Results, RunSpec};
+use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use crate::engine::Session;
@@ -42,7 +43,10 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set_own(KIND.title).map_err(UserError::from)?;
-    before::prepare(&mut session, &spec, &spec.options.before)
+    let secrets = context.segment.header().secret.get();
+    let secrets = secrets.map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
+    let secrets = secrets.map_err(|e| internal(e.to_string()))?;
+    before::prepare(&mut session, &spec, &secrets, &spec.options.before)
 }
 
 /// Has the steps done, where there are any, and waits for their end.
