@@ -45,6 +45,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("observe/audit.rs", "that", "a message"),
     ("worker/before.rs", "would", "a message"),
+    ("worker/before/elsewhere.rs", "{}", "the qualified names of the fixtures' tables on the target"),
+    (
+        "worker/before/elsewhere.rs",
+        "{function}",
+        "the qualified name of an extension's function on the target",
+    ),
 ];
 
 /// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.
