@@ -1,6 +1,7 @@
 //! A session for which its process waits: what has to be known of a server before others connect to it.
 
 use std::io::ErrorKind;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{SqlError, UserError, sqlstate};
@@ -48,11 +49,12 @@ impl BlockingSession {
             }
         };
         let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
+        let registry = poll.registry().try_clone().map_err(|error| internal(error.to_string()))?;
         let mut session =
             Self { poll, events: Events::with_capacity(8), link, session: Session::new(), route };
         session
             .link
-            .register(session.poll.registry(), Token(0))
+            .register(&Rc::new(registry), Token(0))
             .map_err(|error| internal(error.to_string()))?;
         while !session.link.establish(&session.route)? {
             session.wait(deadline)?;

@@ -1,6 +1,7 @@
 //! A way for bytes to a server and back: a socket, and TLS where there is any.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::rc::Rc;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Encryption;
@@ -37,6 +38,22 @@ enum Stage {
 pub struct Link {
     socket: Socket,
     stage: Stage,
+    reported: Option<Reported>,
+}
+
+/// To whom what happens to the connection is reported.
+struct Reported {
+    registry: Rc<Registry>,
+    token: Token,
+    /// Also that there is room for output. It is asked for only while some waits: each message that the server takes
+    /// makes room, and would wake whoever waits for the answer.
+    with_room: bool,
+}
+
+impl Reported {
+    fn interest(&self) -> Interest {
+        if self.with_room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE }
+    }
 }
 
 impl Link {
@@ -53,23 +70,42 @@ impl Link {
             Some(_) => Stage::Asking(0),
             None => Stage::Plain,
         };
-        Ok(Some(Self { socket, stage }))
+        Ok(Some(Self { socket, stage, reported: None }))
     }
 
-    /// Has what happens to the connection reported under this token, each thing once.
+    /// Has what happens to the connection reported under this token, each thing once: that it is there, that something has
+    /// come in, and that there is room for output which had to wait.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+    pub fn register(&mut self, registry: &Rc<Registry>, token: Token) -> io::Result<()> {
+        let reported = Reported { registry: Rc::clone(registry), token, with_room: true };
+        registry.register(&mut self.socket, token, reported.interest())?;
+        self.reported = Some(reported);
+        Ok(())
     }
 
     /// Has nothing reported any more.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        registry.deregister(&mut self.socket)
+    pub fn deregister(&mut self) -> io::Result<()> {
+        let Some(reported) = self.reported.take() else { return Ok(()) };
+        reported.registry.deregister(&mut self.socket)
+    }
+
+    /// Writes to the socket, and has it reported when what is left can be written.
+    fn put(socket: &mut Socket, reported: &mut Option<Reported>, bytes: &[u8]) -> io::Result<Done> {
+        let done = done(socket.write(bytes))?;
+        let waits = matches!(done, Done::Blocked);
+        let is_all = matches!(done, Done::Some(written) if written == bytes.len());
+        if let Some(reported) = reported
+            && (waits && !reported.with_room || is_all && reported.with_room)
+        {
+            reported.with_room = waits;
+            reported.registry.reregister(socket, reported.token, reported.interest())?;
+        }
+        Ok(done)
     }
 
     /// Does what has to be done before the first message of the protocol; true when that can be sent.
@@ -82,7 +118,7 @@ impl Link {
                 Stage::Plain => return Ok(true),
                 Stage::Asking(sent) => {
                     let request = encryption_request();
-                    match done(self.socket.write(&request[*sent..]))
+                    match Self::put(&mut self.socket, &mut self.reported, &request[*sent..])
                         .map_err(|error| failed(&route.to, error))?
                     {
                         Done::Some(bytes) => *sent += bytes,
@@ -200,7 +236,9 @@ impl Link {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Done> {
-        let Stage::Tls(tls) = &mut self.stage else { return done(self.socket.write(bytes)) };
+        let Stage::Tls(tls) = &mut self.stage else {
+            return Self::put(&mut self.socket, &mut self.reported, bytes);
+        };
         let taken = tls.send(bytes);
         match self.flush()? {
             Done::Closed => Ok(Done::Closed),
@@ -216,7 +254,7 @@ impl Link {
     pub fn flush(&mut self) -> io::Result<Done> {
         let Stage::Tls(tls) = &mut self.stage else { return Ok(Done::Some(0)) };
         while !tls.output().is_empty() {
-            match done(self.socket.write(tls.output()))? {
+            match Self::put(&mut self.socket, &mut self.reported, tls.output())? {
                 Done::Some(bytes) => tls.sent(bytes),
                 other => return Ok(other),
             }

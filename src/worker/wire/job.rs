@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
@@ -12,11 +13,10 @@ use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::target::Secrets;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
-use super::departing::Departing;
 use super::shared::Shared;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
@@ -95,6 +95,8 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
 /// The work of one job.
 struct Job<'a> {
     poll: Poll,
+    /// The poll's, which the connections use, too.
+    registry: Rc<Registry>,
     events: Events,
     timer: Timer,
     shared: Shared<'a>,
@@ -140,16 +142,16 @@ impl<'a> Job<'a> {
         let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
         let poll = Poll::new().map_err(failed_to_wait)?;
         let timer = Timer::new().map_err(failed_to_wait)?;
-        let registry = poll.registry();
+        let registry = Rc::new(poll.registry().try_clone().map_err(failed_to_wait)?);
         registry
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
-        let departing = Departing::new(registry.try_clone().map_err(failed_to_wait)?);
         let mut job = Self {
             poll,
+            registry,
             events: Events::with_capacity(1024),
             timer,
-            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
+            shared: Shared::new(segment, context.index, workload, recorder, &spec.options, routes),
             served: Vec::new(),
             at_work: connections.len(),
             open: connections.len(),
@@ -205,7 +207,7 @@ impl<'a> Job<'a> {
         let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
             return Ok(false);
         };
-        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
+        link.register(&self.registry, Token(index)).map_err(failed_to_wait)?;
         self.connections[index].start(link);
         Ok(true)
     }

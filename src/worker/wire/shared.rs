@@ -57,7 +57,6 @@ impl<'a> Shared<'a> {
         slot: u32,
         workload: Workload,
         recorder: Recorder<'a>,
-        departing: Departing,
         options: &RunOptions,
         routes: Vec<Route>,
     ) -> Self {
@@ -100,7 +99,7 @@ impl<'a> Shared<'a> {
             recorder,
             counters,
             connects,
-            departing,
+            departing: Departing::default(),
             mode: options.query_mode,
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,
