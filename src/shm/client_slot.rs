@@ -122,6 +122,11 @@ impl ClientSlot {
         self.state().is_over()
     }
 
+    /// All of its transactions have ended; of a job, sessions may still have to.
+    pub fn has_left_its_loop(&self) -> bool {
+        self.is_over() || self.ended_ns.load(Acquire) != 0
+    }
+
     /// Transactions ended so far, in all phases.
     pub fn attempts(&self) -> u64 {
         self.totals.iter().map(|t| t.committed.get() + t.failed.get()).sum()

@@ -52,10 +52,7 @@ impl BlockingSession {
         let registry = poll.registry().try_clone().map_err(|error| internal(error.to_string()))?;
         let mut session =
             Self { poll, events: Events::with_capacity(8), link, session: Session::new(), route };
-        session
-            .link
-            .register(&Rc::new(registry), Token(0))
-            .map_err(|error| internal(error.to_string()))?;
+        session.link.register(&Rc::new(registry), Token(0)).map_err(|error| internal(error.to_string()))?;
         while !session.link.establish(&session.route)? {
             session.wait(deadline)?;
         }

@@ -70,8 +70,8 @@ pub fn all_stopped() -> bool {
     WORKERS.with_borrow(|workers| workers.iter().all(Worker::has_stopped))
 }
 
-/// Forgets workers that have ended, so that others can be launched.
-fn forget() {
+/// Forgets workers that have ended, so that others can be launched, or that end by themselves.
+pub fn forget() {
     WORKERS.with_borrow_mut(Vec::clear);
 }
 

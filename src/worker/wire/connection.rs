@@ -48,7 +48,7 @@ pub enum Next {
     Gate,
     /// It needs a connection: then [`Connection::start`], or [`Connection::refused`].
     Connect,
-    /// Its client is over, and it waits for the server to end the session.
+    /// Its client is over: then [`Connection::take_leave`], when it may.
     Farewell,
     /// Its session has ended; with `at_once`, together with its client.
     Over { at_once: bool },

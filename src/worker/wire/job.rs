@@ -17,6 +17,7 @@ use mio::{Events, Interest, Poll, Registry, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
+use super::farewells::Farewells;
 use super::shared::Shared;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
@@ -105,6 +106,8 @@ struct Job<'a> {
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// Connections that something has happened to.
     served: Vec<usize>,
+    /// Connections whose clients are over.
+    farewells: Farewells,
     /// Clients that are not over.
     at_work: usize,
     /// Connections whose sessions have not ended.
@@ -153,6 +156,7 @@ impl<'a> Job<'a> {
             timer,
             shared: Shared::new(segment, context.index, workload, recorder, &spec.options, routes),
             served: Vec::new(),
+            farewells: Farewells::default(),
             at_work: connections.len(),
             open: connections.len(),
             connections,
@@ -279,21 +283,41 @@ impl<'a> Job<'a> {
                 self.cancel_statements();
             }
             self.wake_those_due(has_stopped);
-            if self.at_work == 0 && farewell_ns == i64::MAX {
-                farewell_ns = now_ns() + FAREWELL_NS + FAREWELL_EACH_NS * self.open as i64;
-                tell_end(slot);
+            while let Some(index) = self.farewells.next() {
+                self.connections[index].take_leave();
+            }
+            if self.at_work == 0 {
+                self.tell_unended(slot);
+                if farewell_ns == i64::MAX {
+                    farewell_ns = now_ns() + FAREWELL_NS + FAREWELL_EACH_NS * self.open as i64;
+                    self.tell_backlog(spec);
+                    tell_end(slot);
+                    wake(self.shared.header.coordinator_pid.load(Relaxed));
+                }
             }
         }
         if self.shared.routes[0].is_elsewhere && self.at_work > 0 && !has_canceled {
             self.cancel_statements();
         }
-        self.see_off()?;
+        if farewell_ns == i64::MAX {
+            self.tell_backlog(spec);
+        }
+        self.see_off()
+    }
+
+    /// Tells what of the run's transactions came too late.
+    fn tell_backlog(&self, spec: &RunSpec) {
         if let Extent::Secs(_) = spec.options.extent {
             let end_ns = self.shared.recorder.end_ns();
             let backlog = self.connections.iter().map(|connection| connection.backlog(end_ns)).sum();
             self.shared.recorder.backlog(backlog);
         }
-        Ok(())
+    }
+
+    /// Tells how many sessions the server has not ended.
+    fn tell_unended(&mut self, slot: &ClientSlot) {
+        let departing = self.shared.departing.reap();
+        slot.unended.store((self.open + departing) as u32, Relaxed);
     }
 
     /// Waits until something has happened, at most so long; `served` are the connections that it has happened to.
@@ -350,10 +374,14 @@ impl<'a> Job<'a> {
                 let next = self.open_anew(index);
                 self.note(index, next);
             }
-            Next::Farewell => self.at_work -= 1,
+            Next::Farewell => {
+                self.at_work -= 1;
+                self.farewells.add(index);
+            }
             Next::Over { at_once } => {
                 self.at_work -= usize::from(at_once);
                 self.open -= 1;
+                self.farewells.ended(index);
             }
             Next::Server | Next::Gate => {}
         }
@@ -373,8 +401,7 @@ impl<'a> Job<'a> {
 
     /// Tells what is known when all sessions have ended, or are waited for no longer.
     fn leave(&mut self, slot: &ClientSlot) {
-        let departing = self.shared.departing.reap();
-        slot.unended.store((self.open + departing) as u32, Relaxed);
+        self.tell_unended(slot);
         if slot.ended_ns.load(Relaxed) == 0 {
             tell_end(slot);
         }
@@ -387,8 +414,8 @@ impl<'a> Job<'a> {
 
 /// The clients are over: what comes after that is not the run's.
 fn tell_end(slot: &ClientSlot) {
-    slot.ended_ns.store(now_ns(), Relaxed);
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    slot.ended_ns.store(now_ns(), Release);
 }
 
 /// Files that a job has open beside its connections.

@@ -4,5 +4,6 @@
 mod connection;
 mod departing;
 pub mod examiner;
+mod farewells;
 pub mod job;
 mod shared;

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::spec::Driver;
+
 use super::Run;
 use crate::server::process::{cancel, nap, now_ns, wake};
-use crate::shm::StopReason;
+use crate::shm::{ClientSlot, StopReason};
 use crate::worker::workers;
 
 /// How long clients have after the end of the measuring for the transaction they are in.
@@ -13,6 +15,10 @@ const DRAIN_NS: i64 = 60_000_000_000;
 /// After a stop: when their statement is canceled, and when they are ended.
 const STOP_CANCEL_NS: i64 = 200_000_000;
 const STOP_TERMINATE_NS: i64 = 500_000_000;
+
+/// After a stop: how long the server has to end the sessions of connections whose clients are over. Thousands take longer;
+/// they end when the run has, and the audit says that their statistics are missing.
+const STOP_SESSIONS_NS: i64 = 1_000_000_000;
 
 /// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
 /// be ended, by nobody.
@@ -53,7 +59,15 @@ impl Run<'_> {
                 self.canceled = true;
                 self.cancel_statements();
             }
-            let overdue = since_stop > STOP_TERMINATE_NS || now - began > DRAIN_NS;
+            let only_sessions_are_left = self.spec.options.driver == Driver::Wire
+                && self.segment.slots().all(ClientSlot::has_left_its_loop);
+            if only_sessions_are_left && since_stop > STOP_SESSIONS_NS {
+                // The jobs see to their ends.
+                workers::forget();
+                return;
+            }
+            let must_end = since_stop > STOP_TERMINATE_NS && !only_sessions_are_left;
+            let overdue = must_end || now - began > DRAIN_NS;
             if overdue && !self.terminated {
                 self.terminated = true;
                 terminated_ns = Some(now);

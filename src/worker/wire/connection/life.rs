@@ -252,8 +252,9 @@ impl Connection<'_> {
         self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
-        self.take_leave();
-        if self.link.is_some() {
+        // Where the server has closed the connection, it has ended the session.
+        if self.link.is_some() && !self.is_closed {
+            self.waits = Waits::Farewell;
             Next::Farewell
         } else {
             self.close();
