@@ -12,6 +12,7 @@ pub mod probes;
 pub mod relations;
 pub mod server;
 pub mod statement_calls;
+pub mod switches;
 pub mod waits;
 
 pub use observer::{Observed, Observer};

@@ -11,7 +11,11 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use super::switches::{self, Switches};
 use crate::shm::{ClientSession, Segment};
+
+/// Of how many connections context switches are read, in equal steps over all of them: the kernel writes a text each time.
+const SWITCHES_OF: usize = 100;
 
 /// Key of the time in which a client ran on a processor.
 const CPU: &str = "CPU";
@@ -29,6 +33,8 @@ pub struct WaitTimes {
     cpu_ns: i64,
     /// Whether the processor time of any client could not be read.
     cpu_unknown: bool,
+    /// Context switches of some connections' backends.
+    pub switches: Switches,
 }
 
 impl WaitTimes {
@@ -43,6 +49,7 @@ impl WaitTimes {
         other.by_event.iter().for_each(|(&event, &ns)| self.add(event, ns));
         self.cpu_ns += other.cpu_ns;
         self.cpu_unknown |= other.cpu_unknown;
+        self.switches.merge(other.switches);
     }
 
     /// Processor time of all clients; `None` where that of any could not be read.
@@ -112,6 +119,8 @@ struct Watched {
     event: Option<u32>,
     /// Its processor time at the last cut; `None` where it cannot be read.
     cpu_ns: Option<i64>,
+    /// Its context switches and its transactions at the last cut; `None` where they are not read.
+    switches: Option<(i64, u64)>,
 }
 
 impl<'a> WaitSampler<'a> {
@@ -125,6 +134,12 @@ impl<'a> WaitSampler<'a> {
         self.looked_ns = now_ns;
         self.times = WaitTimes::default();
         self.clients = self.segment.sessions().map(|session| Watched::new(&session)).collect();
+        // A client of the engine counts its own.
+        if self.segment.shape().connections > 0 {
+            let step = self.clients.len().div_ceil(SWITCHES_OF).max(1);
+            let watched = self.clients.iter_mut().zip(self.segment.sessions()).step_by(step);
+            watched.for_each(|(client, session)| client.read_switches(&session));
+        }
     }
 
     /// Looks at every client.
@@ -132,7 +147,11 @@ impl<'a> WaitSampler<'a> {
         let gap_ns = now_ns - self.looked_ns;
         for (client, session) in self.clients.iter_mut().zip(self.segment.sessions()) {
             if session.pid != client.pid && session.pid != 0 {
+                let reads_switches = client.switches.is_some();
                 *client = Watched::new(&session);
+                if reads_switches {
+                    client.read_switches(&session);
+                }
                 // The processor time of the session before ended with it.
                 self.times.cpu_unknown = true;
             }
@@ -159,6 +178,12 @@ impl<'a> WaitSampler<'a> {
     /// What was sampled since the last cut.
     pub fn cut(&mut self) -> WaitTimes {
         for (client, session) in self.clients.iter_mut().zip(self.segment.sessions()) {
+            if let Some((count, transactions)) = client.switches {
+                client.read_switches(&session);
+                if let Some((now, ended)) = client.switches {
+                    self.times.switches.add(now - count, ended - transactions);
+                }
+            }
             let Some(before_ns) = client.cpu_ns else {
                 self.times.cpu_unknown |= !client.process.is_null();
                 continue;
@@ -184,7 +209,14 @@ impl Watched {
             // SAFETY: searches the shared process array.
             unsafe { pg_sys::BackendPidGetProc(pid) }
         };
-        Self { process, pid, event: None, cpu_ns: cpu_ns(pid) }
+        Self { process, pid, event: None, cpu_ns: cpu_ns(pid), switches: None }
+    }
+
+    /// Reads its context switches anew. One that has ended has left its own; where it has not, it is left out from here on.
+    fn read_switches(&mut self, session: &ClientSession) {
+        let left = session.switches;
+        let count = if left > 0 { Some(left) } else { switches::of_process(self.pid) };
+        self.switches = count.map(|count| (count, session.attempts));
     }
 
     /// What it waits for; `None` when it has ended.

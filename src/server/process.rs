@@ -27,6 +27,17 @@ pub fn own_cpu_ns() -> i64 {
     if read == 0 { time.tv_sec * 1_000_000_000 + time.tv_nsec } else { 0 }
 }
 
+/// Context switches of this process so far, voluntary or not; 0 where the platform does not count them.
+pub fn own_switches() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: a valid pointer; the struct is plain, and stays all zeroes where the call fails.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw + usage.ru_nivcsw
+}
+
 /// Raises the number of files that this process may have open as far as it is allowed to; the number then.
 pub fn raise_open_files() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

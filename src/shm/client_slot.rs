@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering::*};
 
-use bench_core::client::Consequence;
+use bench_core::client::{Consequence, Lateness};
 use bench_core::error::SqlError;
 
 use super::{Counter, Text};
@@ -83,6 +83,15 @@ pub struct ErrorEntry {
     pub context: Text<480>,
 }
 
+/// A job's [`Lateness`].
+#[repr(C)]
+struct JobLateness {
+    served: Counter,
+    waited_ns: Counter,
+    longest_ns: Counter,
+    longest_round_ns: Counter,
+}
+
 /// What one client shows to the others, apart from its commands and intervals.
 #[repr(C, align(128))]
 pub struct ClientSlot {
@@ -96,6 +105,12 @@ pub struct ClientSlot {
     pub cpu_ns: AtomicI64,
     /// That time before the first transaction that began in the measurement; 0 until then.
     cpu_before_ns: AtomicI64,
+    /// Context switches of the process by then, voluntary or not; 0 before.
+    pub switches: AtomicI64,
+    /// Those before the first transaction that began in the measurement.
+    switches_before: AtomicI64,
+    /// Of a job: how long connections that were ready waited for it while measuring.
+    lateness: JobLateness,
     /// Of a job: sessions that the server had not ended when it did, whose statistics may come later.
     pub unended: AtomicU32,
     /// Transactions that it had committed by then, in all phases.
@@ -137,8 +152,10 @@ impl ClientSlot {
         self.totals.iter().map(|t| t.committed.get()).sum()
     }
 
-    /// The next transaction is the first that begins in the measurement; `cpu_ns` is the processor time so far.
-    pub fn count_cpu_from(&self, cpu_ns: i64) {
+    /// The next transaction is the first that begins in the measurement; `cpu_ns` is the processor time so far,
+    /// `switches` the context switches.
+    pub fn count_cpu_from(&self, cpu_ns: i64, switches: i64) {
+        self.switches_before.store(switches, Relaxed);
         self.committed_before.set(self.committed());
         self.cpu_before_ns.store(cpu_ns, Relaxed);
     }
@@ -155,6 +172,30 @@ impl ClientSlot {
     pub fn measured_cpu_ns(&self) -> Option<i64> {
         let (before_ns, after_ns) = (self.cpu_before_ns.load(Relaxed), self.cpu_ns.load(Relaxed));
         (before_ns > 0 && after_ns > 0).then(|| after_ns - before_ns)
+    }
+
+    /// Context switches of its process from the beginning of the measurement to its end; `None` where those of the
+    /// processor time are not known.
+    pub fn measured_switches(&self) -> Option<i64> {
+        self.measured_cpu_ns().map(|_| self.switches.load(Relaxed) - self.switches_before.load(Relaxed))
+    }
+
+    /// Tells how long connections have waited for the job.
+    pub fn tell_lateness(&self, lateness: &Lateness) {
+        self.lateness.served.set(lateness.served);
+        self.lateness.waited_ns.set(lateness.waited_ns);
+        self.lateness.longest_ns.set(lateness.longest_ns);
+        self.lateness.longest_round_ns.set(lateness.longest_round_ns);
+    }
+
+    /// How long connections have waited for the job, when it has told it.
+    pub fn lateness(&self) -> Lateness {
+        Lateness {
+            served: self.lateness.served.get(),
+            waited_ns: self.lateness.waited_ns.get(),
+            longest_ns: self.lateness.longest_ns.get(),
+            longest_round_ns: self.lateness.longest_round_ns.get(),
+        }
     }
 
     /// Counts an error; a ninth SQLSTATE goes to the last entry.

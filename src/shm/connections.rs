@@ -15,6 +15,8 @@ pub struct ConnectionCell {
     pub ended_ns: AtomicI64,
     /// Processor time that the backend had used then, in nanoseconds; 0 before, or where it is not known.
     pub cpu_ns: AtomicI64,
+    /// Context switches of the backend by then, voluntary or not; 0 before, or where they are not known.
+    pub switches: AtomicI64,
     /// Transactions ended so far.
     pub attempts: Counter,
 }
@@ -41,6 +43,8 @@ pub struct ClientSession {
     pub ended_ns: i64,
     /// Processor time that its backend had used then, in nanoseconds; 0 before, or where it is not known.
     pub cpu_ns: i64,
+    /// Context switches of its backend by then; 0 before, or where they are not known.
+    pub switches: i64,
     /// Transactions ended so far, in all phases.
     pub attempts: u64,
 }
@@ -77,6 +81,7 @@ impl Segment {
                 state: cell.state(),
                 ended_ns: cell.ended_ns.load(Relaxed),
                 cpu_ns: cell.cpu_ns.load(Relaxed),
+                switches: cell.switches.load(Relaxed),
                 attempts: cell.attempts.get(),
             };
         }
@@ -86,6 +91,7 @@ impl Segment {
             state: slot.state(),
             ended_ns: slot.ended_ns.load(Relaxed),
             cpu_ns: slot.cpu_ns.load(Relaxed),
+            switches: slot.switches.load(Relaxed),
             attempts: slot.attempts(),
         }
     }

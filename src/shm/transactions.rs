@@ -12,7 +12,7 @@ use bench_core::transaction_log::{Entry, Queue};
 use super::{
     ClientSlot, CommandCounters, CommandTimes, Header, Segment, StopReason, Tally, Totals, TotalsOf,
 };
-use crate::server::process::{current_timestamp, now_ns, own_cpu_ns};
+use crate::server::process::{current_timestamp, now_ns, own_cpu_ns, own_switches};
 
 /// One client's pen.
 pub struct Recorder<'a> {
@@ -28,6 +28,8 @@ pub struct Recorder<'a> {
     phase: Phase,
     /// Latency above which a transaction is late, ns.
     limit_ns: i64,
+    /// The last reading of the clock.
+    read_ns: i64,
     /// Whether the processor time of what comes next is of the measurement.
     counts_cpu: bool,
     /// Where transactions are logged one by one.
@@ -49,6 +51,7 @@ impl<'a> Recorder<'a> {
             until_ns: i64::MIN,
             phase: Phase::Ramp,
             limit_ns: latency_limit_ms.map_or(i64::MAX, |ms| (ms * 1e6) as i64),
+            read_ns: i64::MIN,
             counts_cpu: false,
             log: segment.log(slot),
             commands: segment.commands(slot),
@@ -60,7 +63,7 @@ impl<'a> Recorder<'a> {
     #[cold]
     fn count_cpu(&mut self) {
         self.counts_cpu = true;
-        self.slot.count_cpu_from(own_cpu_ns());
+        self.slot.count_cpu_from(own_cpu_ns(), own_switches());
     }
 
     /// The gate has opened: the time line is in place.
@@ -69,6 +72,12 @@ impl<'a> Recorder<'a> {
         if now_ns() >= self.timeline.measure_start_ns {
             self.count_cpu();
         }
+    }
+
+    /// What the clock showed when it was last read for a transaction.
+    #[inline]
+    pub fn read_ns(&self) -> i64 {
+        self.read_ns
     }
 
     /// So many transactions were due before the run's end and neither started nor skipped.
@@ -114,13 +123,15 @@ impl<'a> Recorder<'a> {
 impl Ledger for Recorder<'_> {
     #[inline]
     fn now_ns(&mut self) -> i64 {
-        now_ns()
+        self.read_ns = now_ns();
+        self.read_ns
     }
 
     #[inline]
     fn end_clock(&mut self) -> i64 {
         self.intervals.announce();
-        now_ns()
+        self.read_ns = now_ns();
+        self.read_ns
     }
 
     #[inline]

@@ -54,6 +54,12 @@ SELECT ok(latency_avg_ms >= 300 AND server_cpu_us BETWEEN 0 AND 100000,
     format('sleeping takes time and no processor time: %s ms, %s µs', latency_avg_ms, server_cpu_us))
 FROM bench.summary WHERE run_id = :run_id;
 
+SELECT ok((environment ->> 'server_context_switches')::float8 BETWEEN 1 AND 100,
+    format('it takes a context switch at least: %s', environment ->> 'server_context_switches'))
+FROM bench.runs WHERE run_id = :run_id;
+SELECT is(environment ->> 'driver_context_switches', NULL, 'the engine has no driver beside the server')
+FROM bench.runs WHERE run_id = :run_id;
+
 -- It is under way when the measurement starts, and is the first that is counted.
 SELECT bench.run('cpu_first', transactions => 4, warmup => 0.2) AS run_id \gset
 SELECT

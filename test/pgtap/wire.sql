@@ -106,6 +106,20 @@ SELECT ok((environment ->> 'driver_cpu_secs')::float8 > 0, 'the driver''s own pr
 FROM bench.runs WHERE run_id = :run_id;
 SELECT ok((environment ->> 'driver_busy')::float8 > 0, 'how busy its busiest job was')
 FROM bench.runs WHERE run_id = :run_id;
+SELECT
+    ok((e ->> 'driver_wait_avg_us')::float8 >= 0, 'how long answers waited for a job'),
+    ok((e ->> 'driver_wait_max_ms')::float8 * 1000 >= (e ->> 'driver_wait_avg_us')::float8,
+        'at most longer than on average'),
+    ok((e ->> 'driver_round_max_ms')::float8 >= (e ->> 'driver_wait_max_ms')::float8,
+        'no answer waits longer than its round takes'),
+    ok((e ->> 'driver_context_switches')::float8 > 0, 'context switches of the jobs'),
+    ok((e ->> 'server_context_switches')::float8 > 0, 'and of the backends')
+FROM (SELECT environment AS e FROM bench.runs WHERE run_id = :run_id) AS r;
+-- A backend that sleeps and then waits for its client is off the processor twice.
+SELECT bench.run(script => 'SELECT pg_sleep(0.02);', clients => 2, transactions => 10,
+    driver => 'wire') AS slept \gset
+SELECT ok((environment ->> 'server_context_switches')::float8 BETWEEN 1 AND 100, 'a context switch for each sleep at least')
+FROM bench.runs WHERE run_id = :slept;
 SELECT ok(sum(share) BETWEEN 0.999 AND 1.001, 'waits of the clients'' sessions'),
     ok(bool_or(wait_event = 'ClientRead'), 'which wait for their client, too')
 FROM bench.waits WHERE run_id = :run_id;

@@ -6,12 +6,14 @@
 //! The states and their order are those of `advanceConnectionState` in pgbench.c.
 
 mod connecting;
+mod lateness;
 mod ledger;
 mod pace;
 
 use std::time::Duration;
 
 pub use connecting::back_off_ns;
+pub use lateness::Lateness;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
 
 use crate::error::{SqlError, sqlstate};

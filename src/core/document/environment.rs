@@ -43,6 +43,16 @@ pub struct Environment {
     pub driver_cpu_secs: Option<f64>,
     /// Share of its time for which the busiest job of the wire driver used a processor.
     pub driver_busy: Option<f64>,
+    /// How long connections that were ready waited for their job, in microseconds: the mean.
+    pub driver_wait_avg_us: Option<f64>,
+    /// And at most, in milliseconds.
+    pub driver_wait_max_ms: Option<f64>,
+    /// The longest time between two looks of a job at what is ready, in milliseconds.
+    pub driver_round_max_ms: Option<f64>,
+    /// Context switches of the clients' processes for each transaction.
+    pub server_context_switches: Option<f64>,
+    /// Context switches of the jobs of the wire driver for each transaction.
+    pub driver_context_switches: Option<f64>,
     /// Transaction ids that the cluster used up between the run's begin and its end.
     pub xids_used: Option<i64>,
     /// age(datfrozenxid) of the oldest database at the run's end.

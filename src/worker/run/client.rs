@@ -20,7 +20,7 @@ use crate::observe::environment;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guard::watch_fixtures;
 use crate::server::guc;
-use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, wake};
+use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
 use crate::shm::{ClientState, CommandCounters, Header, Recorder, StopReason, unclear, untracked};
@@ -103,6 +103,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let result = run(context, &spec, &mut workload, beginning, &mut statements);
     slot.ended_ns.store(now_ns(), Relaxed);
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    slot.switches.store(own_switches(), Relaxed);
     let flushed = statements.session.flush_statistics();
     statements.session.report_idle();
     result.and(flushed.map_err(Ending::from))

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{Consequence, Ledger, Workload};
+use bench_core::client::{Consequence, Lateness, Ledger, Workload};
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use bench_core::target::Secrets;
@@ -18,11 +18,12 @@ use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
 use super::farewells::Farewells;
+use super::open_files;
 use super::shared::Shared;
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
-    current_timestamp, my_pid, now_ns, own_cpu_ns, raise_open_files, wait_for_latch, wake,
+    current_timestamp, my_pid, now_ns, own_cpu_ns, own_switches, wait_for_latch, wake,
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
@@ -108,6 +109,10 @@ struct Job<'a> {
     served: Vec<usize>,
     /// Connections whose clients are over.
     farewells: Farewells,
+    /// When it was last told which connections are ready, by CLOCK_MONOTONIC.
+    ready_ns: i64,
+    /// How late it came to them while measuring.
+    lateness: Lateness,
     /// Clients that are not over.
     at_work: usize,
     /// Connections whose sessions have not ended.
@@ -134,7 +139,7 @@ impl<'a> Job<'a> {
         let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
         let clients = segment.clients_of(context.index);
         // With those of the transactions before, which the server has not ended yet.
-        check_open_files(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
+        open_files::check(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;
         let commands = segment.shape().commands as usize;
         let connections: Vec<Connection> = clients
             .map(|number| {
@@ -157,6 +162,8 @@ impl<'a> Job<'a> {
             shared: Shared::new(segment, context.index, workload, recorder, &spec.options, routes),
             served: Vec::new(),
             farewells: Farewells::default(),
+            ready_ns: 0,
+            lateness: Lateness::default(),
             at_work: connections.len(),
             open: connections.len(),
             connections,
@@ -269,11 +276,7 @@ impl<'a> Job<'a> {
         let mut farewell_ns = i64::MAX;
         while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
             self.wait(LOOK)?;
-            for place in 0..self.served.len() {
-                let index = self.served[place];
-                let next = self.connections[index].serve(&mut self.shared)?;
-                self.note(index, next);
-            }
+            self.serve()?;
             if !has_stopped && self.is_stopped() {
                 has_stopped = true;
                 self.stop_connecting();
@@ -291,6 +294,7 @@ impl<'a> Job<'a> {
                 if farewell_ns == i64::MAX {
                     farewell_ns = now_ns() + FAREWELL_NS + FAREWELL_EACH_NS * self.open as i64;
                     self.tell_backlog(spec);
+                    slot.tell_lateness(&self.lateness);
                     tell_end(slot);
                     wake(self.shared.header.coordinator_pid.load(Relaxed));
                 }
@@ -303,6 +307,24 @@ impl<'a> Job<'a> {
             self.tell_backlog(spec);
         }
         self.see_off()
+    }
+
+    /// Serves the connections that are ready. The clock is read as each transaction ends, so that it tells when the next
+    /// connection's turn has come.
+    fn serve(&mut self) -> Result<(), UserError> {
+        let is_measured = !self.served.is_empty() && self.shared.recorder.is_measured(self.ready_ns);
+        for place in 0..self.served.len() {
+            if is_measured {
+                self.lateness.serve(self.ready_ns, self.shared.recorder.read_ns());
+            }
+            let index = self.served[place];
+            let next = self.connections[index].serve(&mut self.shared)?;
+            self.note(index, next);
+        }
+        if is_measured {
+            self.lateness.end_round(self.ready_ns, self.shared.recorder.read_ns());
+        }
+        Ok(())
     }
 
     /// Tells what of the run's transactions came too late.
@@ -330,6 +352,7 @@ impl<'a> Job<'a> {
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
+        self.ready_ns = now_ns();
         // With the postmaster the backends end, and so the connections: a job in which nothing happens has to look.
         if self.events.is_empty() {
             wait_for_latch(0, pg_sys::PG_WAIT_EXTENSION);
@@ -402,6 +425,7 @@ impl<'a> Job<'a> {
     /// Tells what is known when all sessions have ended, or are waited for no longer.
     fn leave(&mut self, slot: &ClientSlot) {
         self.tell_unended(slot);
+        slot.tell_lateness(&self.lateness);
         if slot.ended_ns.load(Relaxed) == 0 {
             tell_end(slot);
         }
@@ -415,23 +439,8 @@ impl<'a> Job<'a> {
 /// The clients are over: what comes after that is not the run's.
 fn tell_end(slot: &ClientSlot) {
     slot.cpu_ns.store(own_cpu_ns(), Relaxed);
+    slot.switches.store(own_switches(), Relaxed);
     slot.ended_ns.store(now_ns(), Release);
-}
-
-/// Files that a job has open beside its connections.
-const OTHER_FILES: u64 = 64;
-
-/// # Errors
-/// 53000 where a process may not have so many connections.
-fn check_open_files(connections: u64) -> Result<(), UserError> {
-    let limit = raise_open_files();
-    if connections + OTHER_FILES <= limit {
-        return Ok(());
-    }
-    let message = format!("a job cannot have {connections} connections");
-    Err(UserError::new(sqlstate::INSUFFICIENT_RESOURCES, message)
-        .detail(format!("The server's processes may have {limit} files open (RLIMIT_NOFILE)."))
-        .hint("Use more jobs, or raise the limit for the server (ulimit -Hn, LimitNOFILE of systemd)."))
 }
 
 fn failed_to_wait(error: io::Error) -> UserError {

@@ -6,4 +6,5 @@ mod departing;
 pub mod examiner;
 mod farewells;
 pub mod job;
+mod open_files;
 mod shared;

@@ -1,6 +1,6 @@
 //! What the report of a comparison says, apart from how it looks.
 
-use super::{ComparisonReport, WaitDifference};
+use super::{ComparedRun, ComparisonReport, Side, WaitDifference};
 use crate::comparison::{Line, scripts_differ};
 use crate::report::content::{Kind, Section, Table};
 use crate::report::hygiene::{cut, one_line};
@@ -99,9 +99,11 @@ fn round_trip(report: &ComparisonReport) -> Option<String> {
         let difference = finite(line.candidate)? - finite(line.baseline)?;
         Some(if is_candidate { difference } else { -difference })
     };
-    let wire = if is_candidate { &report.candidate } else { &report.baseline };
-    let known: Vec<f64> = wire.runs.iter().filter_map(|run| finite(run.driver_cpu_us)).collect();
-    let driver = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let (engine, wire) = match is_candidate {
+        true => (&report.baseline, &report.candidate),
+        false => (&report.candidate, &report.baseline),
+    };
+    let driver = mean(wire, |run| run.driver_cpu_us);
     let compared = |difference: f64, word: &str, less: &str, shown: fn(Option<f64>) -> String| {
         format!("{} {}", shown(Some(difference.abs())), if difference < 0.0 { less } else { word })
     };
@@ -114,7 +116,27 @@ fn round_trip(report: &ComparisonReport) -> Option<String> {
     );
     costs.extend(driver.map(|cpu| format!("{} µs in the driver", us(Some(cpu)))));
     let costs = if costs.is_empty() { String::new() } else { format!(", and takes {}", costs.join(" and ")) };
-    Some(format!("Over a connection a transaction is {latency} on average{costs}."))
+    Some(format!("Over a connection a transaction is {latency} on average{costs}.{}", switches(engine, wire)))
+}
+
+/// What connections add to the context switches, as a sentence; empty where they are not known.
+fn switches(engine: &Side, wire: &Side) -> String {
+    let server = mean(wire, |run| run.server_context_switches);
+    let Some(more) =
+        server.zip(mean(engine, |run| run.server_context_switches)).map(|(wire, engine)| wire - engine)
+    else {
+        return String::new();
+    };
+    let word = if more < 0.0 { "fewer" } else { "more" };
+    let driver = mean(wire, |run| run.driver_context_switches)
+        .map_or(String::new(), |count| format!(" and {} in the driver", fixed(Some(count), 2)));
+    format!(" It has {} context switches {word} in the server{driver}.", fixed(Some(more.abs()), 2))
+}
+
+/// A figure's mean over the runs of a side that have it.
+fn mean(side: &Side, of: impl Fn(&ComparedRun) -> Option<f64>) -> Option<f64> {
+    let known: Vec<f64> = side.runs.iter().filter_map(|run| finite(of(run))).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// The workloads of both sides.
@@ -133,7 +155,7 @@ pub fn workloads(report: &ComparisonReport) -> String {
 
 /// The comparison in one line.
 pub fn subtitle(report: &ComparisonReport) -> String {
-    let runs = |side: &super::Side| match side.runs.as_slice() {
+    let runs = |side: &Side| match side.runs.as_slice() {
         [only] => format!("run {}", only.run_id),
         [first, .., last] => format!("{} runs ({} to {})", side.runs.len(), first.run_id, last.run_id),
         [] => "no run".to_owned(),

@@ -40,6 +40,10 @@ pub struct ComparedRun {
     pub server_cpu_us: Option<f64>,
     /// Processor time of the wire driver's jobs for each transaction, in microseconds.
     pub driver_cpu_us: Option<f64>,
+    /// Context switches of the clients' processes for each transaction.
+    pub server_context_switches: Option<f64>,
+    /// Context switches of the wire driver's jobs for each transaction.
+    pub driver_context_switches: Option<f64>,
     pub samples: RunSamples,
 }
 
@@ -97,6 +101,8 @@ impl Collected {
             latency_p99_ms: summary.latency_p99_ms,
             server_cpu_us: summary.server_cpu_us,
             driver_cpu_us: driver_cpu_us(document),
+            server_context_switches: document.environment.server_context_switches,
+            driver_context_switches: document.environment.driver_context_switches,
             samples: RunSamples { elapsed: samples.elapsed.clone(), tps: samples.tps.clone() },
         });
         let is_bound = |bound: f64| bound.is_finite() && bound.is_sign_positive();

@@ -157,7 +157,11 @@ pub fn environment(environment: &Environment) -> Section {
                 let busy = finite(environment.driver_busy);
                 let busy =
                     busy.map(|busy| format!(", its busiest job {} of its time", number::percent(Some(busy))));
-                format!("{} of processor time{}", number::duration(secs), busy.unwrap_or_default())
+                let wait = finite(environment.driver_wait_avg_us);
+                let wait = wait
+                    .map(|wait| format!("; answers waited {} µs for it on average", number::us(Some(wait))));
+                let told = busy.into_iter().chain(wait).collect::<String>();
+                format!("{} of processor time{told}", number::duration(secs))
             }),
         ),
         ("transaction ids used", environment.xids_used.map(|xids| number::signed(Some(xids)))),

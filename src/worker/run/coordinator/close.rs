@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::client::Lateness;
 use bench_core::document::Environment;
 use bench_core::error::UserError;
 use bench_core::spec::Driver;
@@ -10,6 +11,7 @@ use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status, Totals};
 use crate::catalog::{self, nodes};
 use crate::observe::audit::{self, AuditLine};
+use crate::observe::switches::Switches;
 use crate::observe::{counters, relations};
 use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
@@ -148,6 +150,21 @@ impl Run<'_> {
             coordinator_cpu_secs: Some(own_cpu_ns() as f64 / NS_PER_SEC),
             driver_cpu_secs: self.driver_cpu_secs(),
             driver_busy: self.driver_busy(),
+            server_context_switches: self.server_switches(),
+            driver_context_switches: self.driver_switches(),
+            ..self.lateness()
+        }
+    }
+
+    /// How late the jobs came to their connections while measuring.
+    fn lateness(&self) -> Environment {
+        let mut lateness = Lateness::default();
+        self.segment.slots().for_each(|slot| lateness.merge(&slot.lateness()));
+        let ms = |ns: u64| (lateness.served > 0).then(|| ns as f64 / 1e6);
+        Environment {
+            driver_wait_avg_us: lateness.avg_us(),
+            driver_wait_max_ms: ms(lateness.longest_ns),
+            driver_round_max_ms: ms(lateness.longest_round_ns),
             ..Environment::default()
         }
     }
@@ -160,6 +177,33 @@ impl Run<'_> {
         let jobs = self.segment.slots().map(|slot| slot.cpu_ns.load(Relaxed));
         let all: Option<i64> = jobs.map(|ns| (ns > 0).then_some(ns)).sum();
         all.map(|ns| ns as f64 / NS_PER_SEC)
+    }
+
+    /// Context switches of the clients' processes for each transaction, as [`Run::server_cpu_us`]. Of connections they are
+    /// those of some of the backends.
+    fn server_switches(&self) -> Option<f64> {
+        if self.spec.options.driver == Driver::Wire {
+            return self.sampler.waits.switches.per_transaction();
+        }
+        let mut switches = Switches::default();
+        for slot in self.segment.slots() {
+            let transactions = slot.cpu_of_transactions().map(|(_, transactions)| transactions);
+            if let Some((count, transactions)) = slot.measured_switches().zip(transactions) {
+                switches.add(count, transactions);
+            }
+        }
+        switches.per_transaction()
+    }
+
+    /// Context switches of the jobs for each measured transaction, where there are jobs and all of them have told it.
+    fn driver_switches(&self) -> Option<f64> {
+        if self.spec.options.driver != Driver::Wire {
+            return None;
+        }
+        let mut switches = Switches::default();
+        let count: Option<i64> = self.segment.slots().map(ClientSlot::measured_switches).sum();
+        switches.add(count?, self.sampler.measured.moments.count);
+        switches.per_transaction()
     }
 
     /// Share of its time for which the busiest job used a processor.

@@ -9,6 +9,7 @@ use bench_core::wire::{Event, Session, Status};
 
 use super::super::shared::Shared;
 use super::{Connection, Next, Waits};
+use crate::observe::switches;
 use crate::observe::waits::cpu_ns;
 use crate::shm::ClientState;
 use crate::wire::{self, Done, Link};
@@ -250,6 +251,7 @@ impl Connection<'_> {
         let now_ns = shared.recorder.now_ns();
         let pid = self.cell.pid.load(Relaxed);
         self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
+        self.cell.switches.store(switches::of_process(pid).unwrap_or(0), Relaxed);
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         // Where the server has closed the connection, it has ended the session.

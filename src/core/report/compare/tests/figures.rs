@@ -160,6 +160,14 @@ fn the_cost_of_a_round_trip_is_told() {
     };
     assert_eq!(said(&engine, &wire), [expected]);
     assert_eq!(said(&wire, &engine), [expected], "whichever of the two is the baseline");
+    engine[0].environment.server_context_switches = Some(0.25);
+    assert_eq!(said(&engine, &wire), [expected], "context switches are told where both sides have them");
+    wire[0].environment.server_context_switches = Some(1.5);
+    wire[0].environment.driver_context_switches = Some(0.5);
+    let switches =
+        format!("{expected} It has 1.25 context switches more in the server and 0.50 in the driver.");
+    assert_eq!(said(&engine, &wire), [switches.as_str()]);
+    assert_eq!(said(&wire, &engine), [switches.as_str()]);
     wire[0].run.target = Some("replica".to_owned());
     assert!(said(&engine, &wire).is_empty(), "another server is another one");
 }
