@@ -68,6 +68,9 @@ WITH promised (relation, columns) AS (VALUES
             'latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, lag_avg_ms, wal_bytes, '
             'wal_fpi, checkpoints, cpu_user, cpu_system, cpu_iowait, cpu_idle'),
     ('latencies', 'run_id, node, script, low_ms, high_ms, count'),
+    ('standbys',
+        'run_id, node, elapsed, pid, name, state, sync_state, write_lag_ms, flush_lag_ms, replay_lag_ms, '
+            'replay_lag_bytes'),
     ('transactions', 'run_id, node, client, script, started, lag_ms, latency_ms, retries, outcome'),
     ('statements',
         'run_id, script, line, statement, count, failed, retried, latency_avg_ms, latency_p95_ms, plan, node'),

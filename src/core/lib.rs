@@ -19,6 +19,7 @@
 //! | `transaction_log` | single transactions, in shared memory |
 //! | `document` | everything known of a run or a sweep: the JSON report |
 //! | `wait_events` | names of wait events in each version of the server |
+//! | `views` | what statistics views say: queries in each version of the server, and their answers |
 //! | `findings` | sentences about a run, drawn from its document |
 //! | `comparison` | differences between groups of runs |
 //! | `report` | documents as text, Markdown, JSON and HTML |
@@ -56,5 +57,6 @@ pub mod tally;
 pub mod target;
 pub mod timeline;
 pub mod transaction_log;
+pub mod views;
 pub mod wait_events;
 pub mod wire;

@@ -171,8 +171,8 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
     workload::check_rows(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
     own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
-    // What can be observed from here is this server.
-    let mut spec = unobserved(options, scripts, fixtures)?;
+    let mut spec =
+        RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures)? };
     let (target, secrets) = reached.examine(&spec)?;
     spec.target = Some(target);
     before::check_run(&spec.options.before, &spec, &secrets)?;

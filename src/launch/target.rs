@@ -2,10 +2,9 @@
 //! it, and what has to be known of it before the run.
 
 use bench_core::client::Workload;
-use bench_core::document::ServerSetting;
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::script::Action;
-use bench_core::spec::{Candidate, FixtureSpec, QueryMode, RunSpec, TargetSpec};
+use bench_core::spec::{Candidate, FixtureSpec, Observation, QueryMode, RunSpec, TargetSpec};
 use bench_core::target::{
     Secrets, SessionAttributes, Suitability, Target, check_password_given, check_password_used,
 };
@@ -13,6 +12,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use super::checks::lock_of;
+use super::settings;
 use crate::catalog;
 use crate::error::{internal, warn};
 use crate::fixture;
@@ -23,6 +23,10 @@ use crate::server::spi::{self, quote_identifier, quote_literal};
 use crate::wire::{self, BlockingSession, Route};
 use crate::worker::run::client;
 use crate::worker::run::statements::point_at;
+
+mod description;
+
+use description::Description;
 
 /// The foreign server whose mappings have the passwords for this server.
 pub const LOCAL: &str = "bench_local";
@@ -122,35 +126,6 @@ pub fn local_password() -> Result<Secrets, UserError> {
     Ok(secrets)
 }
 
-/// What is asked of a target.
-#[derive(Deserialize)]
-struct Description {
-    pid: i32,
-    version: String,
-    is_standby: bool,
-    is_read_only: bool,
-    has_fixtures: bool,
-    search_path: String,
-    settings: Option<Vec<ServerSetting>>,
-}
-
-/// The longest answer that is kept, in bytes: it becomes part of the run.
-const LONGEST_DESCRIPTION: usize = 1 << 20;
-
-const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
-     'pid', pg_catalog.pg_backend_pid(), \
-     'version', pg_catalog.version(), \
-     'is_standby', pg_catalog.pg_is_in_recovery(), \
-     'is_read_only', pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on', \
-     'has_fixtures', coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('bench')::pg_catalog.oid, 'USAGE') \
-         AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('bench.fixtures')::pg_catalog.oid, 'SELECT'), false), \
-     'search_path', pg_catalog.current_setting('search_path'), \
-     'settings', (SELECT pg_catalog.json_agg(pg_catalog.json_build_object( \
-             'name', s.name, 'setting', pg_catalog.current_setting(s.name), 'source', s.source) ORDER BY s.name) \
-         FROM pg_catalog.pg_settings s \
-         WHERE NOT s.source OPERATOR(pg_catalog.=) ANY (ARRAY['default', 'override']) \
-           AND coalesce(s.setting OPERATOR(pg_catalog.<>) s.boot_val, true)))";
-
 /// A fixture of the target's, by bench.fixtures.
 #[derive(Deserialize)]
 struct Loaded {
@@ -194,14 +169,7 @@ impl Reached {
         let is_superuser = superuser();
         check_password_given(is_superuser, &options, &secrets)?;
         let Found { mut session, candidates } = reach(&options, &secrets, is_superuser)?;
-        let description = session.value(DESCRIPTION)?.unwrap_or_default();
-        if description.len() > LONGEST_DESCRIPTION {
-            let message = format!("target \"{name}\" describes itself in {} bytes", description.len());
-            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                .detail(format!("The limit is {LONGEST_DESCRIPTION} bytes.")));
-        }
-        let mut description: Description =
-            serde_json::from_str(&description).map_err(|error| internal(error.to_string()))?;
+        let mut description = Description::ask(name, &mut session)?;
         let settings = description.settings.take().unwrap_or_default();
         let spec = TargetSpec {
             name: name.to_owned(),
@@ -212,6 +180,7 @@ impl Reached {
             settings: settings.into_iter().filter(|s| !guc::is_for_superusers(&s.name)).collect(),
             is_standby: description.is_standby,
             is_pooled: session.session().backend().is_none_or(|(pid, _)| pid != description.pid),
+            views: description.views(),
             search_path: None,
         };
         Ok(Self { spec, secrets, session, description })
@@ -269,6 +238,9 @@ impl Reached {
             self.set(name, value)?;
         }
         let writes = lock_of(&run.scripts) != pg_sys::AccessShareLock.cast_signed();
+        if settings::observation() != Observation::Off {
+            self.description.tell_what_is_missing(&self.spec);
+        }
         if self.description.is_read_only && writes {
             warn(
                 format!("target \"{}\" is read-only", self.spec.name),

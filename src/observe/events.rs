@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use bench_core::document::Event;
 use bench_core::error::UserError;
+use bench_core::views::ServerCounters;
 use pgrx::pg_sys;
 
-use super::server::ServerCounters;
 use crate::server::database;
 use crate::server::process::NS_PER_SEC;
 use crate::server::spi::{fetch, fetch_all};
@@ -138,7 +138,8 @@ impl EventWatch {
 
     /// Says of the checkpoints what the server counted them as.
     pub fn label_checkpoints(&mut self, counted: &ServerCounters) {
-        let kind = match (counted.checkpoints_timed, counted.checkpoints_requested) {
+        let count = |counter: Option<i64>| counter.unwrap_or_default();
+        let kind = match (count(counted.checkpoints_timed), count(counted.checkpoints_requested)) {
             (0, 0) => return,
             (_, 0) => "timed",
             (0, _) => "requested",

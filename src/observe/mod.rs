@@ -13,6 +13,7 @@ pub mod relations;
 pub mod server;
 pub mod statement_calls;
 pub mod switches;
+pub mod target;
 pub mod waits;
 
 pub use observer::{Observed, Observer};

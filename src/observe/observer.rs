@@ -3,12 +3,15 @@
 use bench_core::document::Event;
 use bench_core::error::UserError;
 use bench_core::spec::{Observation, RunSpec};
+use bench_core::target::Secrets;
 use bench_core::timeline::Timeline;
+use bench_core::views::{Lag, Replication, ServerCounters, Standby};
 use serde_json::{Value, json};
 
 use super::events::EventWatch;
 use super::machine::{self, Machine};
-use super::server::{self, ServerCounters};
+use super::server;
+use super::target::{Seen, TargetWatch};
 use super::waits::{WaitSampler, WaitTimes};
 use crate::shm::Segment;
 
@@ -37,7 +40,12 @@ pub struct Observed {
     pub waits: WaitTimes,
     machine: Option<Machine>,
     server: Option<ServerCounters>,
-    checkpoints: i64,
+    /// Checkpoints that began.
+    checkpoints: Option<i64>,
+    /// At the interval's end.
+    lag: Lag,
+    /// At the interval's end, as far as the run's role may see them.
+    pub standbys: Vec<Standby>,
 }
 
 impl Observed {
@@ -50,12 +58,34 @@ impl Observed {
         if let Some(more) = later.server {
             self.server.get_or_insert_default().merge(more);
         }
-        self.checkpoints += later.checkpoints;
+        self.checkpoints = match (self.checkpoints, later.checkpoints) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (known, None) | (None, known) => known,
+        };
+        if later.lag != Lag::default() {
+            self.lag = later.lag;
+            self.standbys.clone_from(&later.standbys);
+        }
+    }
+
+    /// What was seen of a target.
+    fn of_target(seen: Seen) -> Self {
+        let checkpoints = seen.counters.and_then(|counters| counters.checkpoints());
+        let mut observed = Self { waits: seen.waits, server: seen.counters, checkpoints, ..Self::default() };
+        if let Some(replication) = seen.replication {
+            observed.set_replication(replication, true);
+        }
+        observed
+    }
+
+    fn set_replication(&mut self, replication: Replication, tells_standbys: bool) {
+        self.lag = replication.lag();
+        self.standbys = replication.standbys.filter(|_| tells_standbys).unwrap_or_default();
     }
 
     /// The values of bench.samples' columns, by their names.
     pub fn columns(&self) -> Value {
-        let server = |of: fn(&ServerCounters) -> i64| self.server.as_ref().map(of);
+        let server = |of: fn(&ServerCounters) -> Option<i64>| self.server.as_ref().and_then(of);
         let machine = self.machine.unwrap_or_default();
         let share = |of: fn(&machine::CpuTicks) -> u64| {
             machine.cpu.filter(|cpu| cpu.total() > 0).map(|cpu| of(&cpu) as f64 / cpu.total() as f64)
@@ -67,7 +97,7 @@ impl Observed {
             "wal_records": server(|s| s.wal_records),
             "wal_fpi": server(|s| s.wal_fpi),
             "wal_buffers_full": server(|s| s.wal_buffers_full),
-            "checkpoints": self.server.map(|_| self.checkpoints),
+            "checkpoints": self.checkpoints,
             "buffers_checkpoint": server(|s| s.buffers_checkpoint),
             "buffers_clean": server(|s| s.buffers_clean),
             "buffers_backend": server(|s| s.buffers_backend),
@@ -85,6 +115,8 @@ impl Observed {
             "disk_read_bytes": machine.disk_read_bytes,
             "disk_written_bytes": machine.disk_written_bytes,
             "throttled_secs": machine.throttled_us.map(|us| us as f64 / 1e6),
+            "replay_lag_ms": self.lag.ms,
+            "replay_lag_bytes": self.lag.bytes,
             "waits": if waits.is_empty() { Value::Null } else { waits.into() },
         })
     }
@@ -116,6 +148,13 @@ pub struct Observer<'a> {
     ended: Option<Observed>,
     /// Whether a failure to observe has been told.
     complained: bool,
+    role_oid: u32,
+    /// The run's role may see the standbys of this server.
+    tells_standbys: bool,
+    /// The run is on another server, which this one watches, if it can.
+    is_elsewhere: bool,
+    target: Option<TargetWatch<'a>>,
+    timeline: Option<Timeline>,
 }
 
 impl<'a> Observer<'a> {
@@ -135,14 +174,33 @@ impl<'a> Observer<'a> {
             next_checkpoint_look_ns: i64::MAX,
             ended: None,
             complained: false,
+            role_oid: spec.role_oid,
+            tells_standbys: false,
+            is_elsewhere: spec.target.is_some(),
+            target: None,
+            timeline: None,
         }
     }
 
+    /// The run's target is to be observed over a connection of its own.
+    pub fn watch(&mut self, segment: &'a Segment, spec: &RunSpec, secrets: &Secrets) {
+        let Some(target) = spec.target.as_ref().filter(|_| self.mode != Observation::Off) else { return };
+        let is_name = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("application_name");
+        let application_name = spec.options.settings.iter().find(is_name).map(|(_, value)| value.as_str());
+        let watch = TargetWatch::new(segment, target, application_name, secrets);
+        self.target = self.tolerate(watch);
+    }
+
     /// Reads what takes its time, before the run begins.
-    pub fn prepare(&mut self, now_ns: i64) {
-        if self.mode != Observation::Off {
+    pub fn prepare(&mut self, now_ns: i64, is_stopped: impl Fn() -> bool) {
+        if let Some(target) = &mut self.target {
+            target.prepare(is_stopped);
+        }
+        if self.mode != Observation::Off && !self.is_elsewhere {
             let prepared = self.events.prepare(now_ns);
             self.tolerate(prepared);
+            let shows = server::shows_standbys_to(self.role_oid);
+            self.tells_standbys = self.tolerate(shows).unwrap_or_default();
         }
     }
 
@@ -150,6 +208,7 @@ impl<'a> Observer<'a> {
     /// since 1970.
     pub fn begin(&mut self, now_ns: i64, timeline: &Timeline, epoch_offset: f64) {
         if self.mode != Observation::Off {
+            self.timeline = Some(*timeline);
             let origin_ns = timeline.measure_start_ns;
             self.events.begin(now_ns, origin_ns, origin_ns as f64 / 1e9 + epoch_offset);
             self.start(now_ns);
@@ -158,6 +217,12 @@ impl<'a> Observer<'a> {
 
     fn start(&mut self, now_ns: i64) {
         self.on = true;
+        if let (Some(target), Some(timeline)) = (&mut self.target, &self.timeline) {
+            target.begin(now_ns, timeline);
+        }
+        if self.is_elsewhere {
+            return;
+        }
         self.machine = machine::read();
         let counters = server::read();
         self.server = self.tolerate(counters).unwrap_or_default();
@@ -177,12 +242,19 @@ impl<'a> Observer<'a> {
 
     /// When [`Observer::look`] has something to do next.
     pub fn next_look_ns(&self) -> i64 {
+        if let Some(target) = &self.target {
+            return if self.ended.is_none() { target.next_turn_ns() } else { i64::MAX };
+        }
         if self.on && self.ended.is_none() { self.next_look_ns } else { i64::MAX }
     }
 
     /// Looks at the clients.
     pub fn look(&mut self, now_ns: i64) {
         if now_ns < self.next_look_ns() {
+            return;
+        }
+        if let Some(target) = &mut self.target {
+            target.turn(now_ns);
             return;
         }
         self.waits.look(now_ns);
@@ -197,7 +269,11 @@ impl<'a> Observer<'a> {
 
     /// The measuring ends now: what the clients and the processors do from here on is not of the run.
     pub fn end(&mut self, now_ns: i64) {
-        if self.on && self.ended.is_none() {
+        if self.is_elsewhere {
+            if self.on && self.ended.is_none() {
+                self.ended = self.target.as_mut().map(|target| Observed::of_target(target.end()));
+            }
+        } else if self.on && self.ended.is_none() {
             self.waits.look(now_ns);
             self.ended = Some(Observed {
                 waits: self.waits.cut(),
@@ -216,7 +292,12 @@ impl<'a> Observer<'a> {
     pub fn cut(&mut self, now_ns: i64) -> Observed {
         let was_on = self.on;
         let mut observed = Observed::default();
-        if was_on {
+        if self.is_elsewhere {
+            if let (Some(target), true) = (&mut self.target, was_on) {
+                let ended = self.ended.as_mut().map(std::mem::take);
+                observed = ended.unwrap_or_else(|| Observed::of_target(target.cut()));
+            }
+        } else if was_on {
             observed = match &mut self.ended {
                 Some(ended) => std::mem::take(ended),
                 None => {
@@ -231,9 +312,14 @@ impl<'a> Observer<'a> {
                 self.events.label_checkpoints(&since);
                 observed.server = Some(since);
             }
+            let replication = server::replication();
+            if let Some(replication) = self.tolerate(replication) {
+                observed.set_replication(replication, self.tells_standbys);
+            }
             let looked = self.events.look_for_vacuums(now_ns);
             self.tolerate(looked);
-            observed.checkpoints = self.events.take_begun();
+            let begun = self.events.take_begun();
+            observed.checkpoints = observed.server.map(|_| begun);
         }
         if self.mode == Observation::Alternate && self.ended.is_none() {
             if was_on {
@@ -253,7 +339,10 @@ impl<'a> Observer<'a> {
 
     /// Looks a last time for the ends of what is under way; all events.
     pub fn finish(&mut self, now_ns: i64) -> Vec<Event> {
-        if self.on {
+        if let Some(mut target) = self.target.take() {
+            target.close();
+        }
+        if self.on && !self.is_elsewhere {
             self.events.look_for_checkpoint(now_ns);
             let looked =
                 self.events.look_for_its_end(now_ns).and_then(|()| self.events.look_for_vacuums(now_ns));

@@ -30,6 +30,8 @@ const UNOBSERVED: u32 = u32::MAX;
 pub struct WaitTimes {
     /// By the server's number of the wait event; 0: they waited for nothing.
     by_event: BTreeMap<u32, i64>,
+    /// By the names that another server has for them.
+    by_name: BTreeMap<String, i64>,
     cpu_ns: i64,
     /// Whether the processor time of any client could not be read.
     cpu_unknown: bool,
@@ -44,9 +46,26 @@ impl WaitTimes {
         }
     }
 
+    /// Adds the time of sessions of another server, by what they were seen to wait for. How much of the rest they waited for
+    /// a processor is not known of them.
+    pub fn add_elsewhere(&mut self, sessions: BTreeMap<String, i64>, ns: i64) {
+        self.cpu_unknown = true;
+        for (event, count) in sessions {
+            let ns = ns.saturating_mul(count.max(0));
+            if event == CPU {
+                self.add(0, ns);
+            } else if ns > 0 {
+                *self.by_name.entry(event).or_default() += ns;
+            }
+        }
+    }
+
     /// Adds other times.
     pub fn merge(&mut self, other: &WaitTimes) {
         other.by_event.iter().for_each(|(&event, &ns)| self.add(event, ns));
+        for (event, ns) in &other.by_name {
+            *self.by_name.entry(event.clone()).or_default() += ns;
+        }
         self.cpu_ns += other.cpu_ns;
         self.cpu_unknown |= other.cpu_unknown;
         self.switches.merge(other.switches);
@@ -59,7 +78,7 @@ impl WaitTimes {
 
     /// Shares of the clients' time, which add up to 1, the greatest first; none where nothing was sampled.
     pub fn shares(&self) -> Vec<(String, f64)> {
-        let total_ns = self.by_event.values().sum::<i64>();
+        let total_ns = self.by_event.values().chain(self.by_name.values()).sum::<i64>();
         if total_ns <= 0 {
             return Vec::new();
         }
@@ -74,6 +93,8 @@ impl WaitTimes {
         let scale = (total_ns - cpu_ns - runnable_ns) as f64 / waiting_ns.max(1) as f64;
         let events = self.by_event.iter().filter(|&(&event, _)| event != 0);
         shares.extend(events.map(|(&event, &ns)| (name(event), ns as f64 * scale / total)));
+        let elsewhere = self.by_name.iter();
+        shares.extend(elsewhere.map(|(event, &ns)| (event.clone(), ns as f64 * scale / total)));
         shares.retain(|(_, share)| *share > 0.0);
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares

@@ -224,6 +224,8 @@ CREATE TABLE bench.samples (
     waits             jsonb,
     aborted           bigint,
     latency_histogram jsonb,
+    replay_lag_ms     double precision,
+    replay_lag_bytes  bigint,
     PRIMARY KEY (run_id, node, elapsed)
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
@@ -246,6 +248,33 @@ COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, start
 COMMENT ON COLUMN bench.latencies.low_ms IS 'Lower bound of the bucket in milliseconds, inclusive';
 COMMENT ON COLUMN bench.latencies.high_ms IS 'Upper bound of the bucket in milliseconds, exclusive';
 COMMENT ON COLUMN bench.latencies.count IS 'Transactions in the bucket';
+
+CREATE TABLE bench.standbys (
+    run_id           bigint NOT NULL,
+    node             int NOT NULL DEFAULT 0,
+    elapsed          double precision NOT NULL,
+    pid              int NOT NULL,
+    name             text NOT NULL,
+    state            text,
+    sync_state       text,
+    write_lag_ms     double precision,
+    flush_lag_ms     double precision,
+    replay_lag_ms    double precision,
+    replay_lag_bytes bigint,
+    PRIMARY KEY (run_id, node, elapsed, pid)
+);
+COMMENT ON TABLE bench.standbys IS 'Standbys of the server under test: one row per standby (or other receiver of WAL) and measured interval, as pg_stat_replication shows them at its end to the run''s role. Empty for roles without pg_read_all_stats.';
+COMMENT ON COLUMN bench.standbys.run_id IS 'The run';
+COMMENT ON COLUMN bench.standbys.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.standbys.elapsed IS 'End of the interval, in seconds since measuring began, as in bench.samples';
+COMMENT ON COLUMN bench.standbys.pid IS 'Process id of the WAL sender';
+COMMENT ON COLUMN bench.standbys.name IS 'application_name of the standby';
+COMMENT ON COLUMN bench.standbys.state IS 'State of the WAL sender, as in pg_stat_replication: streaming, catchup, backup, …';
+COMMENT ON COLUMN bench.standbys.sync_state IS 'As in pg_stat_replication: async, sync, quorum or potential';
+COMMENT ON COLUMN bench.standbys.write_lag_ms IS 'Milliseconds from the flush of recent WAL here until the standby confirmed its write; NULL if all is confirmed and no more WAL came';
+COMMENT ON COLUMN bench.standbys.flush_lag_ms IS 'Milliseconds until the standby confirmed the flush, as write_lag_ms';
+COMMENT ON COLUMN bench.standbys.replay_lag_ms IS 'Milliseconds until the standby confirmed the replay, as write_lag_ms';
+COMMENT ON COLUMN bench.standbys.replay_lag_bytes IS 'Bytes of WAL sent to the standby and not yet replayed there';
 
 CREATE TABLE bench.transactions (
     run_id      bigint NOT NULL,
@@ -534,11 +563,13 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.disk_read_bytes IS %L', relation, 'Bytes the machine read from disks');
         EXECUTE format('COMMENT ON COLUMN %s.disk_written_bytes IS %L', relation, 'Bytes the machine wrote to disks');
         EXECUTE format('COMMENT ON COLUMN %s.throttled_secs IS %L', relation, 'Seconds during which the CPU quota of the server''s control group throttled it');
+        EXECUTE format('COMMENT ON COLUMN %s.replay_lag_ms IS %L', relation, 'End of the interval: milliseconds for which replay on the standby is behind. Target a standby: age of the last commit it has replayed, 0 if it has replayed all WAL received; the clocks of both servers go into it. Otherwise: the greatest replay_lag of the server''s standbys in pg_stat_replication. NULL without a standby, or if the role may not see it');
+        EXECUTE format('COMMENT ON COLUMN %s.replay_lag_bytes IS %L', relation, 'End of the interval: bytes of WAL that the standby has received (target a standby) or was sent (the standby furthest behind) and not yet replayed. NULL as replay_lag_ms');
         EXECUTE format('COMMENT ON COLUMN %s.waits IS %L', relation, 'Share of the clients'' time per wait event, as type:event. CPU: running on a processor; Runnable: waiting for a processor. The shares add up to 1');
     END LOOP;
 END $$;
 
-GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions TO PUBLIC;
+GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions, bench.standbys TO PUBLIC;
 
 -- Results, the users' own workloads and fixtures, and the sequence go into dumps.
 SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
@@ -554,6 +585,7 @@ SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.standbys', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.script_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.statement_log', '');

@@ -244,7 +244,8 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) A
        avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
        bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
        bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs,
-       bench_internal.as_bigint(sum(x.aborted)) AS aborted
+       bench_internal.as_bigint(sum(x.aborted)) AS aborted,
+       max(bench_internal.figure(x.replay_lag_ms)) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place

@@ -5,7 +5,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY '{samples,warmup_samples,latencies,transactions}'::text[] LOOP
+    FOREACH name IN ARRAY '{samples,warmup_samples,latencies,transactions,standbys}'::text[] LOOP
         EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
         EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Shows the rows of runs that bench.runs shows');

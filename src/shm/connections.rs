@@ -19,12 +19,25 @@ pub struct ConnectionCell {
     pub switches: AtomicI64,
     /// Transactions ended so far.
     pub attempts: Counter,
+    /// The backend at its other end, if that is one of another server; 0: none.
+    pub pid_elsewhere: AtomicI32,
 }
 
 impl ConnectionCell {
     /// How far the client is.
     pub fn state(&self) -> ClientState {
         ClientState::of(self.state.load(Acquire))
+    }
+
+    /// Shows the backend that serves it.
+    pub fn show_backend(&self, pid: i32, is_elsewhere: bool) {
+        self.pid.store(if is_elsewhere { 0 } else { pid }, Relaxed);
+        self.pid_elsewhere.store(if is_elsewhere { pid } else { 0 }, Relaxed);
+    }
+
+    /// Shows that none serves it.
+    pub fn hide_backend(&self) {
+        self.show_backend(0, false);
     }
 
     /// Says how far the client is.
@@ -99,6 +112,13 @@ impl Segment {
     /// The sessions of all clients, in their order.
     pub fn sessions(&self) -> impl Iterator<Item = ClientSession> {
         (0..self.clients()).map(|client| self.session(client))
+    }
+
+    /// The backends on another server that serve clients, as the protocol tells of them.
+    pub fn pids_elsewhere(&self) -> Vec<i32> {
+        let connections = 0..self.shape().connections;
+        let pids = connections.map(|client| self.connection(client).pid_elsewhere.load(Relaxed));
+        pids.filter(|pid| *pid > 0).collect()
     }
 
     /// The clients of a slot that have not ended are lost, at this moment; how many they are.

@@ -4,6 +4,7 @@ mod address;
 mod blocking;
 mod cancel;
 mod link;
+mod polled;
 mod route;
 mod socket;
 
@@ -11,6 +12,7 @@ pub use address::{candidates, this_server};
 pub use blocking::BlockingSession;
 pub use cancel::cancel;
 pub use link::{Done, Link};
+pub use polled::PolledSession;
 pub use route::Route;
 
 use bench_core::error::{UserError, sqlstate};

@@ -115,6 +115,29 @@ impl Route {
         Ok(route)
     }
 
+    /// The ways of the connection that watches a run's target, in the order in which they are tried.
+    ///
+    /// # Errors
+    /// 08001.
+    pub fn of_watch(target: &TargetSpec, secrets: &Secrets) -> Result<Vec<Self>, UserError> {
+        let to = |candidate: &Candidate| {
+            let mut route = Self::to_target(&target.options, secrets, candidate.clone())?;
+            route.needs_password = target.needs_password;
+            if !target.is_pooled {
+                // What it asks for is there, whatever the role's own path has before it.
+                route.tell("search_path", "pg_catalog");
+            }
+            Ok(route)
+        };
+        target.candidates.iter().map(to).collect()
+    }
+
+    /// What the sessions call themselves.
+    pub fn application_name(&self) -> &str {
+        let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("application_name");
+        self.startup.parameters.iter().find(named).map_or("", |(_, value)| value)
+    }
+
     fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
         self.needs_password = spec.target.as_ref().is_some_and(|target| target.needs_password);
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());

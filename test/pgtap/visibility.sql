@@ -128,7 +128,7 @@ SET ROLE vis_owner;
 SELECT ok(count(*) > 0, 'SET ROLE gives what NOINHERIT withholds') FROM bench.samples WHERE run_id = :run;
 RESET SESSION AUTHORIZATION;
 -- The tables' owner dumps and restores them whole.
-SELECT is(array_agg(relname::text ORDER BY relname), '{latencies,samples,transactions,warmup_samples}',
+SELECT is(array_agg(relname::text ORDER BY relname), '{latencies,samples,standbys,transactions,warmup_samples}',
     'row-level security is where rows must be hidden')
 FROM pg_class
 WHERE relnamespace = 'bench'::regnamespace AND relrowsecurity AND NOT relforcerowsecurity;

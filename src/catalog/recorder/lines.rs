@@ -4,8 +4,9 @@ use bench_core::document::{Event, Statement};
 use bench_core::error::UserError;
 use bench_core::spec::{RunSpec, ScriptSpec};
 use bench_core::stats::histogram::{Histogram, bucket_bounds_ns};
+use bench_core::views::Standby;
 
-use super::{ErrorLine, Totals, ms, percentile_ms, timestamp};
+use super::{ErrorLine, Totals, json_of, ms, percentile_ms, timestamp};
 use crate::observe::audit::AuditLine;
 use crate::observe::waits::split;
 use crate::server::spi::run;
@@ -158,6 +159,19 @@ pub fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {
             line.judged.into(),
             line.reason.as_str().into(),
         ],
+    )
+    .map(drop)
+}
+
+/// Writes the lines of bench.standbys of an interval.
+pub fn standby_lines(run_id: i64, elapsed_secs: f64, standbys: &[Standby]) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.standbys (run_id, elapsed, pid, name, state, sync_state, write_lag_ms, flush_lag_ms, replay_lag_ms, \
+             replay_lag_bytes) \
+         SELECT $1, $2, s.pid, coalesce(s.name, ''), s.state, s.sync_state, greatest(s.write_lag_ms, 0), \
+             greatest(s.flush_lag_ms, 0), greatest(s.replay_lag_ms, 0), greatest(s.replay_lag_bytes, 0) \
+         FROM pg_catalog.jsonb_populate_recordset(NULL::bench.standbys, $3) s",
+        &[run_id.into(), elapsed_secs.into(), pgrx::JsonB(json_of(&standbys)).into()],
     )
     .map(drop)
 }

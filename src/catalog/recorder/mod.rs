@@ -197,7 +197,7 @@ pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Res
 /// Columns of a sample that come from [`Observed::columns`](crate::observe::Observed::columns).
 const OBSERVED: &str = "wal_bytes, wal_records, wal_fpi, wal_buffers_full, checkpoints, buffers_checkpoint, buffers_clean, \
      buffers_backend, blks_hit, blks_read, temp_files, temp_bytes, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, \
-     memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, waits";
+     memory_available_bytes, memory_dirty_bytes, disk_read_bytes, disk_written_bytes, throttled_secs, replay_lag_ms, replay_lag_bytes, waits";
 
 /// Writes samples, each over the one whose interval ended at the time beside it, if there is one; all of them or none.
 pub fn samples(run_id: i64, samples: &[(&Sample, Option<f64>)]) -> Result<(), UserError> {
@@ -213,6 +213,10 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
     if let Some(elapsed) = replaces {
         let delete = format!("DELETE FROM {table} WHERE run_id = $1 AND elapsed = $2");
         run(&delete, &[run_id.into(), elapsed.into()])?;
+        if !sample.in_warmup {
+            let sql = "DELETE FROM bench.standbys WHERE run_id = $1 AND elapsed = $2";
+            run(sql, &[run_id.into(), elapsed.into()])?;
+        }
     }
     let insert = format!(
         "INSERT INTO {table} (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, \
@@ -253,7 +257,10 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
     if written == 0 {
         return Err(end::gone(run_id));
     }
-    Ok(())
+    if sample.in_warmup || sample.observed.standbys.is_empty() {
+        return Ok(());
+    }
+    lines::standby_lines(run_id, sample.elapsed_secs, &sample.observed.standbys)
 }
 
 fn json_of<T: serde::Serialize>(value: &T) -> serde_json::Value {

@@ -23,11 +23,12 @@ const RUN_LOG: &str = "run_log";
 
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
 /// A document has an object for each, under its name, with a list for each column.
-const RESULT_TABLES: [&str; 12] = [
+const RESULT_TABLES: [&str; 13] = [
     "samples",
     "warmup_samples",
     "latencies",
     "transactions",
+    "standbys",
     "error_log",
     "script_log",
     "statement_log",

@@ -95,6 +95,11 @@ samples! {
     disk_written_bytes,
     /// Seconds for which the control group's quota kept its processes off the processors.
     throttled_secs,
+    /// How far replay on a standby is behind, at the interval's end: on the target if that is a standby, else on the
+    /// standby that is furthest behind. Milliseconds.
+    replay_lag_ms,
+    /// As `replay_lag_ms`, in bytes of WAL.
+    replay_lag_bytes,
 }
 
 /// Seconds that a bin of counters lasts at least: backends report theirs at most once a second (PGSTAT_MIN_INTERVAL), so

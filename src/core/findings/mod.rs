@@ -15,6 +15,7 @@ mod outage;
 mod outcome;
 mod plans;
 mod processors;
+mod replication;
 mod server;
 mod shape;
 mod tables;
@@ -47,6 +48,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(processors::findings(document, &intervals));
     findings.extend(driver::findings(document));
     findings.extend(waits::findings(document, &intervals, &detected));
+    findings.extend(replication::findings(document, &intervals));
     findings.extend(nodes::findings(document));
     findings.extend(tables::findings(document));
     findings.extend(fixture::findings(document));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::ServerSetting;
 use crate::target::{Host, Target};
+use crate::views::Views;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct TargetSpec {
     pub needs_password: bool,
     /// It is behind a pooler: the backend is not the one that the protocol tells of.
     pub is_pooled: bool,
+    /// What of its statistics the role can read.
+    #[serde(default)]
+    pub views: Views,
     /// The clients' search_path there; `None`: the role's own.
     pub search_path: Option<String>,
 }

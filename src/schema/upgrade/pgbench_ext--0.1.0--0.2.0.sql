@@ -79,13 +79,42 @@ CREATE INDEX run_log_counted ON bench.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
 ALTER TABLE bench.error_log ADD COLUMN context text;
-ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
-ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb;
+ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb,
+    ADD COLUMN replay_lag_ms double precision, ADD COLUMN replay_lag_bytes bigint;
+ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb,
+    ADD COLUMN replay_lag_ms double precision, ADD COLUMN replay_lag_bytes bigint;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
 ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
 -- Tables that are new.
+
+CREATE TABLE bench.standbys (
+    run_id           bigint NOT NULL,
+    node             int NOT NULL DEFAULT 0,
+    elapsed          double precision NOT NULL,
+    pid              int NOT NULL,
+    name             text NOT NULL,
+    state            text,
+    sync_state       text,
+    write_lag_ms     double precision,
+    flush_lag_ms     double precision,
+    replay_lag_ms    double precision,
+    replay_lag_bytes bigint,
+    PRIMARY KEY (run_id, node, elapsed, pid)
+);
+COMMENT ON TABLE bench.standbys IS 'Standbys of the server under test: one row per standby (or other receiver of WAL) and measured interval, as pg_stat_replication shows them at its end to the run''s role. Empty for roles without pg_read_all_stats.';
+COMMENT ON COLUMN bench.standbys.run_id IS 'The run';
+COMMENT ON COLUMN bench.standbys.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
+COMMENT ON COLUMN bench.standbys.elapsed IS 'End of the interval, in seconds since measuring began, as in bench.samples';
+COMMENT ON COLUMN bench.standbys.pid IS 'Process id of the WAL sender';
+COMMENT ON COLUMN bench.standbys.name IS 'application_name of the standby';
+COMMENT ON COLUMN bench.standbys.state IS 'State of the WAL sender, as in pg_stat_replication: streaming, catchup, backup, …';
+COMMENT ON COLUMN bench.standbys.sync_state IS 'As in pg_stat_replication: async, sync, quorum or potential';
+COMMENT ON COLUMN bench.standbys.write_lag_ms IS 'Milliseconds from the flush of recent WAL here until the standby confirmed its write; NULL if all is confirmed and no more WAL came';
+COMMENT ON COLUMN bench.standbys.flush_lag_ms IS 'Milliseconds until the standby confirmed the flush, as write_lag_ms';
+COMMENT ON COLUMN bench.standbys.replay_lag_ms IS 'Milliseconds until the standby confirmed the replay, as write_lag_ms';
+COMMENT ON COLUMN bench.standbys.replay_lag_bytes IS 'Bytes of WAL sent to the standby and not yet replayed there';
 
 CREATE TABLE bench.transactions (
     run_id      bigint NOT NULL,
@@ -111,8 +140,9 @@ COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from w
 COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
 COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
 COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
-GRANT SELECT ON bench.transactions TO PUBLIC;
+GRANT SELECT ON bench.transactions, bench.standbys TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.standbys', '');
 
 -- Functions that are new.
 
@@ -400,7 +430,8 @@ SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) A
        avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
        bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
        bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs,
-       bench_internal.as_bigint(sum(x.aborted)) AS aborted
+       bench_internal.as_bigint(sum(x.aborted)) AS aborted,
+       max(bench_internal.figure(x.replay_lag_ms)) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
@@ -599,7 +630,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY '{samples,warmup_samples,latencies,transactions}'::text[] LOOP
+    FOREACH name IN ARRAY '{samples,warmup_samples,latencies,transactions,standbys}'::text[] LOOP
         EXECUTE format('ALTER TABLE bench.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY visible ON bench.%I FOR SELECT USING (run_id IN (SELECT r.run_id FROM bench.runs r))', name);
         EXECUTE format('COMMENT ON POLICY visible ON bench.%I IS %L', name, 'Shows the rows of runs that bench.runs shows');
@@ -955,6 +986,8 @@ COMMENT ON COLUMN bench.samples.memory_dirty_bytes IS 'Bytes written to files bu
 COMMENT ON COLUMN bench.samples.disk_read_bytes IS 'Bytes the machine read from disks';
 COMMENT ON COLUMN bench.samples.disk_written_bytes IS 'Bytes the machine wrote to disks';
 COMMENT ON COLUMN bench.samples.throttled_secs IS 'Seconds during which the CPU quota of the server''s control group throttled it';
+COMMENT ON COLUMN bench.samples.replay_lag_ms IS 'End of the interval: milliseconds for which replay on the standby is behind. Target a standby: age of the last commit it has replayed, 0 if it has replayed all WAL received; the clocks of both servers go into it. Otherwise: the greatest replay_lag of the server''s standbys in pg_stat_replication. NULL without a standby, or if the role may not see it';
+COMMENT ON COLUMN bench.samples.replay_lag_bytes IS 'End of the interval: bytes of WAL that the standby has received (target a standby) or was sent (the standby furthest behind) and not yet replayed. NULL as replay_lag_ms';
 COMMENT ON COLUMN bench.samples.waits IS 'Share of the clients'' time per wait event, as type:event. CPU: running on a processor; Runnable: waiting for a processor. The shares add up to 1';
 COMMENT ON COLUMN bench.latencies.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.latencies.script IS 'Index of the script in a mix, starting at 0';

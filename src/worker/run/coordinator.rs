@@ -203,6 +203,7 @@ impl<'a> Run<'a> {
             }
             nap(100);
         }
+        self.watch_target()?;
         // Every job has it by now.
         self.segment.header().secret.wipe();
         if let Some(links) = &self.links {
@@ -213,7 +214,8 @@ impl<'a> Run<'a> {
         self.before = counters::read(self.spec, &self.query_ids)?;
         let read = relations::read(&self.tables());
         self.relations = self.sampler.observer.tolerate(read).unwrap_or_else(relations::none);
-        self.sampler.observer.prepare(now_ns());
+        let segment = self.segment;
+        self.sampler.observer.prepare(now_ns(), || stop_reason(segment.header()).is_some());
         let header = self.segment.header();
         let unserved = unserved::names(header.unserved.load(Relaxed));
         let mut environment = match &self.spec.target {
@@ -224,6 +226,15 @@ impl<'a> Run<'a> {
         (self.next_xid, self.horizon) = transaction(catalog::next_transaction_ids)?;
         self.xids.look(header)?;
         recorder::running(self.run_id, &environment, self.before.at)
+    }
+
+    /// Has the target observed, over a connection of its own.
+    fn watch_target(&mut self) -> Result<(), UserError> {
+        if self.spec.target.is_some() {
+            let secrets = wire::job::secrets(self.segment.header())?;
+            self.sampler.observer.watch(self.segment, self.spec, &secrets);
+        }
+        Ok(())
     }
 
     /// Of another node's part: waits until it is said when its clients' time is to begin, and until they may be let loose

@@ -2,8 +2,6 @@
 
 mod life;
 
-use std::sync::atomic::Ordering::*;
-
 use bench_core::client::{Beginning, Client, Ledger, Step};
 use bench_core::error::{SqlError, UserError};
 use bench_core::script::{Action, Pipeline, PipelineMode};
@@ -413,10 +411,10 @@ impl<'a> Connection<'a> {
         Ok(false)
     }
 
-    /// Shows who serves it, where that is a process of this server.
+    /// Shows who serves it.
     fn show_backend(&self, shared: &Shared) {
-        let backend = self.session.backend().filter(|_| !shared.routes[0].is_elsewhere);
-        self.cell.pid.store(backend.map_or(0, |(pid, _)| pid), Relaxed);
+        let pid = self.session.backend().map_or(0, |(pid, _)| pid);
+        self.cell.show_backend(pid, shared.routes[0].is_elsewhere);
     }
 
     /// The way that it goes to the server.

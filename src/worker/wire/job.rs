@@ -27,7 +27,7 @@ use crate::server::process::{
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
-use crate::shm::{ClientSlot, ClientState, Recorder, StopReason};
+use crate::shm::{ClientSlot, ClientState, Header, Recorder, StopReason};
 use crate::wire::{self, Link, Route};
 use crate::worker::run::client;
 use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
@@ -94,6 +94,15 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     result
 }
 
+/// What the run's connections let themselves in with, as long as it is there.
+///
+/// # Errors
+/// None that is expected.
+pub fn secrets(header: &Header) -> Result<Secrets, UserError> {
+    let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
+    secrets.map_err(|error| internal(error.to_string()))
+}
+
 /// The work of one job.
 struct Job<'a> {
     poll: Poll,
@@ -134,9 +143,7 @@ impl<'a> Job<'a> {
     ) -> Result<Option<Self>, UserError> {
         let segment = &context.segment;
         let header = segment.header();
-        let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
-        let secrets = secrets.map_err(|e| internal(e.to_string()))?;
-        let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets)?;
+        let routes = Route::of_run(spec, header.search_path.get().as_deref(), &secrets(header)?)?;
         let clients = segment.clients_of(context.index);
         // With those of the transactions before, which the server has not ended yet.
         open_files::check(clients.len() as u64 * (1 + u64::from(spec.options.reconnect)))?;

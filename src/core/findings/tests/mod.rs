@@ -6,6 +6,7 @@ mod nodes;
 mod others;
 mod outage;
 mod quiet;
+mod replication;
 mod several_nodes;
 mod simulations;
 

@@ -75,6 +75,7 @@ pub fn server(document: &Document) -> Section {
                 (size(&samples.disk_written_bytes), "written"),
             ]),
         ),
+        ("replay lag", replay_lag(samples)),
         (
             "throttled",
             sum(&samples.throttled_secs)
@@ -100,6 +101,18 @@ fn checkpoints(document: &Document) -> Option<String> {
     let kinds = listed(&[(of_kind("timed"), "timed"), (of_kind("requested"), "requested")]);
     let kinds = kinds.map(|kinds| format!(" ({kinds})")).unwrap_or_default();
     Some(format!("{} begun{kinds}", number::fixed(Some(begun), 0)))
+}
+
+/// How far the standby was behind, on average and at most.
+fn replay_lag(samples: &Samples) -> Option<String> {
+    let most = |series: &Series| series.iter().filter_map(|value| finite(*value)).reduce(f64::max);
+    let of = |series: &Series, shown: fn(f64) -> String| {
+        Some(format!("avg {}, max {}", shown(mean(series)?), shown(most(series)?)))
+    };
+    let ms = of(&samples.replay_lag_ms, |ms| format!("{} ms", number::fixed(Some(ms), 1)));
+    let wal = of(&samples.replay_lag_bytes, |wal| bytes(Some(wal)));
+    let lags: Vec<String> = ms.into_iter().chain(wal.map(|wal| format!("{wal} of WAL"))).collect();
+    (!lags.is_empty()).then(|| lags.join("; "))
 }
 
 /// How many buffers were at hand.

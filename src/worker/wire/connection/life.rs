@@ -100,7 +100,7 @@ impl Connection<'_> {
         }
         let in_doubt = self.is_in_doubt(shared);
         self.give_up_link(shared);
-        self.cell.pid.store(0, Relaxed);
+        self.cell.hide_backend();
         self.forget_session();
         let mut error = SqlError::from(error);
         // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
@@ -234,7 +234,7 @@ impl Connection<'_> {
     pub(super) fn leave(&mut self, shared: &mut Shared) {
         self.session.terminate();
         self.flush();
-        self.cell.pid.store(0, Relaxed);
+        self.cell.hide_backend();
         let is_sent = !self.session.must_send();
         // Without its last message, the server hears of the end by the closed socket.
         if let Some(link) = self.link.take().filter(|_| is_sent) {
@@ -252,6 +252,7 @@ impl Connection<'_> {
         let pid = self.cell.pid.load(Relaxed);
         self.cell.cpu_ns.store(cpu_ns(pid).unwrap_or(0), Relaxed);
         self.cell.switches.store(switches::of_process(pid).unwrap_or(0), Relaxed);
+        self.cell.pid_elsewhere.store(0, Relaxed);
         self.cell.ended_ns.store(now_ns, Relaxed);
         self.cell.set_state(if early { ClientState::Aborted } else { ClientState::Done });
         // Where the server has closed the connection, it has ended the session.

@@ -1,0 +1,113 @@
+//! A server's cumulative counters of WAL, checkpoints and buffers, on whatever views its version has.
+
+/// One reading, or what lies between two; `None`: what the server does not have or does not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounters {
+    pub wal_bytes: Option<i64>,
+    pub wal_records: Option<i64>,
+    pub wal_fpi: Option<i64>,
+    pub wal_buffers_full: Option<i64>,
+    pub blks_hit: Option<i64>,
+    pub blks_read: Option<i64>,
+    pub temp_files: Option<i64>,
+    pub temp_bytes: Option<i64>,
+    pub checkpoints_timed: Option<i64>,
+    pub checkpoints_requested: Option<i64>,
+    pub buffers_checkpoint: Option<i64>,
+    pub buffers_clean: Option<i64>,
+    pub buffers_backend: Option<i64>,
+}
+
+impl ServerCounters {
+    /// From the array of [`counters_query`]; what is missing at its end is not known.
+    pub fn new(values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        let mut counters = Self::default();
+        counters.fields().into_iter().zip(values).for_each(|(field, value)| *field = value);
+        counters
+    }
+
+    fn fields(&mut self) -> [&mut Option<i64>; 13] {
+        [
+            &mut self.wal_bytes,
+            &mut self.wal_records,
+            &mut self.wal_fpi,
+            &mut self.wal_buffers_full,
+            &mut self.blks_hit,
+            &mut self.blks_read,
+            &mut self.temp_files,
+            &mut self.temp_bytes,
+            &mut self.checkpoints_timed,
+            &mut self.checkpoints_requested,
+            &mut self.buffers_checkpoint,
+            &mut self.buffers_clean,
+            &mut self.buffers_backend,
+        ]
+    }
+
+    /// What has happened since an earlier reading. A reset of the statistics shows as nothing.
+    pub fn since(mut self, mut before: Self) -> Self {
+        for (now, then) in self.fields().into_iter().zip(before.fields()) {
+            *now = now.zip(*then).map(|(now, then)| now.saturating_sub(then).max(0));
+        }
+        self
+    }
+
+    /// Adds what came after.
+    pub fn merge(&mut self, mut later: Self) {
+        for (sum, more) in self.fields().into_iter().zip(later.fields()) {
+            *sum = match (*sum, *more) {
+                (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+                (known, None) | (None, known) => known,
+            };
+        }
+    }
+
+    /// Checkpoints of both kinds.
+    pub fn checkpoints(&self) -> Option<i64> {
+        self.checkpoints_timed.zip(self.checkpoints_requested).map(|(timed, requested)| timed + requested)
+    }
+}
+
+/// Pages that sessions wrote or extended tables and indexes by. PostgreSQL 15 has one counter of both. That of 16 takes an
+/// extension by several pages for one, 17 has none, but from 16 on there is pg_stat_io, which counts bytes since 18.
+const BY_SESSIONS: &str = "(SELECT pg_catalog.sum(i.writes) + pg_catalog.sum(i.extends) FROM pg_catalog.pg_stat_io i \
+    WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))";
+const BY_SESSIONS_SINCE_18: &str = "(SELECT pg_catalog.div(pg_catalog.sum(i.write_bytes) + pg_catalog.sum(i.extend_bytes), \
+    pg_catalog.current_setting('block_size')::pg_catalog.numeric) FROM pg_catalog.pg_stat_io i \
+    WHERE i.object = 'relation' AND i.backend_type NOT IN ('checkpointer', 'background writer'))";
+
+/// The query of the counters, an array in the order of [`ServerCounters`], of the whole server, and buffers found and temporary
+/// files of the session's database. `version` is server_version_num; views of these names are left out, with NULL in
+/// their places.
+pub fn counters_query(version: i32, unreadable: &[String]) -> String {
+    let may = |view: &str, since: i32| version >= since && !unreadable.iter().any(|name| name == view);
+    let of = |view: &str, since: i32, column: &str| match may(view, since) {
+        true => format!("(SELECT v.{column} FROM pg_catalog.{view} v)"),
+        false => "NULL".to_owned(),
+    };
+    let wal = |column| of("pg_stat_wal", 140_000, column);
+    let written = |column| of("pg_stat_bgwriter", 0, column);
+    let [timed, requested, checkpointer] = if version >= 170_000 {
+        ["num_timed", "num_requested", "buffers_written"].map(|column| of("pg_stat_checkpointer", 0, column))
+    } else {
+        ["checkpoints_timed", "checkpoints_req", "buffers_checkpoint"].map(written)
+    };
+    let by_sessions = match version {
+        ..160_000 => written("buffers_backend"),
+        _ if !may("pg_stat_io", 160_000) => "NULL".to_owned(),
+        ..180_000 => BY_SESSIONS.to_owned(),
+        _ => BY_SESSIONS_SINCE_18.to_owned(),
+    };
+    format!(
+        "SELECT ARRAY[{}, {}, {}, {}, pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
+             pg_catalog.pg_stat_get_db_blocks_fetched(d.oid) - pg_catalog.pg_stat_get_db_blocks_hit(d.oid), \
+             pg_catalog.pg_stat_get_db_temp_files(d.oid), pg_catalog.pg_stat_get_db_temp_bytes(d.oid), \
+             {timed}, {requested}, {checkpointer}, {}, {by_sessions}]::pg_catalog.int8[] \
+         FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()",
+        wal("wal_bytes"),
+        wal("wal_records"),
+        wal("wal_fpi"),
+        wal("wal_buffers_full"),
+        written("buffers_clean"),
+    )
+}

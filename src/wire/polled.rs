@@ -1,0 +1,162 @@
+//! A session that never waits: its owner comes back to it.
+
+use std::rc::Rc;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::wire::{Event, Outcome, Session};
+use mio::{Registry, Token};
+
+use super::{Done, Link, Route, failed, failed_by};
+use crate::error::internal;
+
+/// As much as is read at once, in bytes.
+const READ_BYTES: usize = 8192;
+
+/// How often it reads in one turn, so that a server that sends without end does not keep its owner.
+const READS: usize = 64;
+
+/// A session with a server.
+pub struct PolledSession {
+    link: Link,
+    session: Session,
+    /// The startup message has been queued.
+    is_started: bool,
+    /// Bytes read since something was last asked.
+    received: usize,
+}
+
+impl PolledSession {
+    /// Begins to connect. `None`: the server's queue is full, and it is to be tried again.
+    ///
+    /// # Errors
+    /// What keeps the server from being reached.
+    pub fn connect(route: &Route) -> Result<Option<Self>, UserError> {
+        let link = Link::connect(route)?;
+        Ok(link.map(|link| Self { link, session: Session::new(), is_started: false, received: 0 }))
+    }
+
+    /// Has what happens to the connection reported.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn register(&mut self, registry: &Rc<Registry>) -> Result<(), UserError> {
+        self.link.register(registry, Token(0)).map_err(|error| internal(error.to_string()))
+    }
+
+    /// The session as the protocol has it.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Queues a query, whose rows are kept.
+    ///
+    /// # Errors
+    /// As for [`Session::query`].
+    pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
+        self.received = 0;
+        self.session.capture(true);
+        self.session.query(sql)
+    }
+
+    /// Queues a statement to be parsed and analyzed.
+    ///
+    /// # Errors
+    /// As for [`Session::prepare`].
+    pub fn prepare(&mut self, sql: &str) -> Result<(), UserError> {
+        self.received = 0;
+        self.session.prepare("", sql)
+    }
+
+    /// What the last command came to.
+    pub fn outcome(&mut self) -> Outcome<'_> {
+        self.session.outcome()
+    }
+
+    /// The first column of the last row that the last query returned; `None` where there is no row.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn value(&mut self) -> Result<Option<String>, UserError> {
+        let outcome = self.session.outcome();
+        match outcome.error {
+            Some(error) => Err(error.into()),
+            None => {
+                Ok(outcome.captured.first_value().map(|value| String::from_utf8_lossy(value).into_owned()))
+            }
+        }
+    }
+
+    /// Bytes read since something was last asked.
+    pub fn received(&self) -> usize {
+        self.received
+    }
+
+    /// Does what can be done without waiting; true when the server takes commands and has answered everything.
+    ///
+    /// # Errors
+    /// What keeps the server from letting the role in; the loss of the connection.
+    pub fn turn(&mut self, route: &Route) -> Result<bool, UserError> {
+        if !self.is_started {
+            if !self.link.establish(route)? {
+                return Ok(false);
+            }
+            self.session.start(&route.startup(&self.link))?;
+            self.is_started = true;
+        }
+        let mut buffer = [0; READ_BYTES];
+        let mut event = None;
+        for _ in 0..READS {
+            self.send(route)?;
+            let session = &mut self.session;
+            let read = self.link.read(&mut buffer, route, |bytes| {
+                event = Some(session.receive(bytes).map_err(|error| named(route, session, error))?);
+                Ok(())
+            });
+            match read? {
+                Done::Some(bytes) => {
+                    self.received += bytes;
+                    if event == Some(Event::Ready) {
+                        return Ok(true);
+                    }
+                }
+                Done::Blocked => return Ok(false),
+                Done::Closed => return Err(self.session.end_of_input()),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says that the session ends, as far as that can be sent at once.
+    pub fn terminate(&mut self, route: &Route) {
+        self.session.terminate();
+        // If it cannot be sent now, the closed socket says it as well.
+        let _ = self.send(route);
+    }
+
+    /// Whether the server has closed the connection of a session that was told to end.
+    pub fn is_closed(&mut self) -> bool {
+        let mut buffer = [0; READ_BYTES];
+        !matches!(self.link.drain(&mut buffer), Ok(Done::Some(_) | Done::Blocked))
+    }
+
+    fn send(&mut self, route: &Route) -> Result<(), UserError> {
+        let failed = |error| failed(&route.to, error);
+        self.link.flush().map_err(failed)?;
+        while !self.session.output().is_empty() {
+            match self.link.write(self.session.output()).map_err(failed)? {
+                Done::Some(bytes) => self.session.sent(bytes),
+                // Where it cannot be sent at all, reading tells why.
+                Done::Blocked | Done::Closed => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error of the server's before it takes commands, with the server's place as psql puts it.
+fn named(route: &Route, session: &Session, error: UserError) -> UserError {
+    if error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some() {
+        return error;
+    }
+    failed_by(&route.to, error)
+}
