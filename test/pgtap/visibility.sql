@@ -56,8 +56,9 @@ SELECT bench.run('vis_slow', secs => 0.1) AS left_behind \gset
 RESET SESSION AUTHORIZATION;
 DROP OWNED BY vis_gone;
 DROP ROLE vis_gone;
--- Neither is sure to come to such a short run.
+-- None of these is sure to come to such a short run.
 INSERT INTO bench.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
+INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
 SELECT segment AS going_segment FROM bench.run_log WHERE run_id = :going \gset
 SELECT segment AS run_segment FROM bench.run_log WHERE run_id = :run \gset
 
