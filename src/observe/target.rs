@@ -92,6 +92,8 @@ pub struct TargetWatch<'a> {
     before: Option<ServerCounters>,
     latest: Option<ServerCounters>,
     replication: Option<Replication>,
+    /// The counters have been told since the last cut.
+    is_fresh: bool,
     complained: bool,
 }
 
@@ -128,6 +130,7 @@ impl<'a> TargetWatch<'a> {
             before: None,
             latest: None,
             replication: None,
+            is_fresh: false,
             complained: false,
         })
     }
@@ -145,6 +148,7 @@ impl<'a> TargetWatch<'a> {
     pub fn begin(&mut self, now_ns: i64, timeline: &Timeline) {
         self.timeline = Some(*timeline);
         self.before = self.latest;
+        self.is_fresh = false;
         self.waits = WaitTimes::default();
         self.seen_ns = now_ns;
         self.next_waits_ns = now_ns;
@@ -255,6 +259,7 @@ impl<'a> TargetWatch<'a> {
             self.latest = answer.server_counters();
             self.before = self.before.or(self.latest);
             self.replication.clone_from(&answer.replication);
+            self.is_fresh = true;
             self.plan_whole(now_ns);
         }
         if self.next_waits_ns != i64::MAX {
@@ -284,14 +289,11 @@ impl<'a> TargetWatch<'a> {
     pub fn cut(&mut self) -> Seen {
         let replication = self.replication.take();
         // Without a new answer, nothing is known of this interval's end: what comes later has its counts.
-        let counters = match replication {
-            None => None,
-            Some(_) => {
-                let since = self.latest.zip(self.before).map(|(now, before)| now.since(before));
-                self.before = self.latest;
-                since
-            }
-        };
+        let mut counters = None;
+        if std::mem::take(&mut self.is_fresh) {
+            counters = self.latest.zip(self.before).map(|(now, before)| now.since(before));
+            self.before = self.latest;
+        }
         Seen { waits: std::mem::take(&mut self.waits), counters, replication }
     }
 

@@ -98,13 +98,13 @@ is "$(of 'count(replay_lag_ms), count(replay_lag_bytes)')" '0|0' "$name: the lag
 is "$(of 'count(*)' standbys)" 0 "$name: no standby is told of"
 is "$(of 'sum(wal_bytes) > 0')" t "$name: WAL is for everybody"
 is "$(of 'count(*) > 0' waits)" t "$name: waits of its own sessions too"
-on_far sql 'REVOKE SELECT ON pg_stat_wal FROM PUBLIC'
+on_far sql 'REVOKE SELECT ON pg_stat_wal, pg_stat_replication FROM PUBLIC'
 try "SELECT bench.run(script => '$script', clients => 2, secs => 1, driver => 'wire', target => 'far_plain',
     query_mode => 'simple')"
 RUN=$(last_run)
-like "$OUT" 'cannot observe what pg_stat_wal shows, the lag' "$name: a view that is not shown"
-is "$(of 'count(wal_bytes), count(buffers_checkpoint) > 0')" '0|t' "$name: is NULL, and no other"
-on_far sql 'GRANT SELECT ON pg_stat_wal TO PUBLIC' 'GRANT pg_monitor TO plain'
+like "$OUT" 'cannot observe what pg_stat_wal shows, what pg_stat_replication shows on' "$name: views that are not shown"
+is "$(of 'count(wal_bytes), count(buffers_checkpoint) > 0')" '0|t' "$name: are NULL, and no other"
+on_far sql 'GRANT SELECT ON pg_stat_wal, pg_stat_replication TO PUBLIC' 'GRANT pg_monitor TO plain'
 try "SELECT bench.run(script => '$script', clients => 2, secs => 1, driver => 'wire', target => 'far_plain',
     query_mode => 'simple')"
 RUN=$(last_run)
