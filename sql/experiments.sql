@@ -49,6 +49,11 @@ SELECT * FROM bench.ab(NULL, '{}', '{}');
 SELECT * FROM bench.ab('nothing', '{}', '{}', rounds => NULL);
 SELECT * FROM bench.ab('nothing', '{}', '{}', clients => NULL);
 SELECT * FROM bench.ab('nothing', '{}', '{}', secs => NULL);
+SELECT * FROM bench.calibrate('nothing', rounds => 2);
+SELECT * FROM bench.calibrate('nothing', rounds => NULL);
+SELECT * FROM bench.calibrate(NULL);
+SELECT * FROM bench.calibrate('nonesuch');
+SELECT * FROM bench.calibrate('nothing', clients => 0);
 SELECT * FROM bench.compare(NULL, '{1}');
 SELECT * FROM bench.compare('{-1}', '{-2}', NULL);
 SELECT * FROM bench.compare('{NULL}', '{2}');
@@ -239,6 +244,17 @@ FROM bench.sweep_results
 WHERE sweep_id = :sweep
 ORDER BY clients, variant;
 SELECT variant, verdict, lambda, peak_tps FROM bench.scalability(:sweep);
+
+-- Equal runs
+SELECT
+    metric,
+    rounds,
+    mean > 0 AS mean,
+    cv BETWEEN cv_low AND cv_high AS cv,
+    detectable <= lag(detectable) OVER (PARTITION BY metric ORDER BY rounds) AS less,
+    advice ~ '1 %: .* runs per side; 2 %: .*; 5 %: ' AS advice
+FROM bench.calibrate('nothing', clients => 2, secs => 0.2, rounds => 4, tags => '{"calibrated": true}');
+SELECT clients, rounds, status, tags FROM bench.sweeps WHERE tags ? 'calibrated';
 
 -- Over connections, but for a variant that is not
 SELECT bench.sweep('nothing', '{1}', 0.1, driver => 'wire', jobs => 1,

@@ -33,6 +33,7 @@
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
 
+pub mod calibration;
 pub mod client;
 pub mod cluster;
 pub mod comparison;

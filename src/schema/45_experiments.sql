@@ -117,7 +117,31 @@ CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', ta
 COMMENT ON FUNCTION bench.change_points IS
 'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms or server_cpu_us. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
 
-REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab FROM PUBLIC;
+CREATE FUNCTION bench.calibrate(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT 10,
+    rounds          int              DEFAULT 10,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    seed            bigint           DEFAULT NULL,
+    query_mode      text             DEFAULT 'prepared',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS TABLE (metric text, mean double precision, cv double precision, cv_low double precision, cv_high double precision,
+                   rounds int, detectable double precision, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'calibrate_workload_wrapper';
+COMMENT ON FUNCTION bench.calibrate IS
+'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. Other arguments are as in bench.sweep; the runs are kept as a sweep.';
+
+REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,

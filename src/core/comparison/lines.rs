@@ -11,44 +11,52 @@ pub enum Design {
     Pairs,
 }
 
-struct Metric {
-    name: &'static str,
-    of: fn(&Summary) -> Option<f64>,
+/// What runs are compared by.
+pub struct Metric {
+    /// As in bench.summary.
+    pub name: &'static str,
+    pub of: fn(&Summary) -> Option<f64>,
 }
 
-const TPS: Metric = Metric { name: "tps", of: |summary| summary.tps };
+static TPS: Metric = Metric { name: "tps", of: |summary| summary.tps };
 
-const LATENCIES: [Metric; 4] = [
+static LATENCIES: [Metric; 4] = [
     Metric { name: "latency_avg_ms", of: |summary| summary.latency_avg_ms },
     Metric { name: "latency_p50_ms", of: |summary| summary.latency_p50_ms },
     Metric { name: "latency_p95_ms", of: |summary| summary.latency_p95_ms },
     Metric { name: "latency_p99_ms", of: |summary| summary.latency_p99_ms },
 ];
 
-const SERVER_CPU: Metric = Metric { name: "server_cpu_us", of: |summary| summary.server_cpu_us };
+static SERVER_CPU: Metric = Metric { name: "server_cpu_us", of: |summary| summary.server_cpu_us };
 
 /// The chance of an interval that does not hold: of that of TPS, of any of those of latency, and of that of processor time.
 const ALPHA: f64 = 0.05;
 
-/// A line for each metric, TPS first.
+/// All metrics, TPS first, each with the confidence of its interval.
+pub fn metrics() -> Vec<(&'static Metric, f64)> {
+    // Bonferroni: of k metrics each has α / k, and together they have at most α.
+    let of_latency = 1.0 - ALPHA / LATENCIES.len() as f64;
+    let latencies = LATENCIES.iter().map(|metric| (metric, of_latency));
+    [(&TPS, 1.0 - ALPHA)].into_iter().chain(latencies).chain([(&SERVER_CPU, 1.0 - ALPHA)]).collect()
+}
+
+/// A line for each metric, in their order.
 pub fn lines(baseline: &[&Document], candidate: &[&Document], margin: f64, design: Design) -> Vec<Line> {
     let sides = Sides { baseline, candidate, design };
-    let for_tps = Terms { margin, confidence: 1.0 - ALPHA, better: Better::Higher };
-    let for_cpu = Terms { better: Better::Lower, ..for_tps };
-    // Bonferroni: of k metrics each has α / k, and together they have at most α.
-    let for_latency =
-        Terms { margin, confidence: 1.0 - ALPHA / LATENCIES.len() as f64, better: Better::Lower };
-    let mut tps = sides.line(&TPS, for_tps);
+    let mut lines: Vec<Line> = metrics()
+        .into_iter()
+        .map(|(metric, confidence)| {
+            let better = if metric.name == TPS.name { Better::Higher } else { Better::Lower };
+            sides.line(metric, Terms { margin, confidence, better })
+        })
+        .collect();
     if sides.all_kept_their_rate() {
-        tps.advice = Some(
+        lines[0].advice = Some(
             "All runs reached their rate, so TPS shows the rate and not the capacity of the server. Compare the \
              latencies."
                 .to_owned(),
         );
     }
-    let mut lines = vec![tps];
-    lines.extend(LATENCIES.iter().map(|metric| sides.line(metric, for_latency)));
-    lines.push(sides.line(&SERVER_CPU, for_cpu));
     lines
 }
 

@@ -143,6 +143,14 @@ fn runs(effect: &Effect, terms: Terms) -> Option<u32> {
     Some(enough)
 }
 
+/// The least difference, as a fraction, that a comparison of so many `runs` a side shows with the probability 0.9, where
+/// runs are spread as these equal ones are; `None` for less than two of them, or one that is not positive.
+pub fn detectable(equal: &[f64], runs: usize, confidence: f64) -> Option<f64> {
+    let logarithms: Vec<f64> = equal.iter().map(|value| value.ln()).collect();
+    let effect = Effect::new(vec![logarithms.clone(), logarithms])?;
+    Some(effect.planned_margin(runs, confidence, POWER).exp_m1())
+}
+
 /// The ratio of a difference of logarithms.
 fn ratio(effect: f64, margin: f64) -> Estimate {
     Estimate { value: effect.exp(), low: (effect - margin).exp(), high: (effect + margin).exp() }

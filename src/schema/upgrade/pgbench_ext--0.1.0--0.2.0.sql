@@ -825,6 +825,33 @@ CREATE FUNCTION bench.start_sweep(
 REVOKE ALL ON FUNCTION bench.start_sweep FROM PUBLIC;
 $create$, 'bench.start_sweep(text, integer[], double precision, integer, jsonb, double precision, double precision, jsonb, jsonb, text, bigint, text, text, jsonb, text, text, integer, boolean)');
 
+-- How much equal runs vary.
+
+CREATE FUNCTION bench.calibrate(
+    workload        text,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT 10,
+    rounds          int              DEFAULT 10,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    seed            bigint           DEFAULT NULL,
+    query_mode      text             DEFAULT 'prepared',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS TABLE (metric text, mean double precision, cv double precision, cv_low double precision, cv_high double precision,
+                   rounds int, detectable double precision, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'calibrate_workload_wrapper';
+COMMENT ON FUNCTION bench.calibrate IS
+'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. Other arguments are as in bench.sweep; the runs are kept as a sweep.';
+REVOKE ALL ON FUNCTION bench.calibrate FROM PUBLIC;
+
 -- Comments.
 
 COMMENT ON FUNCTION bench.load IS

@@ -259,3 +259,17 @@ fn drift_hides_from_groups_what_pairs_find() {
     });
     assert!(found < 0.8, "{found}");
 }
+
+#[test]
+fn what_is_called_detectable_is_shown_in_nine_of_ten_comparisons() {
+    const SIMULATIONS: u32 = 1000;
+    for runs in [3, 5, 10, 20] {
+        let mut simulator = Simulator::new(runs as u64, Shape::Normal);
+        let equal: Vec<f64> = (0..4000).map(|_| simulator.run().exp()).collect();
+        let by = 1.0 + detectable(&equal, runs, 0.95).unwrap();
+        let shown = rate(SIMULATIONS, || {
+            compare_groups(&mut simulator, runs, by, FOR_TPS).verdict == Verdict::Faster
+        });
+        assert!((0.87..0.95).contains(&shown), "{runs} runs a side: {shown}");
+    }
+}

@@ -1,0 +1,116 @@
+//! bench.calibrate: equal runs against each other.
+
+use bench_core::calibration::{LEAST_RUNS, Line, calibrate};
+use bench_core::error::{UserError, sqlstate};
+use bench_core::sweep::SweepArguments;
+use pgrx::prelude::*;
+use serde_json::json;
+
+use super::required;
+use crate::error::{OrRaise, notice};
+use crate::server::jsonb::Jsonb;
+use crate::{catalog, sweep};
+
+/// Makes equal runs and says how much they vary. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+fn calibrate_workload(
+    workload: Option<String>,
+    clients: Option<i32>,
+    secs: Option<f64>,
+    rounds: Option<i32>,
+    warmup: Option<f64>,
+    rate: Option<f64>,
+    variables: Option<Jsonb>,
+    settings: Option<Jsonb>,
+    before: Option<String>,
+    seed: Option<i64>,
+    query_mode: Option<String>,
+    nodes: Option<String>,
+    tags: Option<Jsonb>,
+    driver: Option<String>,
+    target: Option<String>,
+    jobs: Option<i32>,
+    reconnect: Option<bool>,
+) -> TableIterator<
+    'static,
+    (
+        name!(metric, String),
+        name!(mean, Option<f64>),
+        name!(cv, Option<f64>),
+        name!(cv_low, Option<f64>),
+        name!(cv_high, Option<f64>),
+        name!(rounds, i32),
+        name!(detectable, Option<f64>),
+        name!(advice, Option<String>),
+    ),
+> {
+    let json = |value: Option<Jsonb>| value.map(|v| v.0);
+    let lines = of_runs(SweepArguments {
+        workload,
+        clients: Some(vec![clients]),
+        secs,
+        rounds,
+        variants: Some(json!({})),
+        warmup,
+        rate,
+        variables: json(variables),
+        settings: json(settings),
+        before,
+        seed,
+        query_mode,
+        nodes,
+        tags: json(tags),
+        driver,
+        target,
+        jobs,
+        reconnect,
+    });
+    TableIterator::new(lines.or_raise().into_iter().map(|line| {
+        (
+            line.metric.to_owned(),
+            line.mean,
+            line.cv,
+            line.cv_low,
+            line.cv_high,
+            line.rounds.cast_signed(),
+            line.detectable,
+            line.advice,
+        )
+    }))
+}
+
+/// Makes the runs, which are kept as a sweep.
+///
+/// # Errors
+/// Those of a sweep; 22023 for too few rounds, 55000 where too few of the runs were completed.
+fn of_runs(arguments: SweepArguments) -> Result<Vec<Line>, UserError> {
+    let rounds = required("rounds", arguments.rounds)?;
+    if i64::from(rounds) < LEAST_RUNS as i64 {
+        return Err(UserError::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("rounds must be at least {LEAST_RUNS}, not {rounds}"),
+        )
+        .hint("Fewer runs show no spread; 10 or more are better."));
+    }
+    let sweep_id = sweep::launch::run_to_the_end(sweep::launch::plan(arguments)?)?;
+    notice(
+        format!("the runs belong to sweep {sweep_id}"),
+        format!("For a report: SELECT bench.sweep_report({sweep_id})."),
+    );
+    let mut runs = Vec::new();
+    for run in catalog::sweep_document(sweep_id)?.runs {
+        pgrx::check_for_interrupts!();
+        if let (Some(run_id), Some("completed"), None) = (run.run_id, run.status.as_deref(), run.error) {
+            runs.push(catalog::document(run_id)?);
+        }
+    }
+    if runs.len() < LEAST_RUNS {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("only {} of {rounds} runs were completed", runs.len()),
+        )
+        .hint(format!("See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}.")));
+    }
+    Ok(calibrate(&runs))
+}

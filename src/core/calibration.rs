@@ -1,0 +1,186 @@
+//! What `bench.calibrate` says: how much equal runs vary, and so which differences comparisons on this machine can show.
+
+#[cfg(test)]
+mod tests;
+
+use crate::comparison::metrics;
+use crate::document::Document;
+use crate::stats::steady::truncation;
+use crate::stats::variation::{coefficient, drift, serial_correlation};
+use crate::stats::{compare, robust};
+
+/// The least runs from which a spread is estimated.
+pub const LEAST_RUNS: usize = 3;
+
+/// The runs a side of the comparisons that are looked at.
+const SIDES: [u32; 4] = [3, 5, 10, 20];
+
+/// The differences for which runs are advised, as fractions.
+const WANTED: [f64; 3] = [0.01, 0.02, 0.05];
+
+/// Drift and correlation are told from chance at this probability.
+const ALPHA: f64 = 0.05;
+
+/// A line of `bench.calibrate`: a metric, and comparisons of so many runs a side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub metric: &'static str,
+    /// Over the runs; `None` where a run lacks the metric.
+    pub mean: Option<f64>,
+    /// Standard deviation between the runs / mean, with its 95 % interval.
+    pub cv: Option<f64>,
+    pub cv_low: Option<f64>,
+    pub cv_high: Option<f64>,
+    /// Runs a side of a comparison.
+    pub rounds: u32,
+    /// The least difference that it shows in nine of ten cases, as a fraction.
+    pub detectable: Option<f64>,
+    /// What to do, and what is wrong with the figures; with a metric's first line.
+    pub advice: Option<String>,
+}
+
+/// The lines for equal runs, in the order in which they were made: of each metric one for each number of runs a side.
+pub fn calibrate(runs: &[Document]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (metric, confidence) in metrics() {
+        let of = |run: &Document| (metric.of)(&run.summary).filter(|value| value.is_finite());
+        let values = runs.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default();
+        let cv = coefficient(&values, 0.95);
+        let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+        let mut advice = Some(advice(metric.name, &values, confidence, runs)).filter(|text| !text.is_empty());
+        lines.extend(SIDES.map(|rounds| Line {
+            metric: metric.name,
+            mean,
+            cv: cv.map(|cv| cv.value),
+            cv_low: cv.map(|cv| cv.low),
+            cv_high: cv.map(|cv| cv.high),
+            rounds,
+            detectable: compare::detectable(&values, rounds as usize, confidence),
+            advice: advice.take(),
+        }));
+    }
+    lines
+}
+
+fn advice(metric: &str, values: &[f64], confidence: f64, runs: &[Document]) -> String {
+    if values.is_empty() {
+        return format!("Not every run has a {metric}.");
+    }
+    let mut sentences: Vec<String> = dependence(values).into_iter().collect();
+    let wanted: Vec<String> = WANTED
+        .iter()
+        .map(|&difference| {
+            let percent = difference * 100.0;
+            match runs_for(values, difference, confidence) {
+                Some(runs) => format!("{percent} %: {runs} runs per side"),
+                None => format!("{percent} %: more than {} runs per side", compare::MOST_RUNS),
+            }
+        })
+        .collect();
+    if compare::detectable(values, 2, confidence).is_some() {
+        sentences.push(format!("To show a difference of {}.", wanted.join("; ")));
+    }
+    if metric == "tps" {
+        sentences.extend(longer(values, runs));
+        sentences.extend(warmup(runs));
+    }
+    sentences.join(" ")
+}
+
+/// That the runs are no independent sample of what the machine does.
+fn dependence(values: &[f64]) -> Option<String> {
+    let (first, last) = (*values.first()?, *values.last()?);
+    if let Some((tau, p)) = drift(values)
+        && p < ALPHA
+    {
+        let way = if tau > 0.0 { "rise" } else { "fall" };
+        let change = (last / first - 1.0) * 100.0;
+        return Some(format!(
+            "The runs {way} from first to last ({change:+.1} %, Kendall's tau {tau:.2}, p = {p:.3}): find what changes \
+             between them, or use before => 'reload' or 'vacuum'; until then use bench.ab, whose pairs drift alike."
+        ));
+    }
+    let correlation = serial_correlation(values)?;
+    (correlation.value > correlation.high).then(|| {
+        format!(
+            "Neighboring runs are alike (correlation {:.2}): the spread of more runs is greater than this. Use bench.ab, \
+             whose pairs are neighbors.",
+            correlation.value
+        )
+    })
+}
+
+/// The fewest runs a side that show a difference.
+fn runs_for(values: &[f64], difference: f64, confidence: f64) -> Option<u32> {
+    let shows = |runs: u32| {
+        compare::detectable(values, runs as usize, confidence).is_some_and(|least| least <= difference)
+    };
+    // From two runs on, since one has no spread.
+    (2..=compare::MOST_RUNS).find(|&runs| shows(runs))
+}
+
+/// Whether longer runs would vary less: what throughput varies within a run goes down with its length, what differs from
+/// run to run does not.
+fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
+    let between = coefficient(values, 0.95)?.value;
+    let secs = robust::median(&runs.iter().filter_map(|run| run.summary.secs).collect::<Vec<_>>())?;
+    let squares: Option<Vec<f64>> =
+        runs.iter().map(|run| relative_error(run).map(|error| error.powi(2))).collect();
+    let squares = squares?;
+    let within = (squares.iter().sum::<f64>() / squares.len() as f64).sqrt();
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    Some(if within >= between / 2.0_f64.sqrt() {
+        format!(
+            "Most of the spread ({} of {}) is from within the runs: runs of {} s would vary about half as much.",
+            percent(within.min(between)),
+            percent(between),
+            (4.0 * secs).round()
+        )
+    } else {
+        format!(
+            "Runs differ by {}, of which throughput within a run explains {}: longer runs would hardly help, more runs do.",
+            percent(between),
+            percent(within)
+        )
+    })
+}
+
+/// Batches of a run's intervals.
+const BATCHES: usize = 10;
+
+/// The standard error of a run's mean TPS over its mean, by means of ten batches of intervals: neighboring intervals are
+/// alike, such means hardly (Law & Kelton, "Simulation Modeling and Analysis"). `None` with less than ten intervals.
+fn relative_error(run: &Document) -> Option<f64> {
+    let tps: Vec<f64> = run.samples.tps.iter().flatten().copied().collect();
+    if tps.len() < BATCHES {
+        return None;
+    }
+    let batch = |index: usize| &tps[index * tps.len() / BATCHES..(index + 1) * tps.len() / BATCHES];
+    let means: Vec<f64> =
+        (0..BATCHES).map(|index| batch(index).iter().sum::<f64>() / batch(index).len() as f64).collect();
+    Some(coefficient(&means, 0.95)?.value / (BATCHES as f64).sqrt())
+}
+
+/// The warm-up that the runs lack, from the mean of all runs' throughput: what is chance in one of them is not in all.
+fn warmup(runs: &[Document]) -> Option<String> {
+    let length = runs.iter().map(|run| run.samples.tps.len()).min()?;
+    let mean = |index: usize| {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.samples.tps[index]).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let means: Vec<f64> = (0..length).map(mean).collect();
+    let cut = truncation(&means);
+    let level = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (begin, rest) = means.split_at(cut);
+    // A beginning that is like the rest is no warm-up, wherever the rule cuts.
+    if begin.is_empty() || (level(begin) / level(rest) - 1.0).abs() < 0.05 {
+        return None;
+    }
+    let elapsed = runs.first()?.samples.elapsed.get(cut - 1).copied().flatten()?;
+    let given = runs.first()?.run.warmup;
+    Some(format!(
+        "The first {elapsed:.1} s of the runs are at another level ({:+.0} %): use warmup => {}.",
+        (level(begin) / level(rest) - 1.0) * 100.0,
+        (given + elapsed).ceil()
+    ))
+}
