@@ -95,7 +95,7 @@ pub fn counters_query(version: i32, unreadable: &[String]) -> String {
     let by_sessions = match version {
         ..160_000 => written("buffers_backend"),
         _ if !may("pg_stat_io", 160_000) => "NULL".to_owned(),
-        ..180_000 => BY_SESSIONS.to_owned(),
+        160_000..180_000 => BY_SESSIONS.to_owned(),
         _ => BY_SESSIONS_SINCE_18.to_owned(),
     };
     format!(

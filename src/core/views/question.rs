@@ -15,8 +15,6 @@ pub struct Views {
     pub version: i32,
     /// Views of pg_catalog that it has and does not show to the role.
     pub unreadable: Vec<String>,
-    /// WAL senders that the role may not see.
-    pub hides_standbys: bool,
 }
 
 /// What is asked of a target.

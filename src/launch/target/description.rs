@@ -68,11 +68,7 @@ impl Description {
 
     /// What of its statistics the role can read.
     pub fn views(&self) -> Views {
-        Views {
-            version: self.version_num,
-            unreadable: self.unreadable.clone().unwrap_or_default(),
-            hides_standbys: self.hides_standbys,
-        }
+        Views { version: self.version_num, unreadable: self.unreadable.clone().unwrap_or_default() }
     }
 
     /// Says which figures of the target the run will not have.
