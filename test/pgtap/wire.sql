@@ -118,7 +118,8 @@ FROM (SELECT environment AS e FROM bench.runs WHERE run_id = :run_id) AS r;
 -- A backend that sleeps and then waits for its client is off the processor twice.
 SELECT bench.run(script => 'SELECT pg_sleep(0.02);', clients => 2, transactions => 10,
     driver => 'wire') AS slept \gset
-SELECT ok((environment ->> 'server_context_switches')::float8 BETWEEN 1 AND 100, 'a context switch for each sleep at least')
+SELECT ok((environment ->> 'server_context_switches')::float8 BETWEEN 1 AND 100,
+    'a context switch for each sleep at least')
 FROM bench.runs WHERE run_id = :slept;
 SELECT ok(sum(share) BETWEEN 0.999 AND 1.001, 'waits of the clients'' sessions'),
     ok(bool_or(wait_event = 'ClientRead'), 'which wait for their client, too')
