@@ -1,6 +1,7 @@
 //! Runs made up for the tests: quiet ones, to which each test adds what it is about.
 
 mod dips;
+mod driver;
 mod laws;
 mod nodes;
 mod others;

@@ -77,16 +77,6 @@ const OTHERS: &[(&str, Severity, &str, Plant)] = &[
     ("driver", Severity::Warning, "one of its jobs used a processor for 97 %", |document| {
         document.environment.driver_busy = Some(0.97);
     }),
-    (
-        "driver",
-        Severity::Warning,
-        "answers waited 0.40 ms for their job on average, 12 ms at most",
-        |document| {
-            document.summary.latency_avg_ms = Some(1.6);
-            document.environment.driver_wait_avg_us = Some(400.0);
-            document.environment.driver_wait_max_ms = Some(12.0);
-        },
-    ),
     ("steal", Severity::Notice, "3 % of the processor time", |document| {
         document.samples.cpu_steal.fill(Some(0.03))
     }),
