@@ -1,6 +1,6 @@
 //! bench.calibrate: equal runs against each other.
 
-use bench_core::calibration::{LEAST_RUNS, Line, calibrate};
+use bench_core::comparison::calibration::{LEAST_RUNS, Line, calibrate};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;

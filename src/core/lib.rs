@@ -21,7 +21,7 @@
 //! | `wait_events` | names of wait events in each version of the server |
 //! | `views` | what statistics views say: queries in each version of the server, and their answers |
 //! | `findings` | sentences about a run, drawn from its document |
-//! | `comparison` | differences between groups of runs |
+//! | `comparison` | differences between groups of runs, and how much equal runs vary |
 //! | `report` | documents as text, Markdown, JSON and HTML |
 //! | `help` | the documentation of the SQL functions, for `bench.help` |
 //! | `schedule` | start times of an open loop |
@@ -33,7 +33,6 @@
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
 
-pub mod calibration;
 pub mod client;
 pub mod cluster;
 pub mod comparison;

@@ -1,5 +1,6 @@
 //! Runs against runs: what `bench.compare` and `bench.ab` say.
 
+pub mod calibration;
 mod checks;
 mod differences;
 mod lines;
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::error::UserError;
 pub use checks::{margin as check_margin, pairs as check_pairs};
-pub use lines::metrics;
 
 /// Something that differs between the two sides beside what is being compared: a setting, a version, the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

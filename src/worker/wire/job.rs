@@ -11,15 +11,14 @@ use std::time::Duration;
 use bench_core::client::{Consequence, Lateness, Ledger, Workload};
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
-use bench_core::target::Secrets;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
 use super::farewells::Farewells;
-use super::open_files;
 use super::shared::Shared;
+use super::{open_files, secrets};
 use crate::error::internal;
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{
@@ -27,7 +26,7 @@ use crate::server::process::{
 };
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
-use crate::shm::{ClientSlot, ClientState, Header, Recorder, StopReason};
+use crate::shm::{ClientSlot, ClientState, Recorder, StopReason};
 use crate::wire::{self, Link, Route};
 use crate::worker::run::client;
 use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
@@ -92,15 +91,6 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let result = job.run(&spec, slot);
     job.leave(slot);
     result
-}
-
-/// What the run's connections let themselves in with, as long as it is there.
-///
-/// # Errors
-/// None that is expected.
-pub fn secrets(header: &Header) -> Result<Secrets, UserError> {
-    let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
-    secrets.map_err(|error| internal(error.to_string()))
 }
 
 /// The work of one job.

@@ -8,3 +8,18 @@ mod farewells;
 pub mod job;
 mod open_files;
 mod shared;
+
+use bench_core::error::UserError;
+use bench_core::target::Secrets;
+
+use crate::error::internal;
+use crate::shm::Header;
+
+/// What the run's connections let themselves in with, as long as it is there.
+///
+/// # Errors
+/// None that is expected.
+pub fn secrets(header: &Header) -> Result<Secrets, UserError> {
+    let secrets = header.secret.get().map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
+    secrets.map_err(|error| internal(error.to_string()))
+}

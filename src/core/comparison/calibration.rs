@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::comparison::metrics;
+use super::lines::metrics;
 use crate::document::Document;
 use crate::stats::steady::truncation;
 use crate::stats::variation::{coefficient, drift, serial_correlation};
