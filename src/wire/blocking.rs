@@ -1,7 +1,6 @@
 //! A session for which its process waits: what has to be known of a server before others connect to it.
 
 use std::io::ErrorKind;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{SqlError, UserError};
@@ -46,8 +45,7 @@ impl BlockingSession {
         };
         let poll = Poll::new().map_err(|error| internal(error.to_string()))?;
         let mut session = Self { poll, events: Events::with_capacity(8), session, route };
-        let registry = session.poll.registry().try_clone().map_err(|error| internal(error.to_string()))?;
-        session.session.register(&Rc::new(registry))?;
+        session.session.register(session.poll.registry())?;
         session.settle(deadline)?;
         Ok(session)
     }

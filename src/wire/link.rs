@@ -1,7 +1,6 @@
 //! A way for bytes to a server and back: a socket, and TLS where there is any.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::rc::Rc;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Encryption;
@@ -38,22 +37,6 @@ enum Stage {
 pub struct Link {
     socket: Socket,
     stage: Stage,
-    reported: Option<Reported>,
-}
-
-/// To whom what happens to the connection is reported.
-struct Reported {
-    registry: Rc<Registry>,
-    token: Token,
-    /// Also that there is room for output. It is asked for only while some waits: each message that the server takes
-    /// makes room, and would wake whoever waits for the answer.
-    with_room: bool,
-}
-
-impl Reported {
-    fn interest(&self) -> Interest {
-        if self.with_room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE }
-    }
 }
 
 impl Link {
@@ -70,42 +53,27 @@ impl Link {
             Some(_) => Stage::Asking(0),
             None => Stage::Plain,
         };
-        Ok(Some(Self { socket, stage, reported: None }))
+        Ok(Some(Self { socket, stage }))
     }
 
-    /// Has what happens to the connection reported under this token, each thing once: that it is there, that something has
-    /// come in, and that there is room for output which had to wait.
+    /// Has what happens to the connection reported under this token, each thing once.
+    ///
+    /// Room for output too, which each message makes that the server takes, although output seldom waits for it: a job that
+    /// is woken by it finds the answer of another connection, and without it slept more and did less (`benches/connections`,
+    /// 8 and 64 clients).
     ///
     /// # Errors
     /// Those of the system.
-    pub fn register(&mut self, registry: &Rc<Registry>, token: Token) -> io::Result<()> {
-        let reported = Reported { registry: Rc::clone(registry), token, with_room: true };
-        registry.register(&mut self.socket, token, reported.interest())?;
-        self.reported = Some(reported);
-        Ok(())
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
     }
 
     /// Has nothing reported any more.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn deregister(&mut self) -> io::Result<()> {
-        let Some(reported) = self.reported.take() else { return Ok(()) };
-        reported.registry.deregister(&mut self.socket)
-    }
-
-    /// Writes to the socket, and has it reported when what is left can be written.
-    fn put(socket: &mut Socket, reported: &mut Option<Reported>, bytes: &[u8]) -> io::Result<Done> {
-        let done = done(socket.write(bytes))?;
-        let waits = matches!(done, Done::Blocked);
-        let is_all = matches!(done, Done::Some(written) if written == bytes.len());
-        if let Some(reported) = reported
-            && (waits && !reported.with_room || is_all && reported.with_room)
-        {
-            reported.with_room = waits;
-            reported.registry.reregister(socket, reported.token, reported.interest())?;
-        }
-        Ok(done)
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut self.socket)
     }
 
     /// Does what has to be done before the first message of the protocol; true when that can be sent.
@@ -118,7 +86,7 @@ impl Link {
                 Stage::Plain => return Ok(true),
                 Stage::Asking(sent) => {
                     let request = encryption_request();
-                    match Self::put(&mut self.socket, &mut self.reported, &request[*sent..])
+                    match done(self.socket.write(&request[*sent..]))
                         .map_err(|error| failed(&route.to, error))?
                     {
                         Done::Some(bytes) => *sent += bytes,
@@ -236,9 +204,7 @@ impl Link {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Done> {
-        let Stage::Tls(tls) = &mut self.stage else {
-            return Self::put(&mut self.socket, &mut self.reported, bytes);
-        };
+        let Stage::Tls(tls) = &mut self.stage else { return done(self.socket.write(bytes)) };
         let taken = tls.send(bytes);
         match self.flush()? {
             Done::Closed => Ok(Done::Closed),
@@ -254,7 +220,7 @@ impl Link {
     pub fn flush(&mut self) -> io::Result<Done> {
         let Stage::Tls(tls) = &mut self.stage else { return Ok(Done::Some(0)) };
         while !tls.output().is_empty() {
-            match Self::put(&mut self.socket, &mut self.reported, tls.output())? {
+            match done(self.socket.write(tls.output()))? {
                 Done::Some(bytes) => tls.sent(bytes),
                 other => return Ok(other),
             }

@@ -1,7 +1,5 @@
 //! A session that never waits: its owner comes back to it.
 
-use std::rc::Rc;
-
 use bench_core::error::{UserError, sqlstate};
 use bench_core::wire::{Event, Outcome, Session};
 use mio::{Registry, Token};
@@ -39,7 +37,7 @@ impl PolledSession {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn register(&mut self, registry: &Rc<Registry>) -> Result<(), UserError> {
+    pub fn register(&mut self, registry: &Registry) -> Result<(), UserError> {
         self.link.register(registry, Token(0)).map_err(|error| internal(error.to_string()))
     }
 

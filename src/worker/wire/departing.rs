@@ -3,19 +3,26 @@
 
 use std::collections::VecDeque;
 
+use mio::Registry;
+
 use crate::wire::{Done, Link};
 
 /// Such connections, the oldest first.
-#[derive(Default)]
 pub struct Departing {
+    registry: Registry,
     links: VecDeque<Link>,
 }
 
 impl Departing {
+    /// For connections of this poll.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, links: VecDeque::new() }
+    }
+
     /// Takes a connection whose last message has been sent.
     pub fn push(&mut self, mut link: Link) {
         // One that cannot be deregistered would only wake its client without a reason.
-        let _ = link.deregister();
+        let _ = link.deregister(&self.registry);
         self.links.push_back(link);
         self.reap();
     }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
@@ -12,10 +11,11 @@ use bench_core::client::{Consequence, Lateness, Ledger, Workload};
 use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::spec::{Extent, RunSpec};
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Registry, Token};
+use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
 use super::connection::{Connection, Next};
+use super::departing::Departing;
 use super::farewells::Farewells;
 use super::shared::Shared;
 use super::{open_files, secrets};
@@ -96,8 +96,6 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
 /// The work of one job.
 struct Job<'a> {
     poll: Poll,
-    /// The poll's, which the connections use, too.
-    registry: Rc<Registry>,
     events: Events,
     timer: Timer,
     shared: Shared<'a>,
@@ -147,16 +145,16 @@ impl<'a> Job<'a> {
         let recorder = Recorder::new(segment, context.index, spec.options.latency_limit_ms);
         let poll = Poll::new().map_err(failed_to_wait)?;
         let timer = Timer::new().map_err(failed_to_wait)?;
-        let registry = Rc::new(poll.registry().try_clone().map_err(failed_to_wait)?);
+        let registry = poll.registry();
         registry
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
+        let departing = Departing::new(registry.try_clone().map_err(failed_to_wait)?);
         let mut job = Self {
             poll,
-            registry,
             events: Events::with_capacity(1024),
             timer,
-            shared: Shared::new(segment, context.index, workload, recorder, &spec.options, routes),
+            shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
             served: Vec::new(),
             farewells: Farewells::default(),
             ready_ns: 0,
@@ -215,7 +213,7 @@ impl<'a> Job<'a> {
         let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
             return Ok(false);
         };
-        link.register(&self.registry, Token(index)).map_err(failed_to_wait)?;
+        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
         self.connections[index].start(link);
         Ok(true)
     }

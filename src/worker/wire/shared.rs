@@ -57,6 +57,7 @@ impl<'a> Shared<'a> {
         slot: u32,
         workload: Workload,
         recorder: Recorder<'a>,
+        departing: Departing,
         options: &RunOptions,
         routes: Vec<Route>,
     ) -> Self {
@@ -99,7 +100,7 @@ impl<'a> Shared<'a> {
             recorder,
             counters,
             connects,
-            departing: Departing::default(),
+            departing,
             mode: options.query_mode,
             reconnects: options.reconnect,
             survives: options.on_disconnect == OnDisconnect::Reconnect,
