@@ -107,12 +107,15 @@ unsafe fn computes_values_only(statements: *mut pg_sys::List) -> bool {
             return false;
         }
         let plan = (*planned).planTree;
-        let is_plain = (*plan).lefttree.is_null() && (*plan).qual.is_null();
+        let is_plain = (*plan).lefttree.is_null();
         let source_is_harmless = match (*plan).type_ {
-            pg_sys::NodeTag::T_Result => (*plan.cast::<pg_sys::Result>()).resconstantqual.is_null(),
-            // SELECT … FROM bench.run(…)
+            pg_sys::NodeTag::T_Result => {
+                (*plan).qual.is_null() && (*plan.cast::<pg_sys::Result>()).resconstantqual.is_null()
+            }
+            // SELECT … FROM bench.run(…), all of whose rows are there before a WHERE looks at the first of them
             pg_sys::NodeTag::T_FunctionScan => {
                 is_harmless((*plan.cast::<pg_sys::FunctionScan>()).functions.cast())
+                    && is_harmless((*plan).qual.cast())
             }
             _ => false,
         };

@@ -62,6 +62,11 @@ SELECT ok(:a_looks = 20 AND :a_with_xmin <= 1, 'and as an argument');
 CALL pg_temp.watch('{}', $$SELECT bench.wait(bench.start('hor_slow', secs => 30))$$) \gset a_
 SELECT ok(:a_looks = 20 AND :a_with_xmin <= 1, 'bench.wait');
 SELECT is(horizon_held, false, 'as the run says') FROM bench.runs ORDER BY run_id DESC LIMIT 1;
+CALL pg_temp.watch('{}', $$SELECT run FROM bench.run('hor_slow', secs => 30) AS run WHERE run > 0$$) \gset a_
+SELECT ok(:a_looks = 20 AND :a_with_xmin <= 1, 'and with a WHERE that computes');
+CALL pg_temp.watch('{}', $$SELECT run FROM bench.run('hor_slow', secs => 30) AS run
+    WHERE run IN (SELECT oid FROM pg_class)$$) \gset a_
+SELECT is(:a_with_xmin, 20, 'a WHERE that reads: the snapshot is kept');
 CALL pg_temp.watch('{BEGIN ISOLATION LEVEL REPEATABLE READ}', $$SELECT bench.run('hor_slow', secs => 30)$$) \gset a_
 SELECT is(:a_with_xmin, 20, 'REPEATABLE READ: the snapshot is kept');
 SELECT is(horizon_held, true, 'as the run says') FROM bench.runs ORDER BY run_id DESC LIMIT 1;

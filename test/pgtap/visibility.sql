@@ -204,6 +204,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('sweep', NULL, NULL),
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),
+    ('calibrate', NULL, NULL),
     ('import', NULL, NULL),
     ('prune', NULL, NULL),
     ('delete_run', NULL, NULL),
