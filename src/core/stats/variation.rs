@@ -28,9 +28,13 @@ pub fn coefficient(values: &[f64], confidence: f64) -> Option<Estimate> {
     Some(Estimate { value, low: end(1.0 - tail), high: end(tail) })
 }
 
+/// Values up to which the probability of a drift is exact: the work grows with their fourth power.
+const MOST_EXACT: usize = 100;
+
 /// Kendall's τ of the values with their order: 1 where each is greater than all before it, -1 where each is smaller.
-/// With it the probability, two-sided and exact without ties, of one so far from 0 where there is no drift (Mann 1945,
-/// "Nonparametric tests against trend", Econometrica 13). `None` for less than two values.
+/// With it the probability, two-sided, of one so far from 0 where there is no drift (Mann 1945, "Nonparametric tests against
+/// trend", Econometrica 13): exact without ties up to [`MOST_EXACT`] values, beyond by the normal approximation. `None` for
+/// less than two values.
 pub fn drift(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len();
     if count < 2 {
@@ -43,6 +47,14 @@ pub fn drift(values: &[f64]) -> Option<(f64, f64)> {
     };
     let (rising, falling) = (sum(|one, other| one < other), sum(|one, other| one > other));
     let tau = (rising as f64 - falling as f64) / pairs as f64;
+    let concordance = rising.abs_diff(falling);
+    if count > MOST_EXACT {
+        let size = count as f64;
+        let deviation = (size * (size - 1.0) * (2.0 * size + 5.0) / 18.0).sqrt();
+        // Every other number is possible, so that half of the distance between them belongs to each.
+        let distance = (concordance as f64 - 1.0).max(0.0) / deviation;
+        return Some((tau, 2.0 * Normal::new(0.0, 1.0).ok()?.sf(distance)));
+    }
     // Shares of all orders by their number of falling pairs, a value more in each step (Mahonian numbers).
     let mut shares = vec![1.0];
     for length in 2..=count {
@@ -53,7 +65,7 @@ pub fn drift(values: &[f64]) -> Option<(f64, f64)> {
         shares = next;
     }
     // Of ties, half count on either side.
-    let fewer = (pairs - rising.abs_diff(falling)) / 2;
+    let fewer = (pairs - concordance) / 2;
     let tail: f64 = shares[..=fewer].iter().sum();
     Some((tau, (2.0 * tail).min(1.0)))
 }
@@ -130,6 +142,17 @@ mod tests {
         assert!((tau - 0.714_285_7).abs() < 1e-6 && (p - 0.014_136_90).abs() < 1e-6, "{tau} {p}");
         assert_eq!(drift(&[1.0, 1.0, 1.0]), Some((0.0, 1.0)));
         assert_eq!(drift(&[1.0]), None);
+    }
+
+    #[test]
+    fn many_values_have_the_normal_approximation_of_the_exact_probability() {
+        let series = |length: usize| -> Vec<f64> {
+            (0..length).map(|index| ((index * 37) % 101) as f64 + index as f64 / 20.0).collect()
+        };
+        let (few, many) = (drift(&series(MOST_EXACT)).unwrap(), drift(&series(MOST_EXACT + 1)).unwrap());
+        assert!(few.1 > 0.05 && (few.1 - many.1).abs() < 0.1, "{few:?} {many:?}");
+        let rising: Vec<f64> = (0..10_000).map(f64::from).collect();
+        assert_eq!(drift(&rising), Some((1.0, 0.0)));
     }
 
     proptest! {
