@@ -94,7 +94,7 @@ impl Route {
                 };
                 let candidates = target.candidates.iter().take(needed).cloned();
                 candidates
-                    .map(|candidate| Self::to_target(&target.options, secrets, candidate))
+                    .map(|candidate| Self::to_found(target, secrets, candidate))
                     .collect::<Result<Vec<_>, _>>()?
             }
             None => vec![Self::to_this_server(spec, secrets)?],
@@ -110,9 +110,13 @@ impl Route {
     pub fn of_steps(target: &TargetSpec, secrets: &Secrets) -> Result<Self, UserError> {
         let to = target.candidates.first().cloned();
         let to = to.ok_or_else(|| internal("a target without hosts"))?;
-        let mut route = Self::to_target(&target.options, secrets, to)?;
-        route.needs_password = target.needs_password;
-        Ok(route)
+        Self::to_found(target, secrets, to)
+    }
+
+    /// The way to a candidate of a target that was found before the run.
+    fn to_found(target: &TargetSpec, secrets: &Secrets, to: Candidate) -> Result<Self, UserError> {
+        let route = Self::to_target(&target.options, secrets, to)?;
+        Ok(Self { needs_password: target.needs_password, ..route })
     }
 
     /// The ways of the connection that watches a run's target, in the order in which they are tried.
@@ -121,8 +125,7 @@ impl Route {
     /// 08001.
     pub fn of_watch(target: &TargetSpec, secrets: &Secrets) -> Result<Vec<Self>, UserError> {
         let to = |candidate: &Candidate| {
-            let mut route = Self::to_target(&target.options, secrets, candidate.clone())?;
-            route.needs_password = target.needs_password;
+            let mut route = Self::to_found(target, secrets, candidate.clone())?;
             if !target.is_pooled {
                 // What it asks for is there, whatever the role's own path has before it.
                 route.tell("search_path", "pg_catalog");
@@ -139,7 +142,6 @@ impl Route {
     }
 
     fn tell_all(&mut self, spec: &RunSpec, search_path: Option<&str>) {
-        self.needs_password = spec.target.as_ref().is_some_and(|target| target.needs_password);
         let target_path = spec.target.as_ref().and_then(|target| target.search_path.as_deref());
         if let Some(path) = target_path.or(search_path) {
             self.tell("search_path", path);

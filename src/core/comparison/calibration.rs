@@ -71,7 +71,7 @@ fn advice(metric: &str, values: &[f64], confidence: f64, runs: &[Document]) -> S
         .iter()
         .map(|&difference| {
             let percent = difference * 100.0;
-            match runs_for(values, difference, confidence) {
+            match compare::runs_to_detect(values, difference, confidence) {
                 Some(runs) => format!("{percent} %: {runs} runs per side"),
                 None => format!("{percent} %: more than {} runs per side", compare::MOST_RUNS),
             }
@@ -108,15 +108,6 @@ fn dependence(values: &[f64]) -> Option<String> {
             correlation.value
         )
     })
-}
-
-/// The fewest runs a side that show a difference.
-fn runs_for(values: &[f64], difference: f64, confidence: f64) -> Option<u32> {
-    let shows = |runs: u32| {
-        compare::detectable(values, runs as usize, confidence).is_some_and(|least| least <= difference)
-    };
-    // From two runs on, since one has no spread.
-    (2..=compare::MOST_RUNS).find(|&runs| shows(runs))
 }
 
 /// Whether longer runs would vary less: what throughput varies within a run goes down with its length, what differs from

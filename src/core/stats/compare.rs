@@ -131,14 +131,19 @@ fn runs(effect: &Effect, terms: Terms) -> Option<u32> {
         let margin = effect.planned_margin(runs as usize, terms.confidence, POWER);
         terms.verdict(&ratio(effect.value(), margin)) != Verdict::Inconclusive
     };
-    if !decide(MOST_RUNS) {
+    fewest(decide)
+}
+
+/// The fewest runs a side that are enough; `None` where even [`MOST_RUNS`] are not.
+fn fewest(is_enough: impl Fn(u32) -> bool) -> Option<u32> {
+    if !is_enough(MOST_RUNS) {
         return None;
     }
-    // The interval narrows with every run, so that what decides once decides ever after.
+    // An interval narrows with every run, so that what is enough once is enough ever after.
     let (mut too_few, mut enough) = (1, MOST_RUNS);
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        if decide(middle) { enough = middle } else { too_few = middle }
+        if is_enough(middle) { enough = middle } else { too_few = middle }
     }
     Some(enough)
 }
@@ -146,9 +151,24 @@ fn runs(effect: &Effect, terms: Terms) -> Option<u32> {
 /// The least difference, as a fraction, that a comparison of so many `runs` a side shows with the probability 0.9, where
 /// runs are spread as these equal ones are; `None` for less than two of them, or one that is not positive.
 pub fn detectable(equal: &[f64], runs: usize, confidence: f64) -> Option<f64> {
+    Some(shown(&between_equal(equal)?, runs, confidence))
+}
+
+/// The fewest runs a side of a comparison that shows a `difference`, a fraction, as [`detectable`] has it; `None` where even
+/// [`MOST_RUNS`] do not, or where the runs have no spread to go by.
+pub fn runs_to_detect(equal: &[f64], difference: f64, confidence: f64) -> Option<u32> {
+    let effect = between_equal(equal)?;
+    fewest(|runs| shown(&effect, runs as usize, confidence) <= difference)
+}
+
+/// The effect between two sides that are spread as these equal runs.
+fn between_equal(equal: &[f64]) -> Option<Effect> {
     let logarithms: Vec<f64> = equal.iter().map(|value| value.ln()).collect();
-    let effect = Effect::new(vec![logarithms.clone(), logarithms])?;
-    Some(effect.planned_margin(runs, confidence, POWER).exp_m1())
+    Effect::new(vec![logarithms.clone(), logarithms])
+}
+
+fn shown(effect: &Effect, runs: usize, confidence: f64) -> f64 {
+    effect.planned_margin(runs, confidence, POWER).exp_m1()
 }
 
 /// The ratio of a difference of logarithms.

@@ -200,9 +200,7 @@ impl Elsewhere<'_> {
             None => PGBENCH_TABLES.to_owned(),
         };
         let may_maintain = "pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')";
-        let version = self.session.value("SELECT pg_catalog.current_setting('server_version_num')")?;
-        let knows_maintain =
-            version.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number >= 170_000);
+        let knows_maintain = self.target.views.version >= 170_000;
         let asked = TABLES
             .replace("RELATIONS", &relations)
             .replace("MAY_MAINTAIN", if knows_maintain { may_maintain } else { "false" });

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Results, RunSpec};
-use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use crate::engine::Session;
@@ -13,7 +12,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, wake};
 use crate::server::signals::OnTerminate;
 use crate::shm::{Segment, StopReason};
-use crate::worker::{WorkerContext, attach, before, workers};
+use crate::worker::{WorkerContext, attach, before, wire, workers};
 
 /// The kind of worker that a preparer is.
 const KIND: WorkerKind = WorkerKind {
@@ -43,9 +42,7 @@ fn work(context: &WorkerContext) -> Result<(), UserError> {
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let mut session = Session::new(Results::Discard);
     session.set_own(KIND.title).map_err(UserError::from)?;
-    let secrets = context.segment.header().secret.get();
-    let secrets = secrets.map_or(Ok(Secrets::default()), |json| serde_json::from_str(&json));
-    let secrets = secrets.map_err(|e| internal(e.to_string()))?;
+    let secrets = wire::secrets(context.segment.header())?;
     before::prepare(&mut session, &spec, &secrets, &spec.options.before)
 }
 
