@@ -6,8 +6,9 @@ mod tests;
 use super::lines::metrics;
 use crate::document::Document;
 use crate::stats::steady::truncation;
+use crate::stats::trend::BATCHES;
 use crate::stats::variation::{coefficient, drift, serial_correlation};
-use crate::stats::{compare, robust};
+use crate::stats::{compare, parts, robust};
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;
@@ -46,7 +47,7 @@ pub fn calibrate(runs: &[Document]) -> Vec<Line> {
         let of = |run: &Document| (metric.of)(&run.summary).filter(|value| value.is_finite());
         let values = runs.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default();
         let cv = coefficient(&values, 0.95);
-        let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+        let mean = (!values.is_empty()).then(|| mean(&values));
         let mut advice = Some(advice(metric.name, &values, confidence, runs)).filter(|text| !text.is_empty());
         lines.extend(SIDES.map(|rounds| Line {
             metric: metric.name,
@@ -118,7 +119,7 @@ fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
     let squares: Option<Vec<f64>> =
         runs.iter().map(|run| relative_error(run).map(|error| error.powi(2))).collect();
     let squares = squares?;
-    let within = (squares.iter().sum::<f64>() / squares.len() as f64).sqrt();
+    let within = mean(&squares).sqrt();
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     Some(if within >= between / 2.0_f64.sqrt() {
         format!(
@@ -136,42 +137,39 @@ fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
     })
 }
 
-/// Batches of a run's intervals.
-const BATCHES: usize = 10;
-
-/// The standard error of a run's mean TPS over its mean, by means of ten batches of intervals: neighboring intervals are
-/// alike, such means hardly (Law & Kelton, "Simulation Modeling and Analysis"). `None` with less than ten intervals.
+/// The standard error of a run's mean TPS over its mean, by batch means (see [`BATCHES`]). `None` with less than ten intervals.
 fn relative_error(run: &Document) -> Option<f64> {
     let tps: Vec<f64> = run.samples.tps.iter().flatten().copied().collect();
     if tps.len() < BATCHES {
         return None;
     }
-    let batch = |index: usize| &tps[index * tps.len() / BATCHES..(index + 1) * tps.len() / BATCHES];
-    let means: Vec<f64> =
-        (0..BATCHES).map(|index| batch(index).iter().sum::<f64>() / batch(index).len() as f64).collect();
+    let means: Vec<f64> = parts(&tps, BATCHES).map(mean).collect();
     Some(coefficient(&means, 0.95)?.value / (BATCHES as f64).sqrt())
 }
 
 /// The warm-up that the runs lack, from the mean of all runs' throughput: what is chance in one of them is not in all.
 fn warmup(runs: &[Document]) -> Option<String> {
     let length = runs.iter().map(|run| run.samples.tps.len()).min()?;
-    let mean = |index: usize| {
+    let of_interval = |index: usize| {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.samples.tps[index]).collect();
-        values.iter().sum::<f64>() / values.len() as f64
+        mean(&values)
     };
-    let means: Vec<f64> = (0..length).map(mean).collect();
+    let means: Vec<f64> = (0..length).map(of_interval).collect();
     let cut = truncation(&means);
-    let level = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let (begin, rest) = means.split_at(cut);
     // A beginning that is like the rest is no warm-up, wherever the rule cuts.
-    if begin.is_empty() || (level(begin) / level(rest) - 1.0).abs() < 0.05 {
+    if begin.is_empty() || (mean(begin) / mean(rest) - 1.0).abs() < 0.05 {
         return None;
     }
     let elapsed = runs.first()?.samples.elapsed.get(cut - 1).copied().flatten()?;
     let given = runs.first()?.run.warmup;
     Some(format!(
         "The first {elapsed:.1} s of the runs are at another level ({:+.0} %): use warmup => {}.",
-        (level(begin) / level(rest) - 1.0) * 100.0,
+        (mean(begin) / mean(rest) - 1.0) * 100.0,
         (given + elapsed).ceil()
     ))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }

@@ -6,6 +6,7 @@ use super::finding;
 use super::intervals::Intervals;
 use super::text::{figure, milliseconds};
 use crate::document::{Document, Finding, Severity};
+use crate::stats::parts;
 use crate::stats::robust::median;
 
 /// Intervals that a run has to have, six in each of its quarters: by chance the last six of 18 are the greatest once in 18,564
@@ -62,8 +63,7 @@ fn grown(values: &[f64]) -> Option<Growth> {
     if values.len() < LEAST_INTERVALS {
         return None;
     }
-    let quarters: Vec<&[f64]> =
-        (0..4).map(|quarter| &values[values.len() * quarter / 4..values.len() * (quarter + 1) / 4]).collect();
+    let quarters: Vec<&[f64]> = parts(values, 4).collect();
     let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let medians: Vec<f64> = quarters.iter().filter_map(|quarter| median(quarter)).collect();

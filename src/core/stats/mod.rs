@@ -17,3 +17,8 @@ pub mod variation;
 pub use estimate::Estimate;
 pub use histogram::Histogram;
 pub use moments::Moments;
+
+/// The values in so many consecutive parts, whose lengths differ by one at most.
+pub fn parts<T>(values: &[T], count: usize) -> impl Iterator<Item = &[T]> {
+    (0..count).map(move |part| &values[part * values.len() / count..(part + 1) * values.len() / count])
+}

@@ -1,10 +1,11 @@
 //! How fast a series rises or falls, and how sure that is.
 
+use super::parts;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Batches that the series is cut into. Neighbouring values are alike, the means of batches of them hardly
 /// (the method of batch means, Law & Kelton, "Simulation Modeling and Analysis"); ten leave eight degrees of freedom.
-const BATCHES: usize = 10;
+pub const BATCHES: usize = 10;
 
 /// A slope with an interval that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,9 +38,8 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     if points.len() < 2 * BATCHES {
         return None;
     }
-    let means: Vec<(f64, f64)> = (0..BATCHES)
-        .map(|batch| {
-            let chunk = &points[batch * points.len() / BATCHES..(batch + 1) * points.len() / BATCHES];
+    let means: Vec<(f64, f64)> = parts(points, BATCHES)
+        .map(|chunk| {
             let count = chunk.len() as f64;
             let sum = chunk.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
             (sum.0 / count, sum.1 / count)
