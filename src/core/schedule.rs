@@ -1,48 +1,76 @@
 //! When transactions are due under a rate: an open loop, whose arrivals do not wait for the server.
 //!
-//! As in pgbench (`CSTATE_PREPARE_THROTTLE` in pgbench.c), the times between arrivals are exponentially distributed,
-//! which makes the arrivals a Poisson process, and each is counted from when the one before was due, not from when
-//! it was started: a stall delays what comes after it, and does not thin it out.
+//! As in a thread of pgbench (`CSTATE_PREPARE_THROTTLE` in pgbench.c), all clients take from one sequence of arrivals,
+//! whoever is free the next one: one queue with as many servers as there are clients, as a pool of connections is. With a
+//! sequence for each client, transactions would wait for one client while others are idle, which is no property of the
+//! server.
 //!
-//! pgbench rounds each of these times to a microsecond, which at a million a second on one client makes arrivals 4 % too
-//! frequent. Here they are the same times, from the same random numbers, rounded to a nanosecond.
+//! As there, the times between arrivals are exponentially distributed, which makes the arrivals a Poisson process, and
+//! each is counted from when the one before was due, not from when it was started: a stall delays what comes after it, and
+//! does not thin it out. pgbench rounds these times to a microsecond, which at a million a second makes arrivals too
+//! frequent; here they are rounded to a nanosecond.
+//!
+//! The clients are processes, and none waits for another: an arrival is a function of the one before it and of the seed, so
+//! that the last one taken is all that they share, and to take the next one is a compare-and-swap.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::script::Prng;
 
-/// The arrivals of one client.
-#[derive(Clone, Debug)]
+/// Makes the seed of the arrivals another one than those of the clients.
+const ARRIVALS: u64 = 0xA5A5_0F0F_3C3C_9696;
+
+/// The arrivals of a run, of which those that share `last` (nanoseconds from the start to the last one taken, 0 at the
+/// beginning) take each one once.
+#[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    random: Prng,
+    seed: u64,
     /// Mean time between two arrivals, ns.
     mean_ns: f64,
-    /// When the last arrival was due, ns.
-    last_ns: i64,
+    start_ns: i64,
 }
 
 impl Schedule {
-    /// The share of one client out of `clients` in `rate` transactions per second, from `start_ns` on. As pgbench with
-    /// a thread for each client, `random` is the client's own sequence for it.
-    pub fn new(random: Prng, rate: f64, clients: u32, start_ns: i64) -> Schedule {
-        Schedule { random, mean_ns: 1e9 / rate * f64::from(clients), last_ns: start_ns }
+    /// `rate` transactions per second from `start_ns` on; the same ones for the same `seed`.
+    pub fn new(seed: u64, rate: f64, start_ns: i64) -> Schedule {
+        Schedule { seed: seed ^ ARRIVALS, mean_ns: 1e9 / rate, start_ns }
     }
 
-    /// When the next transaction is due, ns.
+    /// Takes the next arrival: when it is due, ns.
     #[inline]
-    pub fn next_ns(&mut self) -> i64 {
-        self.last_ns = self.last_ns.saturating_add(self.random.poisson(self.mean_ns));
-        self.last_ns
+    pub fn take(&self, last: &AtomicI64) -> i64 {
+        let mut before = last.load(Relaxed);
+        loop {
+            let next = self.after(before);
+            match last.compare_exchange_weak(before, next, Relaxed, Relaxed) {
+                Ok(_) => return self.start_ns.saturating_add(next),
+                Err(now) => before = now,
+            }
+        }
     }
 
-    /// How many transactions are due before `end_ns` after the last one: those that a client has not come to. Exact
-    /// up to a million, and from there on by the mean.
-    pub fn rest_until(mut self, end_ns: i64) -> u64 {
+    /// How many transactions are due before `end_ns` that nobody has taken. Exact up to a million, and from there on by the
+    /// mean.
+    pub fn rest_until(&self, last: &AtomicI64, end_ns: i64) -> u64 {
         const EXACT: u64 = 1_000_000;
+        let end = end_ns.saturating_sub(self.start_ns);
+        let mut before = last.load(Relaxed);
         for count in 0..EXACT {
-            if self.next_ns() >= end_ns {
+            before = self.after(before);
+            if before >= end {
                 return count;
             }
         }
-        EXACT + ((end_ns - self.last_ns) as f64 / self.mean_ns) as u64
+        EXACT + ((end - before) as f64 / self.mean_ns) as u64
+    }
+
+    /// The arrival after one, both counted from the start. No two are at the same nanosecond, for what follows would be the
+    /// same as well.
+    #[inline]
+    fn after(&self, before: i64) -> i64 {
+        let mut random = Prng::from_seed(self.seed.wrapping_add(before.cast_unsigned()));
+        before.saturating_add(random.poisson(self.mean_ns).max(1))
     }
 }
 
@@ -52,61 +80,75 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
+    /// So many arrivals.
+    fn arrivals(seed: u64, rate: f64, start_ns: i64, count: usize) -> Vec<i64> {
+        let (schedule, last) = (Schedule::new(seed, rate, start_ns), AtomicI64::new(0));
+        (0..count).map(|_| schedule.take(&last)).collect()
+    }
+
     #[test]
     fn arrivals_come_at_the_rate() {
-        let mut schedule = Schedule::new(Prng::from_seed(42), 1000.0, 4, 5 * SECOND);
-        let mut last = 5 * SECOND;
-        let mut squares = 0.0;
-        const COUNT: i64 = 100_000;
-        for _ in 0..COUNT {
-            let next = schedule.next_ns();
-            assert!(next >= last);
-            squares += ((next - last) as f64 / 4e6).powi(2);
-            last = next;
-        }
-        // A client out of four has 250 a second, and an exponential distribution's second moment is twice the
-        // square of its mean.
-        let mean_secs = (last - 5 * SECOND) as f64 / 1e9 / COUNT as f64;
-        assert!((mean_secs / 0.004 - 1.0).abs() < 0.02, "{mean_secs}");
-        assert!((squares / COUNT as f64 / 2.0 - 1.0).abs() < 0.05, "{squares}");
+        const COUNT: usize = 100_000;
+        let all = arrivals(42, 250.0, 5 * SECOND, COUNT);
+        let gaps: Vec<f64> = std::iter::once(5 * SECOND)
+            .chain(all.iter().copied())
+            .zip(&all)
+            .map(|(a, b)| (b - a) as f64 / 4e6)
+            .collect();
+        let mean = |of: &dyn Fn(usize) -> f64| (0..COUNT).map(of).sum::<f64>() / COUNT as f64;
+        assert!(gaps.iter().all(|gap| *gap > 0.0));
+        assert!((mean(&|at| gaps[at]) - 1.0).abs() < 0.02);
+        // An exponential distribution's second moment is twice the square of its mean, and its third six times the cube.
+        assert!((mean(&|at| gaps[at].powi(2)) / 2.0 - 1.0).abs() < 0.05);
+        assert!((mean(&|at| gaps[at].powi(3)) / 6.0 - 1.0).abs() < 0.15);
+        // Neighbours have nothing to do with each other: the correlation's standard error is 0.003.
+        let product = mean(&|at| gaps[at] * gaps[(at + 1) % COUNT]);
+        assert!((product - 1.0).abs() < 0.015, "{product}");
     }
 
     #[test]
     fn a_million_a_second_are_a_million() {
-        let mut schedule = Schedule::new(Prng::from_seed(42), 1e6, 1, 0);
-        const COUNT: u32 = 10_000_000;
-        for _ in 0..COUNT {
-            schedule.next_ns();
-        }
+        const COUNT: usize = 10_000_000;
+        let (schedule, last) = (Schedule::new(42, 1e6, 0), AtomicI64::new(0));
+        let end = (0..COUNT).fold(0, |_, _| schedule.take(&last));
         // The mean of so many has a standard error of 0.03 %.
-        let rate = f64::from(COUNT) / (schedule.next_ns() as f64 / 1e9);
+        let rate = COUNT as f64 / (end as f64 / 1e9);
         assert!((rate / 1e6 - 1.0).abs() < 1e-3, "{rate}");
     }
 
-    /// Which its own tests hold against pgbench's numbers.
     #[test]
-    fn delays_are_pgbenchs_but_for_its_rounding() {
-        let mut pgbench = Prng::from_seed(7);
-        let mut schedule = Schedule::new(pgbench, 500.0, 2, 0);
-        let mut last_ns = 0;
-        for _ in 0..10_000 {
-            let next_ns = schedule.next_ns();
-            let rounded_us = pgbench.poisson(4000.0);
-            assert!((next_ns - last_ns - 1000 * rounded_us).abs() <= 501);
-            last_ns = next_ns;
-        }
+    fn the_seed_decides() {
+        assert_eq!(arrivals(1, 1000.0, 0, 100), arrivals(1, 1000.0, 0, 100));
+        assert_ne!(arrivals(1, 1000.0, 0, 100), arrivals(2, 1000.0, 0, 100));
+        let shifted: Vec<i64> = arrivals(1, 1000.0, 0, 100).iter().map(|due| due + 7 * SECOND).collect();
+        assert_eq!(arrivals(1, 1000.0, 7 * SECOND, 100), shifted);
+    }
+
+    #[test]
+    fn each_arrival_is_taken_once_by_whoever_comes() {
+        let (schedule, last) = (Schedule::new(3, 1e5, 0), AtomicI64::new(0));
+        let mut taken: Vec<i64> = std::thread::scope(|scope| {
+            let takers: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| (0..10_000).map(|_| schedule.take(&last)).collect::<Vec<_>>()))
+                .collect();
+            takers.into_iter().flat_map(|taker| taker.join().expect("it takes")).collect()
+        });
+        taken.sort_unstable();
+        assert_eq!(taken, arrivals(3, 1e5, 0, 40_000));
     }
 
     #[test]
     fn the_rest_is_what_is_due_before_the_end() {
-        let mut schedule = Schedule::new(Prng::from_seed(1), 100.0, 1, 0);
-        let rest = schedule.clone().rest_until(10 * SECOND);
+        let (schedule, last) = (Schedule::new(1, 100.0, SECOND), AtomicI64::new(0));
+        schedule.take(&last);
+        let rest = schedule.rest_until(&last, 10 * SECOND);
+        assert_eq!(rest, schedule.rest_until(&last, 10 * SECOND), "nothing is taken");
         let mut count = 0;
-        while schedule.next_ns() < 10 * SECOND {
+        while schedule.take(&last) < 10 * SECOND {
             count += 1;
         }
         assert_eq!(rest, count);
-        let many = Schedule::new(Prng::from_seed(1), 1e6, 1, 0).rest_until(100 * SECOND);
+        let many = Schedule::new(1, 1e6, 0).rest_until(&AtomicI64::new(0), 100 * SECOND);
         assert!((many as f64 / 1e8 - 1.0).abs() < 0.01, "{many}");
     }
 }

@@ -103,6 +103,10 @@ pub enum StopReason {
     BlockedByCaller = 5,
 }
 
+/// A number that many processes change, on cache lines of its own.
+#[repr(C, align(128))]
+pub struct OwnLine(pub AtomicI64);
+
 /// The head of the segment.
 #[repr(C)]
 pub struct Header {
@@ -168,6 +172,8 @@ pub struct Header {
     /// their statements.
     pub untracked: AtomicU32,
     pub timeline: SharedTimeline,
+    /// Under a rate: the last arrival that a client has taken, as [`Schedule`](bench_core::schedule::Schedule) counts them.
+    pub arrivals: OwnLine,
     pub progress: Progress,
     pub load: LoadProgress,
     pub sweep: SweepProgress,

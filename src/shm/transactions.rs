@@ -1,6 +1,7 @@
 //! How a client counts its transactions: of a phase, of an interval, of a script. What makes the sum of the samples
 //! exactly the total, and each sample that of its own interval, is in [`bench_core::intervals`].
 
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::client::{Consequence, Ledger, Outcome, Transaction};
@@ -80,7 +81,7 @@ impl<'a> Recorder<'a> {
         self.read_ns
     }
 
-    /// So many transactions were due before the run's end and neither started nor skipped.
+    /// So many transactions that were due before the run's end were taken and neither started nor skipped.
     pub fn backlog(&self, transactions: u64) {
         self.slot.backlog.add(transactions);
     }
@@ -147,6 +148,11 @@ impl Ledger for Recorder<'_> {
     #[inline]
     fn limit_ns(&self) -> i64 {
         self.limit_ns
+    }
+
+    #[inline]
+    fn arrivals(&self) -> &AtomicI64 {
+        &self.header.arrivals.0
     }
 
     fn is_stopped(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Where a client's loop reads the clock and writes down what it did.
 
+use std::sync::atomic::AtomicI64;
+
 use crate::error::SqlError;
 use crate::transaction_log::{Entry, LoggedOutcome};
 
@@ -79,6 +81,9 @@ pub trait Ledger {
 
     /// Latency above which a transaction is late, ns; `i64::MAX` where there is no limit.
     fn limit_ns(&self) -> i64;
+
+    /// The last of the run's arrivals that a client took, as [`Schedule`](crate::schedule::Schedule) counts them.
+    fn arrivals(&self) -> &AtomicI64;
 
     /// Whether somebody has asked for the end of the run.
     fn is_stopped(&self) -> bool;

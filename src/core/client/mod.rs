@@ -120,7 +120,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has not run anything, at `now_ns`, with its arrivals under a rate. Transactions that end before
+    /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that end before
     /// `measure_start_ns` are a warm-up's, and beyond those that were asked for. Its first step is [`Client::start`].
     pub fn new(
         workload: &Workload,
@@ -198,7 +198,7 @@ impl Client {
         self.begin(workload, ledger)
     }
 
-    /// Transactions due before `end_ns` that were neither started nor skipped.
+    /// Transactions that it took from the arrivals, due before `end_ns`, and neither started nor skipped.
     pub fn backlog(&self, end_ns: i64) -> u64 {
         self.pace.as_ref().map_or(0, |pace| pace.backlog(end_ns))
     }

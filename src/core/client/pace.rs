@@ -7,8 +7,10 @@ use crate::transaction_log::{Entry, LoggedOutcome, Sampling};
 /// When the client's transactions are due.
 pub(super) struct Pace {
     schedule: Schedule,
-    /// The schedule before its last arrival was drawn.
-    before: Schedule,
+    /// When the last one that it took was due.
+    taken_ns: i64,
+    /// One that it took and did not start.
+    held_ns: Option<i64>,
     /// Whether transactions that are too late are skipped.
     skips: bool,
     measure_start_ns: i64,
@@ -17,7 +19,7 @@ pub(super) struct Pace {
 impl Pace {
     /// `skips`: those that would be too late even if they took no time are skipped, as pgbench does it under a limit.
     pub fn new(schedule: Schedule, skips: bool, measure_start_ns: i64) -> Self {
-        Self { before: schedule.clone(), schedule, skips, measure_start_ns }
+        Self { schedule, taken_ns: 0, held_ns: None, skips, measure_start_ns }
     }
 
     /// When the next transaction is due; `None` when none is `left`. Skipped ones count as transactions of those.
@@ -29,8 +31,8 @@ impl Pace {
         log: &mut Option<Sampling>,
     ) -> Option<i64> {
         loop {
-            self.before = self.schedule.clone();
-            let due_ns = self.schedule.next_ns();
+            let due_ns = self.held_ns.take().unwrap_or_else(|| self.schedule.take(ledger.arrivals()));
+            self.taken_ns = due_ns;
             if !self.skips {
                 return Some(due_ns);
             }
@@ -55,11 +57,11 @@ impl Pace {
 
     /// The last one was due and not started.
     pub fn put_back(&mut self) {
-        self.schedule = self.before.clone();
+        self.held_ns = Some(self.taken_ns);
     }
 
-    /// Transactions due before `end_ns` that were neither started nor skipped.
+    /// Transactions that the client took, due before `end_ns`, and neither started nor skipped.
     pub fn backlog(&self, end_ns: i64) -> u64 {
-        self.schedule.clone().rest_until(end_ns)
+        u64::from(self.held_ns.is_some_and(|due_ns| due_ns < end_ns))
     }
 }

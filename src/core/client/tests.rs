@@ -1,6 +1,7 @@
 mod connecting;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicI64;
 
 use proptest::prelude::*;
 
@@ -27,6 +28,7 @@ struct Book {
     performed: Vec<(usize, bool)>,
     errors: Vec<(SqlError, Consequence)>,
     connects: u32,
+    arrivals: AtomicI64,
 }
 
 impl Ledger for Book {
@@ -45,6 +47,9 @@ impl Ledger for Book {
     }
     fn limit_ns(&self) -> i64 {
         self.limit_ns
+    }
+    fn arrivals(&self) -> &AtomicI64 {
+        &self.arrivals
     }
     fn is_stopped(&self) -> bool {
         self.is_stopped
@@ -310,7 +315,7 @@ fn errors_of_meta_commands_end_the_client() {
 #[test]
 fn arrivals_that_are_too_late_are_skipped_and_logged() {
     let workload = workload(&["SELECT 1;"], 1);
-    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 10_000.0, 1, 0);
+    let schedule = Schedule::new(42, 10_000.0, 0);
     let beginning = Beginning {
         skips: true,
         log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0)),
@@ -332,12 +337,13 @@ fn arrivals_that_are_too_late_are_skipped_and_logged() {
 #[test]
 fn what_is_due_and_not_started_is_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
-    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 10_000.0, 1, 0);
-    let all = schedule.clone().rest_until(1000 * MS);
+    let schedule = Schedule::new(42, 10_000.0, 0);
+    let all = schedule.rest_until(&AtomicI64::new(0), 1000 * MS);
     let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0, 0);
     let mut book = Book { end_ns: 1000 * MS, ..book() };
     drive(&workload, &mut client, &mut book, []);
-    assert_eq!(client.backlog(book.end_ns) + book.transactions.len() as u64, all);
+    let rest = schedule.rest_until(&book.arrivals, book.end_ns);
+    assert_eq!(client.backlog(book.end_ns) + rest + book.transactions.len() as u64, all);
 }
 
 proptest! {

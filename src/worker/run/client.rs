@@ -191,13 +191,15 @@ pub fn beginning(spec: &RunSpec, client: u32, symbols: &mut Symbols) -> Beginnin
     }
 }
 
+/// The arrivals of a run with a rate, whose warm-up begins at `start_ns`.
+pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
+    spec.options.rate.map(|rate| Schedule::new(spec.seed.cast_unsigned(), rate, start_ns))
+}
+
 /// A client of a run, when the gate has opened and the time line is in place.
 pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: &Header) -> Client {
     let timeline = header.timeline.load();
-    let schedule = spec.options.rate.map(|rate| {
-        let (clients, throttle) = (spec.options.clients, beginning.seeds.throttle);
-        Schedule::new(throttle, rate, clients, timeline.warmup_start_ns)
-    });
+    let schedule = schedule(spec, timeline.warmup_start_ns);
     Client::new(workload, beginning, schedule, timeline.measure_start_ns, now_ns())
 }
 

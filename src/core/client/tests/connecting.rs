@@ -33,7 +33,7 @@ fn another_try_keeps_the_connection_and_a_failed_transaction_does_not() {
 #[test]
 fn under_a_rate_a_connection_delays_the_start() {
     let workload = workload(&["SELECT 1;"], 1);
-    let schedule = || Schedule::new(client_seeds(42, 1, 0, false).throttle, 100.0, 1, 0);
+    let schedule = || Schedule::new(42, 100.0, 0);
     let run = |reconnects| {
         let beginning = Beginning { reconnects, ..beginning(&workload, 5) };
         let mut client = Client::new(&workload, beginning, Some(schedule()), 0, 0);
@@ -52,7 +52,7 @@ fn under_a_rate_a_connection_delays_the_start() {
 #[test]
 fn an_arrival_without_a_connection_is_of_the_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
-    let schedule = Schedule::new(client_seeds(42, 1, 0, false).throttle, 100.0, 1, 0);
+    let schedule = Schedule::new(42, 100.0, 0);
     let beginning = Beginning { reconnects: true, ..beginning(&workload, 9) };
     let mut client = Client::new(&workload, beginning, Some(schedule), 0, 0);
     let mut book = book();
@@ -110,7 +110,7 @@ proptest! {
         rate in any::<bool>(),
     ) {
         let workload = workload(&["SELECT 1;\n\\sleep 1 ms\nSELECT 2;", "SELECT 3;"], 2);
-        let schedule = rate.then(|| Schedule::new(client_seeds(42, 1, 0, false).throttle, 100.0, 1, 0));
+        let schedule = rate.then(|| Schedule::new(42, 100.0, 0));
         let beginning = Beginning { reconnects, survives: true, ..beginning(&workload, transactions) };
         let mut client = Client::new(&workload, beginning, schedule, 0, 0);
         let mut book = book();

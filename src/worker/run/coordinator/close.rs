@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::Lateness;
 use bench_core::document::Environment;
 use bench_core::error::UserError;
-use bench_core::spec::Driver;
+use bench_core::spec::{Driver, Extent};
 
 use super::{LINKS_NS, Run, STOP_DONE_NS};
 use crate::catalog::recorder::{self, Closing, ErrorLine, Part, Status, Totals};
@@ -16,6 +16,7 @@ use crate::observe::{counters, relations};
 use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState, StopReason};
+use crate::worker::run::client::schedule;
 use crate::worker::run::verdict;
 
 /// After a stop the log has so long.
@@ -73,7 +74,7 @@ impl Run<'_> {
             missing,
             horizon_held: self.segment.header().horizon_held.load(Relaxed) != 0,
             measured: &self.sampler.measured,
-            backlog: self.segment.slots().map(|slot| slot.backlog.get()).sum(),
+            backlog: self.backlog(),
             logged: (self.log.written, self.log.lost()),
             server_cpu_us: self.server_cpu_us(),
             connects: &self.connects(),
@@ -94,6 +95,21 @@ impl Run<'_> {
             return Err(error);
         }
         self.unwritten.take().map_or(Ok(()), Err).and(finished)
+    }
+
+    /// Transactions that were due before the end and neither started nor skipped: those that clients took, and those that
+    /// nobody came to.
+    fn backlog(&self) -> u64 {
+        let header = self.segment.header();
+        let timeline = header.timeline.load();
+        let taken: u64 = self.segment.slots().map(|slot| slot.backlog.get()).sum();
+        let rest = match (self.spec.options.extent, schedule(self.spec, timeline.warmup_start_ns)) {
+            (Extent::Secs(_), Some(schedule)) if self.measured && self.segment.slots().next().is_some() => {
+                schedule.rest_until(&header.arrivals.0, timeline.measure_end_ns)
+            }
+            _ => 0,
+        };
+        taken + rest
     }
 
     /// Processor time of the clients' processes for each transaction that they committed, in microseconds: of those clients
