@@ -22,6 +22,7 @@
 //! | `views` | what statistics views say: queries in each version of the server, and their answers |
 //! | `findings` | sentences about a run, drawn from its document |
 //! | `comparison` | differences between groups of runs, and how much equal runs vary |
+//! | `capacity` | how much load a server sustains: trials, what they say, and which comes next |
 //! | `report` | documents as text, Markdown, JSON and HTML |
 //! | `help` | the documentation of the SQL functions, for `bench.help` |
 //! | `schedule` | start times of an open loop |
@@ -33,6 +34,7 @@
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
 
+pub mod capacity;
 pub mod client;
 pub mod cluster;
 pub mod comparison;

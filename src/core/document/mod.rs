@@ -54,6 +54,17 @@ pub struct Document {
     pub findings: Vec<Finding>,
 }
 
+impl Document {
+    /// Transactions that were due within the measured time, whatever became of them.
+    pub fn due(&self) -> u64 {
+        let summary = &self.summary;
+        let [aborted, unknown, backlog] =
+            [summary.aborted, summary.unknown, summary.backlog].map(Option::unwrap_or_default);
+        let parts = [summary.transactions, summary.failed, aborted, unknown, summary.skipped, backlog];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
 /// How the run was asked for and how it ended; see the comments of `bench.runs`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

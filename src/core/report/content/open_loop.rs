@@ -18,15 +18,11 @@ impl OpenLoop {
     /// That of a run with a rate.
     pub fn of(document: &Document) -> Option<OpenLoop> {
         let summary = &document.summary;
-        let backlog = summary.backlog.unwrap_or_default();
-        let aborted = summary.aborted.unwrap_or_default();
-        let unknown = summary.unknown.unwrap_or_default();
-        let parts = [summary.transactions, summary.failed, aborted, unknown, summary.skipped, backlog];
         Some(OpenLoop {
             rate: finite(document.run.rate)?,
-            due: parts.into_iter().fold(0, u64::saturating_add),
+            due: document.due(),
             skipped: summary.skipped,
-            backlog,
+            backlog: summary.backlog.unwrap_or_default(),
         })
     }
 

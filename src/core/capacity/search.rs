@@ -1,0 +1,227 @@
+//! Which trial comes next.
+//!
+//! As in multiple loss ratio search (RFC 9971, MLRsearch): a rate is tried several times, it passes when no more than half
+//! of its trials fail (the exceed ratio), and the answer is the greatest rate that passes below the least one that fails,
+//! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
+//! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
+
+use super::{HIGHEST_RATE, OPERATING_SHARE, Outcome, Purpose, Search, Step, Trial};
+
+/// Of the closed loop's throughput, where the search begins: it is to come from below.
+const FIRST_SHARE: f64 = 0.5;
+/// Steps up until a rate fails, and down until one passes.
+const STEP_UP: f64 = 1.5;
+const STEP_DOWN: f64 = 2.25;
+/// Of the closed loop's throughput, below which nothing is looked for.
+const LEAST_SHARE: f64 = 1.0 / 1024.0;
+
+/// An overload, over the closed loop's throughput.
+const OVERLOAD: f64 = 1.1;
+
+/// What is known of a rate under an objective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Passes,
+    Fails,
+    /// Another trial is needed.
+    Open,
+}
+
+/// The rates of a round about an objective's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Bracket {
+    /// The greatest that passes below `fails`.
+    pub passes: Option<f64>,
+    /// The least that fails.
+    pub fails: Option<f64>,
+}
+
+impl Bracket {
+    /// Whether a rate lies within it, but for its ends.
+    fn holds(&self, rate: f64) -> bool {
+        self.passes.is_none_or(|passes| rate > passes) && self.fails.is_none_or(|fails| rate < fails)
+    }
+}
+
+/// The trial to make after these; `None`: the search is over.
+pub fn next(search: &Search, trials: &[Trial]) -> Option<Step> {
+    for round in 1..=search.rounds {
+        let round = Round::new(search, trials, round);
+        if let Some(step) = round.next() {
+            return Some(step);
+        }
+    }
+    let last = Round::new(search, trials, search.rounds);
+    last.next_return().or_else(|| last.next_operating())
+}
+
+/// The trials of a round.
+pub(super) struct Round<'a> {
+    search: &'a Search,
+    round: u32,
+    trials: Vec<&'a Trial>,
+}
+
+impl<'a> Round<'a> {
+    pub fn new(search: &'a Search, trials: &'a [Trial], round: u32) -> Self {
+        Self { search, round, trials: trials.iter().filter(|trial| trial.step.round == round).collect() }
+    }
+
+    pub fn of(&self, purpose: Purpose) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().copied().filter(move |trial| trial.step.purpose == purpose)
+    }
+
+    fn step(&self, purpose: Purpose, rate: Option<f64>) -> Option<Step> {
+        Some(Step { round: self.round, purpose, rate })
+    }
+
+    /// How long a transaction took at the lowest rate of all.
+    pub fn light_ms(&self) -> Option<f64> {
+        let rated = self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
+        rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms)
+    }
+
+    /// What the outcomes of one rate say.
+    fn verdict<'b>(&self, outcomes: impl Iterator<Item = &'b Outcome>, limit_ms: Option<f64>) -> Verdict {
+        let (mut made, mut failed) = (0, 0);
+        for outcome in outcomes {
+            made += 1;
+            failed += u32::from(outcome.limit(self.search, limit_ms, None).is_some());
+        }
+        let trials = self.search.trials;
+        if 2 * failed > trials {
+            Verdict::Fails
+        } else if 2 * (failed + trials.saturating_sub(made)) <= trials {
+            Verdict::Passes
+        } else {
+            Verdict::Open
+        }
+    }
+
+    fn verdict_of(&self, rate: f64, limit_ms: Option<f64>, purpose: Purpose) -> Verdict {
+        let of_rate = self.of(purpose).filter(|trial| trial.step.rate == Some(rate));
+        self.verdict(of_rate.map(|trial| &trial.outcome), limit_ms)
+    }
+
+    /// The rates tried, ascending.
+    fn rates(&self) -> Vec<f64> {
+        let mut rates: Vec<f64> = self.of(Purpose::Trial).filter_map(|trial| trial.step.rate).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        rates
+    }
+
+    /// Where an objective's answer lies, by the rates that are decided.
+    pub fn bracket(&self, limit_ms: Option<f64>) -> Bracket {
+        let mut bracket = Bracket::default();
+        for rate in self.rates() {
+            match self.verdict_of(rate, limit_ms, Purpose::Trial) {
+                Verdict::Passes => bracket.passes = Some(rate),
+                Verdict::Fails => return Bracket { fails: Some(rate), ..bracket },
+                Verdict::Open => {}
+            }
+        }
+        bracket
+    }
+
+    /// The next trial of the search itself.
+    fn next(&self) -> Option<Step> {
+        let Some(estimate) = self.of(Purpose::Estimate).next() else {
+            return self.step(Purpose::Estimate, None);
+        };
+        let most = estimate.outcome.tps;
+        if most <= 0.0 {
+            return None;
+        }
+        let (limit_ms, bracket, rate) = self.search.objectives().into_iter().find_map(|limit_ms| {
+            let bracket = self.bracket(limit_ms);
+            Some((limit_ms, bracket, self.next_rate(bracket, most)?))
+        })?;
+        // What the last trial has not decided is decided first.
+        let last = self.of(Purpose::Trial).last().and_then(|trial| trial.step.rate).filter(|rate| {
+            bracket.holds(*rate) && self.verdict_of(*rate, limit_ms, Purpose::Trial) == Verdict::Open
+        });
+        self.step(Purpose::Trial, last.or(Some(rate)))
+    }
+
+    /// The rate to try next in a bracket; `None` when it is narrow enough, or there is nothing to be found.
+    fn next_rate(&self, bracket: Bracket, most: f64) -> Option<f64> {
+        let rate = match bracket {
+            Bracket { passes: None, fails: None } => FIRST_SHARE * most,
+            Bracket { passes: Some(passes), fails: None } => {
+                if passes >= HIGHEST_RATE {
+                    return None;
+                }
+                (passes * STEP_UP).min(HIGHEST_RATE)
+            }
+            Bracket { passes: None, fails: Some(fails) } => {
+                let rate = fails / STEP_DOWN;
+                if rate < LEAST_SHARE * most {
+                    return None;
+                }
+                rate
+            }
+            Bracket { passes: Some(passes), fails: Some(fails) } => {
+                if fails <= passes * (1.0 + self.search.precision) {
+                    return None;
+                }
+                (passes * fails).sqrt()
+            }
+        };
+        Some(rounded(rate))
+    }
+
+    /// After the last search: an overload, and downwards from there the answers once more.
+    fn next_return(&self) -> Option<Step> {
+        let brackets: Vec<(Option<f64>, Bracket)> =
+            self.search.objectives().into_iter().map(|limit_ms| (limit_ms, self.bracket(limit_ms))).collect();
+        brackets.iter().find_map(|(_, bracket)| bracket.passes)?;
+        if self.of(Purpose::Overload).next().is_none() {
+            let most = self.of(Purpose::Estimate).next()?.outcome.tps;
+            let fails = brackets.iter().filter_map(|(_, bracket)| bracket.fails);
+            let rate = fails.fold(OVERLOAD * most, f64::max).min(HIGHEST_RATE);
+            return self.step(Purpose::Overload, Some(rounded(rate)));
+        }
+        brackets.into_iter().rev().find_map(|(limit_ms, bracket)| {
+            let rate = self.return_rate(bracket)?;
+            let is_open = self.verdict_of(rate, limit_ms, Purpose::Return) == Verdict::Open;
+            if is_open { self.step(Purpose::Return, Some(rate)) } else { None }
+        })
+    }
+
+    /// Where to look whether what passed still does. The answer itself may fail by chance, as it lies at the edge.
+    fn return_rate(&self, bracket: Bracket) -> Option<f64> {
+        Some(rounded(bracket.passes? / (1.0 + self.search.precision)))
+    }
+
+    /// Whether an objective's answer no longer passes after an overload.
+    pub fn has_hysteresis(&self, limit_ms: Option<f64>) -> Option<bool> {
+        let rate = self.return_rate(self.bracket(limit_ms))?;
+        match self.verdict_of(rate, limit_ms, Purpose::Return) {
+            Verdict::Passes => Some(false),
+            Verdict::Fails => Some(true),
+            Verdict::Open => None,
+        }
+    }
+
+    /// At the end: each objective's operating rate.
+    fn next_operating(&self) -> Option<Step> {
+        self.search.objectives().into_iter().find_map(|limit_ms| {
+            let rate = rounded(OPERATING_SHARE * self.bracket(limit_ms).passes?);
+            let is_made = self.of(Purpose::Operating).any(|trial| trial.step.rate == Some(rate));
+            if is_made { None } else { self.step(Purpose::Operating, Some(rate)) }
+        })
+    }
+
+    /// An objective's operating rate, where it has held.
+    pub fn operating_rate(&self, limit_ms: Option<f64>) -> Option<f64> {
+        let rate = rounded(OPERATING_SHARE * self.bracket(limit_ms).passes?);
+        let trial = self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))?;
+        trial.outcome.limit(self.search, limit_ms, None).is_none().then_some(rate)
+    }
+}
+
+/// A rate to four digits, which is finer than any precision.
+fn rounded(rate: f64) -> f64 {
+    format!("{rate:.3e}").parse().unwrap_or(rate)
+}
