@@ -90,6 +90,9 @@ WITH promised (relation, columns) AS (VALUES
             'finished_at, remaining, role, error'),
     ('sweep_runs', 'sweep_id, place, round, variant, clients, run_id, status, error, tps, latency_p99_ms'),
     ('sweep_results', 'sweep_id, clients, variant, rounds, tps_avg, tps_min, tps_max, run_ids'),
+    ('capacities',
+        'sweep_id, workload, latency_limit, percentile, rate, rate_low, rate_high, operating_rate, limited_by, '
+            'hysteresis, trials'),
     ('history', 'workload, options, tags, run_id, started_at, tps, latency_p99_ms')
 )
 SELECT relation, string_agg(name, ', ' ORDER BY place) AS missing

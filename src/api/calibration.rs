@@ -65,6 +65,7 @@ fn calibrate_workload(
         target,
         jobs,
         reconnect,
+        search: None,
     });
     TableIterator::new(lines.or_raise().into_iter().map(|line| {
         (

@@ -171,19 +171,7 @@ fn ab(
             secs,
             rounds,
             variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
-            warmup: Some(0.0),
-            rate: None,
-            variables: Some(json!({})),
-            settings: Some(json!({})),
-            before: Some("none".to_owned()),
-            seed: None,
-            query_mode: Some("prepared".to_owned()),
-            nodes: Some("local".to_owned()),
-            tags: Some(json!({})),
-            driver: Some("engine".to_owned()),
-            target: None,
-            jobs: None,
-            reconnect: Some(false),
+            ..SweepArguments::with_defaults()
         })?;
         let sweep_id = sweep::launch::run_to_the_end(spec)?;
         let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;

@@ -2,6 +2,7 @@
 //! because a function without one would be STRICT and answer a NULL with a NULL.
 
 mod calibration;
+mod capacity;
 mod comparisons;
 mod definitions;
 mod extensions;

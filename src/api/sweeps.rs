@@ -69,6 +69,7 @@ macro_rules! sweep_function {
                 target,
                 jobs,
                 reconnect,
+                search: None,
             })
             .or_raise()
         }
@@ -168,12 +169,14 @@ fn status(sweep_id: i64) -> Result<String, UserError> {
 fn sweep_progress(
     segment: Option<i64>,
     sweep_id: Option<i64>,
-) -> TableIterator<'static, (name!(done, i32), name!(total, i32))> {
+) -> TableIterator<'static, (name!(done, i32), name!(total, Option<i32>))> {
     let row = segment.zip(sweep_id).and_then(|(segment, sweep_id)| {
         Segment::peek(segment as u32, |segment| {
             let progress = &segment.header().sweep;
             (segment.is_of(Work::Sweep(sweep_id)) && is_under_way(segment)).then(|| {
-                (progress.done.load(Acquire).cast_signed(), progress.total.load(Relaxed).cast_signed())
+                // How many runs a search makes is not known.
+                let total = Some(progress.total.load(Relaxed).cast_signed()).filter(|total| *total > 0);
+                (progress.done.load(Acquire).cast_signed(), total)
             })
         })
         .flatten()

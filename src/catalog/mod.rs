@@ -16,6 +16,7 @@ pub mod nodes;
 pub mod patience;
 pub mod recorder;
 mod runs;
+pub mod searches;
 mod sweeps;
 mod totals;
 mod transfer;

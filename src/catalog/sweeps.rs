@@ -166,15 +166,20 @@ pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserErro
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
         fetch_all(
-            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status = 'completed' AND s.error IS NULL) \
+            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status = 'completed' AND s.error IS NULL), \
+                 EXISTS (SELECT FROM bench.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
+                     AND pg_catalog.jsonb_exists(l.options, 'search')) \
              FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) WHERE s.sweep_id = $1",
             &[sweep_id.into()],
-            |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default())),
+            |row| {
+                let count = |column| row.get::<i64>(column).map(Option::unwrap_or_default);
+                Ok((count(1)?, count(2)?, row.get::<bool>(3)?.unwrap_or_default()))
+            },
         )
     })?;
-    let (all, completed) = counts.first().copied().unwrap_or_default();
+    let (all, completed, seeks) = counts.first().copied().unwrap_or_default();
     let status = match completed {
-        n if n == all => Status::Completed,
+        n if n == all && !seeks => Status::Completed,
         _ if canceled => Status::Canceled,
         0 => Status::Failed,
         _ => Status::Incomplete,
@@ -236,6 +241,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     visible_sweep(sweep_id)?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
+            'capacities', (SELECT l.answers FROM bench.sweep_log l WHERE l.sweep_id = $1), \
             'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
             'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
             'environment', (SELECT r.environment FROM bench.runs r JOIN bench.sweep_run_log s USING (run_id) \
@@ -310,7 +316,9 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
             "SELECT pg_catalog.format('%s client%s%s, round %s: %s', s.clients, CASE WHEN s.clients > 1 THEN 's' ELSE '' END, \
                         CASE WHEN s.variant <> '' THEN ', ' || s.variant ELSE '' END, s.round, \
                         CASE WHEN s.status = 'completed' AND s.error IS NULL \
-                             THEN pg_catalog.round(s.tps::pg_catalog.numeric, 1) || ' tps' \
+                             THEN pg_catalog.concat_ws(', ', pg_catalog.round(s.tps::pg_catalog.numeric, 1) || ' tps' || \
+                                 COALESCE(' of ' || pg_catalog.round(s.rate::pg_catalog.numeric, 1), ''), \
+                                 pg_catalog.round(((s.outcome -> 'latency_ms') #>> '{}')::pg_catalog.numeric, 3) || ' ms') \
                              ELSE pg_catalog.concat_ws(': ', s.status, s.error) END) \
              FROM bench.sweep_runs s WHERE s.sweep_id = $1 AND s.place = $2",
             &[sweep_id.into(), place.into()],

@@ -497,11 +497,13 @@ CREATE TABLE bench.sweep_log (
     server_version    text NOT NULL DEFAULT current_setting('server_version'),
     extension_version text NOT NULL,
     segment           bigint NOT NULL,
-    system_settings   jsonb
+    system_settings   jsonb,
+    answers           jsonb
 );
 ALTER SEQUENCE bench.sweep_id_seq OWNED BY bench.sweep_log.sweep_id;
 COMMENT ON TABLE bench.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
 COMMENT ON COLUMN bench.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
+COMMENT ON COLUMN bench.sweep_log.answers IS 'Results of a search for a capacity, one element per objective; NULL until the search has ended. Read bench.capacities instead.';
 
 CREATE TABLE bench.sweep_run_log (
     sweep_id bigint NOT NULL,
@@ -511,6 +513,9 @@ CREATE TABLE bench.sweep_run_log (
     clients  int NOT NULL,
     run_id   bigint,
     error    text,
+    rate     double precision,
+    purpose  text CHECK (purpose IN ('estimate', 'trial', 'overload', 'return', 'operating')),
+    outcome  jsonb,
     PRIMARY KEY (sweep_id, place)
 );
 COMMENT ON TABLE bench.sweep_run_log IS 'Internal: planned runs of each sweep, in order. Read bench.sweep_runs instead.';

@@ -141,7 +141,61 @@ CREATE FUNCTION bench.calibrate(
 COMMENT ON FUNCTION bench.calibrate IS
 'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. Other arguments are as in bench.sweep; the runs are kept as a sweep.';
 
-REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate FROM PUBLIC;
+CREATE FUNCTION bench.capacity(
+    workload        text,
+    latency_limit   double precision DEFAULT NULL,
+    latency_limits  double precision[] DEFAULT NULL,
+    percentile      double precision DEFAULT 0.99,
+    clients         int              DEFAULT NULL,
+    secs            double precision DEFAULT 10,
+    trials          int              DEFAULT 3,
+    "precision"     double precision DEFAULT 0.05,
+    rounds          int              DEFAULT 1,
+    max_failed      double precision DEFAULT 0,
+    warmup          double precision DEFAULT 0,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    nodes           text             DEFAULT 'local',
+    query_mode      text             DEFAULT 'prepared',
+    seed            bigint           DEFAULT NULL,
+    tags            jsonb            DEFAULT '{}',
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'capacity_of_workload_wrapper';
+COMMENT ON FUNCTION bench.capacity IS
+'Searches for the highest rate of transactions that a server sustains, waits for the search to end, and returns its id as a sweep. Its runs are trials at a rate (an open loop, as rate of bench.run) of secs each. A trial passes if the percentile of the latency is within latency_limit (milliseconds, from when a transaction was due), 99 % of the transactions due were done, the lag behind the schedule did not grow and at most a share of max_failed failed. A rate passes if at least half of its trials pass (at most trials of them). The answer is the highest rate that passes below the lowest one that fails, at most precision apart. latency_limits: several objectives in one search; NULL for both: throughput alone counts. rounds: repeated searches, for an interval. At the end the search makes an overload and looks whether what passed still does, and confirms 70 % of the rate in a run over a checkpoint, if the role may issue one. clients NULL: 8 per processor, within the background workers there are. Other arguments are as in bench.sweep. See bench.capacities and bench.sweep_report.';
+
+CREATE FUNCTION bench.start_capacity(
+    workload        text,
+    latency_limit   double precision DEFAULT NULL,
+    latency_limits  double precision[] DEFAULT NULL,
+    percentile      double precision DEFAULT 0.99,
+    clients         int              DEFAULT NULL,
+    secs            double precision DEFAULT 10,
+    trials          int              DEFAULT 3,
+    "precision"     double precision DEFAULT 0.05,
+    rounds          int              DEFAULT 1,
+    max_failed      double precision DEFAULT 0,
+    warmup          double precision DEFAULT 0,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    before          text             DEFAULT 'none',
+    driver          text             DEFAULT 'engine',
+    target          text             DEFAULT NULL,
+    nodes           text             DEFAULT 'local',
+    query_mode      text             DEFAULT 'prepared',
+    seed            bigint           DEFAULT NULL,
+    tags            jsonb            DEFAULT '{}',
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_capacity_of_workload_wrapper';
+COMMENT ON FUNCTION bench.start_capacity IS
+'Starts a search with the arguments of bench.capacity and returns its id as a sweep immediately; the search does not depend on the session. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.capacities.';
+
+REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.calibrate, bench.capacity, bench.start_capacity FROM PUBLIC;
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
@@ -155,7 +209,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
-       s.role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run
+       s.role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search
 FROM bench.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
@@ -192,6 +246,7 @@ COMMENT ON COLUMN bench.sweeps.error IS 'Reason for not completing: sqlstate, me
 COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
+COMMENT ON COLUMN bench.sweeps.search IS 'For a search by bench.capacity: latency_limits_ms, percentile, trials, precision, max_failed and rounds; NULL for other sweeps';
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
@@ -200,7 +255,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
-       u.server_cpu_us, u.connect_avg_ms
+       u.server_cpu_us, u.connect_avg_ms, l.rate, l.purpose, l.outcome
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -228,6 +283,9 @@ COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the lat
 COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
 COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_runs.connect_avg_ms IS 'With reconnect: mean time to open a connection in milliseconds, as in bench.summary';
+COMMENT ON COLUMN bench.sweep_runs.rate IS 'In a search by bench.capacity: target transactions per second; NULL: none';
+COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint)';
+COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints';
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.
@@ -242,11 +300,11 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids,
        avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
-       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms
+       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate
 FROM bench.sweep_runs
 WHERE status = 'completed'
-GROUP BY sweep_id, clients, variant;
-COMMENT ON VIEW bench.sweep_results IS 'Results of each sweep: one row per number of clients and variant, over the completed runs';
+GROUP BY sweep_id, clients, variant, rate;
+COMMENT ON VIEW bench.sweep_results IS 'Results of each sweep: one row per number of clients, variant and rate, over the completed runs';
 COMMENT ON COLUMN bench.sweep_results.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweep_results.clients IS 'Concurrent sessions';
 COMMENT ON COLUMN bench.sweep_results.variant IS 'Name of the variant; empty if the sweep has no variants';
@@ -264,6 +322,32 @@ COMMENT ON COLUMN bench.sweep_results.cpu_idle IS 'Mean of the runs'' shares of 
 COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for bench.compare';
 COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
 COMMENT ON COLUMN bench.sweep_results.connect_avg_ms IS 'With reconnect: mean of the runs'' mean times to open a connection in milliseconds';
+COMMENT ON COLUMN bench.sweep_results.rate IS 'In a search by bench.capacity: target transactions per second; NULL: none';
+
+CREATE VIEW bench.capacities WITH (security_barrier) AS
+SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,
+       bench_internal.json_figure(a.answer -> 'percentile') AS percentile, bench_internal.json_figure(a.answer -> 'rate') AS rate,
+       bench_internal.json_figure(a.answer -> 'rate_low') AS rate_low, bench_internal.json_figure(a.answer -> 'rate_high') AS rate_high,
+       bench_internal.json_figure(a.answer -> 'operating_rate') AS operating_rate, a.answer ->> 'limited_by' AS limited_by,
+       CASE WHEN jsonb_typeof(a.answer -> 'hysteresis') = 'boolean' THEN (a.answer -> 'hysteresis')::boolean END AS hysteresis,
+       bench_internal.as_int(bench_internal.json_figure(a.answer -> 'trials')::numeric) AS trials,
+       ARRAY(SELECT l.run_id FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND a.answer -> 'failing' @> to_jsonb(l.place) ORDER BY l.place) AS failing_runs
+FROM bench.sweep_log s
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.answers) = 'array' THEN s.answers END) WITH ORDINALITY AS a (answer, place)
+WHERE bench_internal.is_visible(s.role);
+COMMENT ON VIEW bench.capacities IS 'Results of the searches by bench.capacity that have ended: one row per objective';
+COMMENT ON COLUMN bench.capacities.sweep_id IS 'The search, as a sweep';
+COMMENT ON COLUMN bench.capacities.workload IS 'Name of the workload, or the mix as given';
+COMMENT ON COLUMN bench.capacities.latency_limit IS 'The objective: milliseconds allowed at the percentile; NULL: throughput alone';
+COMMENT ON COLUMN bench.capacities.percentile IS 'Percentile of the latency, between 0 and 1';
+COMMENT ON COLUMN bench.capacities.rate IS 'Highest rate sustained, in transactions per second; with several rounds their geometric mean; NULL: no rate tried passed';
+COMMENT ON COLUMN bench.capacities.rate_low IS 'With one round rate itself; with several the lower bound of the 95 % interval of rate';
+COMMENT ON COLUMN bench.capacities.rate_high IS 'With one round the lowest rate that failed; with several the upper bound of the 95 % interval of rate';
+COMMENT ON COLUMN bench.capacities.operating_rate IS '70 % of the rate of the last round, if a run over a checkpoint sustained it; otherwise NULL';
+COMMENT ON COLUMN bench.capacities.limited_by IS 'What failed first: latency, throughput (transactions not done, or ever later), errors, or clients (all clients were busy while the server was not: more clients could do more); NULL: no rate failed';
+COMMENT ON COLUMN bench.capacities.hysteresis IS 'True if, after an overload, a rate no longer passed that had passed before; NULL: not tried';
+COMMENT ON COLUMN bench.capacities.trials IS 'Number of trials of the search, all rounds';
+COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest rate that failed, in the last round: their reports say what was saturated';
 
 CREATE VIEW bench.history AS
 SELECT r.workload,
@@ -315,4 +399,4 @@ COMMENT ON COLUMN bench.metrics.run_id IS 'The run';
 COMMENT ON COLUMN bench.metrics.node IS 'As in bench.samples';
 COMMENT ON COLUMN bench.metrics.workload IS 'Name of the workload, or the mix as given';
 
-GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_results, bench.history, bench.metrics TO PUBLIC;
+GRANT SELECT ON bench.sweeps, bench.sweep_runs, bench.sweep_results, bench.capacities, bench.history, bench.metrics TO PUBLIC;

@@ -164,11 +164,15 @@ impl Reporter {
         }
         self.done = done;
         let each = self.began.elapsed().as_secs_f64() / f64::from(done - first);
-        let left = each * f64::from(total - done);
         // A lock on the results, kept until the sweep's end, would hold up whoever wants a stronger one, and its runs
         // behind that.
         let place = progress.last_place.load(Relaxed);
         let last = rolled_back(|| catalog::sweep_run_line(segment.sweep_id(), place)).or_raise();
-        pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}");
+        // How many runs a search makes is not known.
+        let left = total.checked_sub(done).map(|left| each * f64::from(left));
+        match left {
+            Some(left) => pgrx::notice!("progress: {done} of {total} runs, {left:.0} s left; {last}"),
+            None => pgrx::notice!("progress: run {done} done; {last}"),
+        }
     }
 }

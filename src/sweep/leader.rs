@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::Results;
-use bench_core::sweep::{Cell, SweepSpec};
+use bench_core::spec::{Extent, Results, RunArguments};
+use bench_core::sweep::{SweepSpec, Variant};
 use pgrx::pg_sys;
 
 use super::parameters::{self, ServerParameters};
@@ -21,12 +21,13 @@ use crate::launch::run;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
 };
-use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, wake};
+use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, wake};
 use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
+use crate::worker::before::execute;
 use crate::worker::{WorkerContext, attach, before};
 
 /// The kind of worker that a sweep's leader is.
@@ -198,16 +199,38 @@ fn stop_error(header: &Header) -> Option<UserError> {
     }
 }
 
-struct Sweep<'a> {
+/// A run that a sweep is to make.
+pub(super) struct Order<'a> {
+    pub place: i32,
+    pub round: u32,
+    pub variant: &'a Variant,
+    pub arguments: RunArguments,
+    /// A checkpoint is to fall into it.
+    pub over_checkpoint: bool,
+}
+
+/// A checkpoint begins after this part of a run, so that the rest of it shows what it costs.
+const CHECKPOINT_AFTER: i64 = 3;
+
+/// How long a run measures; 0 where that is for the run to say.
+fn extent_ns(extent: &Extent) -> i64 {
+    match extent {
+        Extent::Secs(secs) => (secs * 1e9) as i64,
+        Extent::Transactions(_) => 0,
+    }
+}
+
+/// A sweep under way.
+pub(super) struct Sweep<'a> {
     context: &'a WorkerContext,
-    spec: &'a SweepSpec,
-    sweep_id: i64,
+    pub(super) spec: &'a SweepSpec,
+    pub(super) sweep_id: i64,
     state: State,
     system: ServerParameters,
 }
 
 impl Sweep<'_> {
-    fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         self.context.segment.header()
     }
 
@@ -219,48 +242,74 @@ impl Sweep<'_> {
     }
 
     fn make_runs(&mut self) -> Result<(), UserError> {
+        if let Some(search) = &self.spec.options.search {
+            let made = transaction(|| catalog::searches::trials(self.sweep_id))?;
+            // How many there will be is for the search to say.
+            self.announce(0, made.len() as u32);
+            return self.search(search);
+        }
         let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
-        let progress = &self.header().sweep;
         let total = self.spec.options.plan().len() as u32;
-        progress.total.store(total, Relaxed);
-        progress.done.store(total - planned.len() as u32, Relaxed);
-        // Those who wait for it may know its name now.
-        self.context.segment.announce(Work::Sweep(self.sweep_id));
-        self.header().set_state(RunState::Running);
-        wake(self.header().caller_pid.load(Relaxed));
+        self.announce(total, total - planned.len() as u32);
         for Planned { place, cell } in planned {
             if self.header().stop() != StopReason::None {
                 break;
             }
-            let made = self.make_run(place, cell);
-            if self.header().stop() != StopReason::None {
+            let options = &self.spec.options;
+            let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
+            let arguments = options.run_arguments(variant, cell.clients, Some(seed));
+            let order = Order { place, round: cell.round, variant, arguments, over_checkpoint: false };
+            if self.carry_out(order)?.is_none() {
                 break;
             }
-            if let Err(error) = &made {
-                durable_transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
-            }
-            let progress = &self.header().sweep;
-            progress.last_place.store(place, Relaxed);
-            progress.done.fetch_add(1, Release);
-            wake(self.header().caller_pid.load(Relaxed));
+            self.count(place);
         }
         Ok(())
     }
 
-    /// A single run.
+    /// Those who wait for it may know its name now.
+    fn announce(&self, total: u32, done: u32) {
+        let progress = &self.header().sweep;
+        progress.total.store(total, Relaxed);
+        progress.done.store(done, Relaxed);
+        self.context.segment.announce(Work::Sweep(self.sweep_id));
+        self.header().set_state(RunState::Running);
+        wake(self.header().caller_pid.load(Relaxed));
+    }
+
+    /// Makes a run, and writes down why where it was not made or does not count. Whether it counts; `None` where the sweep
+    /// has been stopped meanwhile.
+    pub(super) fn carry_out(&mut self, order: Order) -> Result<Option<Result<i64, UserError>>, UserError> {
+        let place = order.place;
+        let made = self.make_run(order);
+        if self.header().stop() != StopReason::None {
+            return Ok(None);
+        }
+        if let Err(error) = &made {
+            durable_transaction(|| catalog::sweep_run_failed(self.sweep_id, place, error))?;
+        }
+        Ok(Some(made))
+    }
+
+    /// One run more is over.
+    pub(super) fn count(&self, place: i32) {
+        let progress = &self.header().sweep;
+        progress.last_place.store(place, Relaxed);
+        progress.done.fetch_add(1, Release);
+        wake(self.header().caller_pid.load(Relaxed));
+    }
+
+    /// A single run; its id.
     ///
     /// # Errors
     /// Why it was not made, or does not count.
-    fn make_run(&mut self, place: i32, cell: Cell) -> Result<(), UserError> {
-        let options = &self.spec.options;
-        let variant = &options.variants[cell.variant];
+    fn make_run(&mut self, order: Order) -> Result<i64, UserError> {
+        let Order { place, round, variant, arguments, over_checkpoint } = order;
         self.interruptibly(|sweep| {
             sweep.system.set(&mut sweep.state.session, variant)?;
             let header = sweep.context.segment.header();
-            sweep.state.load(variant, cell.round, &|launched| await_launched(header, launched))
+            sweep.state.load(variant, round, &|launched| await_launched(header, launched))
         })?;
-        let seed = options.seed_of_round(cell.round);
-        let arguments = options.run_arguments(variant, cell.clients, Some(seed));
         let header = self.context.segment.header();
         let mut prepared =
             transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
@@ -284,24 +333,49 @@ impl Sweep<'_> {
             Ok(launched)
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
-        let result = self.follow(place, &launched);
+        let checkpoint_ns = (over_checkpoint && prepared.spec.target.is_none())
+            .then(|| extent_ns(&prepared.spec.options.extent) / CHECKPOINT_AFTER);
+        let result = self.follow(place, &launched, checkpoint_ns);
         let run_id = launched.segment.run_id();
         launched.leave();
         result?;
         self.system.check().inspect_err(|error| {
             // Where that fails, the sweep's own record says so.
             let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
-        })
+        })?;
+        Ok(run_id)
     }
 
-    /// Waits for a run's end.
-    fn follow(&mut self, place: i32, launched: &LaunchHandle) -> Result<(), UserError> {
+    /// Waits for a run's end; `checkpoint_ns` after its measuring began there is a checkpoint, where the role may make one.
+    fn follow(
+        &mut self,
+        place: i32,
+        launched: &LaunchHandle,
+        mut checkpoint_ns: Option<i64>,
+    ) -> Result<(), UserError> {
         let mut is_known = false;
-        await_launched_until(self.header(), launched, &mut |launched| {
+        let (header, sweep_id) = (self.context.segment.header(), self.sweep_id);
+        let session = &mut self.state.session;
+        await_launched_until(header, launched, &mut |launched| {
             let run_id = launched.segment.run_id();
             if !is_known && run_id != 0 {
                 is_known = true;
-                durable_transaction(|| catalog::sweep_run_started(self.sweep_id, place, run_id))?;
+                durable_transaction(|| catalog::sweep_run_started(sweep_id, place, run_id))?;
+            }
+            let begin_ns = launched.segment.header().timeline.load().measure_start_ns;
+            if begin_ns > 0 && checkpoint_ns.is_some_and(|after_ns| now_ns() >= begin_ns + after_ns) {
+                checkpoint_ns = None;
+                header.interruptible.store(1, SeqCst);
+                let made = transaction(before::may_checkpoint).and_then(|may| {
+                    if may && header.stop() == StopReason::None {
+                        execute(session, "CHECKPOINT")
+                    } else {
+                        Ok(())
+                    }
+                });
+                header.interruptible.store(0, SeqCst);
+                forget_cancel();
+                made.inspect_err(|error| stop_if_canceled(header, error))?;
             }
             Ok(())
         })

@@ -1,6 +1,8 @@
-//! Sweeps: from arguments to a started leader, that leader, and the state that each of its runs begins with.
+//! Sweeps: from arguments to a started leader, that leader, the search for a capacity, and the state that each of its runs
+//! begins with.
 
 pub mod launch;
 mod leader;
 mod parameters;
+mod search;
 mod state;

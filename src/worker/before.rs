@@ -201,12 +201,17 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     }
 }
 
+/// Whether the current role may have a checkpoint made.
+pub fn may_checkpoint() -> Result<bool, UserError> {
+    Ok(superuser() || roles::acts_for("pg_checkpoint")?)
+}
+
 /// What the steps need of the role here, found out before any.
 ///
 /// # Errors
 /// 42501.
 pub fn check(steps: &[Before]) -> Result<(), UserError> {
-    if !steps.contains(&Before::Checkpoint) || superuser() || roles::acts_for("pg_checkpoint")? {
+    if !steps.contains(&Before::Checkpoint) || may_checkpoint()? {
         return Ok(());
     }
     Err(UserError::new(

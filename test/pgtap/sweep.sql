@@ -396,7 +396,8 @@ SET SESSION AUTHORIZATION swp_bob;
 SELECT throws_ok(call, '42501', NULL, call || ' is not for everybody')
 FROM unnest(ARRAY[$$SELECT bench.sweep('swp_plain', '{1}')$$, $$SELECT bench.start_sweep('swp_plain', '{1}')$$,
     'SELECT bench.resume_sweep(1)', $$SELECT bench.ab('swp_plain', '{}', '{}')$$,
-    $$SELECT bench.calibrate('swp_plain')$$, 'SELECT * FROM bench.sweep_log',
+    $$SELECT bench.calibrate('swp_plain')$$, $$SELECT bench.capacity('swp_plain')$$,
+    $$SELECT bench.start_capacity('swp_plain')$$, 'SELECT * FROM bench.sweep_log',
     'SELECT * FROM bench.sweep_run_log', 'UPDATE bench.sweep_log SET status = NULL',
     $$SELECT nextval('bench.sweep_id_seq')$$]) AS call;
 RESET SESSION AUTHORIZATION;

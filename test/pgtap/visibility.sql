@@ -56,6 +56,8 @@ SELECT bench.run('vis_slow', secs => 0.1) AS left_behind \gset
 RESET SESSION AUTHORIZATION;
 DROP OWNED BY vis_gone;
 DROP ROLE vis_gone;
+-- What a search leaves.
+UPDATE bench.sweep_log SET answers = '[{"rate": 1, "percentile": 0.99}]' WHERE sweep_id = :sweep;
 -- None of these is sure to come to such a short run.
 INSERT INTO bench.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
@@ -205,6 +207,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),
     ('calibrate', NULL, NULL),
+    ('capacity', NULL, NULL),
+    ('start_capacity', NULL, NULL),
     ('import', NULL, NULL),
     ('prune', NULL, NULL),
     ('delete_run', NULL, NULL),

@@ -1,35 +1,10 @@
 //! What a search has shown.
 
-use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::search::Round;
-use super::{Limit, Purpose, Search, Trial};
-
-/// The answer to one objective.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Answer {
-    /// Milliseconds; `None`: throughput alone counted.
-    pub latency_limit_ms: Option<f64>,
-    pub percentile: f64,
-    /// Transactions per second that are sustained; `None`: none of the rates tried.
-    pub rate: Option<f64>,
-    /// Of a single search the greatest rate that passed, and the least that failed above it; of several the 95 % interval of
-    /// their mean.
-    pub rate_low: Option<f64>,
-    pub rate_high: Option<f64>,
-    /// [`super::OPERATING_SHARE`] of the rate, where a run over a checkpoint has held it.
-    pub operating_rate: Option<f64>,
-    /// What kept the next higher rate from being sustained; `None`: no rate failed.
-    pub limited_by: Option<Limit>,
-    /// Whether the rate was no longer sustained after an overload; `None`: not tried.
-    pub hysteresis: Option<bool>,
-    /// Trials that served the search.
-    pub trials: u32,
-    /// Places of the runs that showed the limit: those of the least rate that failed, in the last search.
-    pub failing: Vec<u32>,
-}
+use super::{Purpose, Search, Trial};
+use crate::document::capacity::{Answer, Limit};
 
 /// The answers to all objectives, the strictest first.
 pub fn answers(search: &Search, trials: &[Trial]) -> Vec<Answer> {
@@ -49,11 +24,11 @@ fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
             (Some(mean.exp()), Some((mean - margin).exp()), Some((mean + margin).exp()))
         }
     };
-    let light_ms = last.light_ms();
+    let reference = last.reference();
     let failing: Vec<(u32, Limit)> = last
         .of(Purpose::Trial)
         .filter(|trial| bracket.fails.is_some() && trial.step.rate == bracket.fails)
-        .filter_map(|trial| Some((trial.place, trial.outcome.limit(search, limit_ms, light_ms)?)))
+        .filter_map(|trial| Some((trial.place, trial.outcome.limit(search, limit_ms, reference)?)))
         .collect();
     Answer {
         latency_limit_ms: limit_ms,

@@ -4,15 +4,16 @@
 //! what they have shown. So a search that was broken off goes on where it was, and a test can put a queue in the server's
 //! place.
 
+mod answer;
 mod outcome;
 mod search;
-mod answer;
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Answer, answers};
-pub use outcome::{Limit, Outcome};
+pub use answer::answers;
 pub use search::next;
+
+pub use crate::document::capacity::{Answer, Limit, Outcome, Purpose};
 
 use crate::error::UserError;
 use crate::error::sqlstate::INVALID_PARAMETER_VALUE;
@@ -77,22 +78,6 @@ impl Search {
             limits => limits.iter().copied().map(Some).collect(),
         }
     }
-}
-
-/// What a run of a search is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Purpose {
-    /// A closed loop: what the clients can do at most. It warms up as well.
-    Estimate,
-    /// Whether a rate passes.
-    Trial,
-    /// More than the clients can do, so that what comes after it follows an overload.
-    Overload,
-    /// Whether a rate that passed still does, after an overload.
-    Return,
-    /// The operating rate, over a checkpoint.
-    Operating,
 }
 
 /// A run that is to be made.

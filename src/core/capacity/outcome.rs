@@ -1,9 +1,8 @@
 //! What a run at an offered rate showed, and whether that is enough.
 
-use serde::{Deserialize, Serialize};
-
 use super::Search;
 use crate::document::Document;
+use crate::document::capacity::{Limit, Outcome};
 use crate::stats::histogram::percentile_of;
 use crate::stats::trend::slope;
 
@@ -17,8 +16,8 @@ const LAG_GROWTH: f64 = 0.005;
 /// How sure the growth has to be.
 const CONFIDENCE: f64 = 0.99;
 
-/// Clients that are so busy, as a share of their time, are all of them.
-const BUSY: f64 = 0.9;
+/// With clients that are so busy, as a share of their time, transactions wait for one.
+const BUSY: f64 = 0.7;
 
 /// A server idles that has this share of its processors' time left.
 const IDLE: f64 = 0.25;
@@ -26,52 +25,13 @@ const IDLE: f64 = 0.25;
 /// A server that takes so many times as long as with little load suffers from the load.
 const SUFFERS: f64 = 1.25;
 
-/// What keeps a rate from being sustained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Limit {
-    /// The percentile is beyond the objective.
-    Latency,
-    /// Transactions were not done, or ever later.
-    Throughput,
-    /// More failed than may.
-    Errors,
-    /// All clients were busy while the server was not: with more of them it could do more.
-    Clients,
-}
-
-impl Limit {
-    /// As bench.capacities has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::Throughput => "throughput",
-            Self::Errors => "errors",
-            Self::Clients => "clients",
-        }
-    }
-}
-
-/// The figures of a trial that count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Done per second.
-    pub tps: f64,
-    /// The latency at the search's percentile, from when a transaction was due.
-    pub latency_ms: Option<f64>,
-    /// Transactions due in the measured time.
-    pub due: u64,
-    pub done: u64,
-    /// Due, and failed for good or of unknown fate.
-    pub failed: u64,
-    /// Seconds per second by which transactions started ever later; `None`: they did not, as far as can be told.
-    pub lag_growth: Option<f64>,
-    /// Mean time from a transaction's start to its end.
-    pub service_ms: Option<f64>,
-    /// Share of the clients' time within transactions.
-    pub busy: Option<f64>,
-    /// Share of the processors' time; `None` of a server elsewhere.
-    pub cpu_idle: Option<f64>,
+/// How the server was otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// How long a transaction took with the least load.
+    pub light_ms: Option<f64>,
+    /// The percentile in a closed loop: with all clients busy, and without waiting for one.
+    pub closed_ms: Option<f64>,
 }
 
 impl Outcome {
@@ -94,12 +54,12 @@ impl Outcome {
             service_ms,
             busy: service_ms.map(|ms| tps * ms / 1e3 / document.all_clients() as f64),
             cpu_idle: mean(&document.samples.cpu_idle),
+            checkpoints: document.events.iter().filter(|event| event.kind == "checkpoint").count() as u32,
         }
     }
 
-    /// Why the rate is not sustained under a limit of the latency; `None`: it is. `light_ms`: how long a transaction took
-    /// with the least load.
-    pub fn limit(&self, search: &Search, limit_ms: Option<f64>, light_ms: Option<f64>) -> Option<Limit> {
+    /// Why the rate is not sustained under a limit of the latency; `None`: it is.
+    pub fn limit(&self, search: &Search, limit_ms: Option<f64>, reference: Reference) -> Option<Limit> {
         let due = self.due as f64;
         if self.failed as f64 > search.max_failed * due {
             return Some(Limit::Errors);
@@ -108,19 +68,24 @@ impl Outcome {
         let is_late = limit_ms.is_some_and(|limit| self.latency_ms.is_none_or(|ms| ms > limit));
         match (is_behind, is_late) {
             (false, false) => None,
-            _ if self.clients_are_the_limit(light_ms) => Some(Limit::Clients),
+            _ if self.clients_are_the_limit(limit_ms, reference) => Some(Limit::Clients),
             (true, _) => Some(Limit::Throughput),
             (false, true) => Some(Limit::Latency),
         }
     }
 
-    /// Whether more clients could do more: all are busy, processors are idle, and a transaction takes no longer than with
-    /// little load.
-    fn clients_are_the_limit(&self, light_ms: Option<f64>) -> bool {
-        let (Some(busy), Some(service), Some(light)) = (self.busy, self.service_ms, light_ms) else {
+    /// Whether more clients could do more: transactions wait for one, the processors are idle, and a transaction that has one
+    /// takes no longer than with little load, nor too long with all of them busy.
+    fn clients_are_the_limit(&self, limit_ms: Option<f64>, reference: Reference) -> bool {
+        let (Some(busy), Some(service), Some(light)) = (self.busy, self.service_ms, reference.light_ms)
+        else {
             return false;
         };
-        busy >= BUSY && self.cpu_idle.is_none_or(|idle| idle >= IDLE) && service <= SUFFERS * light
+        let would_do = limit_ms.is_none_or(|limit| reference.closed_ms.is_some_and(|ms| ms <= limit));
+        busy >= BUSY
+            && self.cpu_idle.is_none_or(|idle| idle >= IDLE)
+            && service <= SUFFERS * light
+            && would_do
     }
 }
 

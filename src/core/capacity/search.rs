@@ -5,6 +5,7 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
+use super::outcome::Reference;
 use super::{HIGHEST_RATE, OPERATING_SHARE, Outcome, Purpose, Search, Step, Trial};
 
 /// Of the closed loop's throughput, where the search begins: it is to come from below.
@@ -75,10 +76,14 @@ impl<'a> Round<'a> {
         Some(Step { round: self.round, purpose, rate })
     }
 
-    /// How long a transaction took at the lowest rate of all.
-    pub fn light_ms(&self) -> Option<f64> {
-        let rated = self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
-        rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms)
+    /// How the server was with the least load, and in the closed loop.
+    pub fn reference(&self) -> Reference {
+        let rated =
+            self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
+        Reference {
+            light_ms: rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms),
+            closed_ms: self.of(Purpose::Estimate).next().and_then(|trial| trial.outcome.latency_ms),
+        }
     }
 
     /// What the outcomes of one rate say.
@@ -86,7 +91,7 @@ impl<'a> Round<'a> {
         let (mut made, mut failed) = (0, 0);
         for outcome in outcomes {
             made += 1;
-            failed += u32::from(outcome.limit(self.search, limit_ms, None).is_some());
+            failed += u32::from(outcome.limit(self.search, limit_ms, Reference::default()).is_some());
         }
         let trials = self.search.trials;
         if 2 * failed > trials {
@@ -217,7 +222,7 @@ impl<'a> Round<'a> {
     pub fn operating_rate(&self, limit_ms: Option<f64>) -> Option<f64> {
         let rate = rounded(OPERATING_SHARE * self.bracket(limit_ms).passes?);
         let trial = self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))?;
-        trial.outcome.limit(self.search, limit_ms, None).is_none().then_some(rate)
+        trial.outcome.limit(self.search, limit_ms, Reference::default()).is_none().then_some(rate)
     }
 }
 

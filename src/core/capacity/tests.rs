@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+use super::outcome::Reference;
 use super::*;
 use crate::script::Prng;
 use crate::stats::Histogram;
@@ -68,7 +69,12 @@ impl Queue {
             * if self.was_overloaded { self.hysteresis.unwrap_or(1.0) } else { 1.0 };
         let Some(rate) = rate else {
             let tps = self.servers as f64 / (self.mean_service_secs() * slowness);
-            return Outcome { tps, due: (tps * secs) as u64, done: (tps * secs) as u64, ..Outcome::default() };
+            return Outcome {
+                tps,
+                due: (tps * secs) as u64,
+                done: (tps * secs) as u64,
+                ..Outcome::default()
+            };
         };
         // When each server is free, the soonest first.
         let mut free: BinaryHeap<std::cmp::Reverse<u64>> =
@@ -109,6 +115,7 @@ impl Queue {
             service_ms: Some(busy * 1e3 / done.max(1) as f64),
             busy: Some(busy / secs / self.servers as f64),
             cpu_idle: Some(0.9),
+            checkpoints: 0,
         }
     }
 
@@ -262,7 +269,8 @@ fn outcome() -> Outcome {
 #[test]
 fn reasons_have_an_order() {
     let search = search(&[10.0]);
-    let limit = |outcome: &Outcome| outcome.limit(&search, Some(10.0), Some(5.0));
+    let reference = Reference { light_ms: Some(5.0), closed_ms: Some(6.0) };
+    let limit = |outcome: &Outcome| outcome.limit(&search, Some(10.0), reference);
     assert_eq!(limit(&outcome()), None);
     assert_eq!(limit(&Outcome { latency_ms: Some(10.1), ..outcome() }), Some(Limit::Latency));
     assert_eq!(limit(&Outcome { latency_ms: None, ..outcome() }), Some(Limit::Latency));
@@ -280,8 +288,11 @@ fn reasons_have_an_order() {
     assert_eq!(limit(&busy(5.5, None)), Some(Limit::Clients));
     assert_eq!(limit(&busy(5.5, Some(0.1))), Some(Limit::Latency), "the server does not idle");
     assert_eq!(limit(&busy(9.0, Some(0.6))), Some(Limit::Latency), "transactions take longer under load");
+    let slow = Reference { closed_ms: Some(11.0), ..reference };
+    let limit = busy(5.5, Some(0.6)).limit(&search, Some(10.0), slow);
+    assert_eq!(limit, Some(Limit::Latency), "with all of them busy it is too late as well");
     let allowed = Search { max_failed: 0.002, ..search.clone() };
-    assert_eq!(Outcome { failed: 2, ..outcome() }.limit(&allowed, None, None), None);
+    assert_eq!(Outcome { failed: 2, ..outcome() }.limit(&allowed, None, Reference::default()), None);
 }
 
 #[test]
@@ -316,7 +327,10 @@ fn a_majority_of_trials_decides() {
 #[test]
 fn arguments_are_checked() {
     let message = |search: Search| search.check().expect_err("it is wrong").to_string();
-    assert!(message(Search { latency_limits_ms: vec![5.0, 0.0], ..search(&[]) }).starts_with("latency_limit must be above 0"));
+    assert!(
+        message(Search { latency_limits_ms: vec![5.0, 0.0], ..search(&[]) })
+            .starts_with("latency_limit must be above 0")
+    );
     assert!(message(Search { percentile: 99.0, ..search(&[]) }).contains("between 0 and 1, not 99"));
     assert!(message(Search { precision: 0.0, ..search(&[]) }).contains("precision"));
     assert!(message(Search { max_failed: -1.0, ..search(&[]) }).contains("max_failed"));

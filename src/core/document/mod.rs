@@ -1,6 +1,7 @@
 //! Everything that is known of one run, apart from where it is stored: findings are drawn from it, every report shows
 //! it, and written down as JSON it is the schema of `bench.report(run_id, 'json')`. [`sweep`] has the document of a sweep.
 
+pub mod capacity;
 mod environment;
 mod finding;
 pub mod lenient;

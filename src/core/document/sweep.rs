@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::capacity::{Answer, Outcome, Purpose};
 use super::{Environment, Severity};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
@@ -21,6 +22,8 @@ pub struct SweepDocument {
     pub runs: Vec<SweepRun>,
     /// What the first completed run ran on.
     pub environment: Environment,
+    /// Of a search for a capacity that has ended: the answer to each objective, the strictest first.
+    pub capacities: Vec<Answer>,
 }
 
 impl SweepDocument {
@@ -73,6 +76,22 @@ pub struct Sweep {
     pub error: Option<Value>,
     pub server_version: String,
     pub extension_version: String,
+    /// Of a search for a capacity: what was searched for.
+    pub search: Option<SearchDescription>,
+}
+
+/// What is searched for; see [`crate::capacity::Search`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchDescription {
+    /// Ascending; empty: throughput alone counts.
+    pub latency_limits_ms: Vec<f64>,
+    pub percentile: f64,
+    /// For each rate, at most.
+    pub trials: u32,
+    pub precision: f64,
+    pub max_failed: f64,
+    pub rounds: u32,
 }
 
 /// What a variant changes.
@@ -97,6 +116,8 @@ pub struct VariantDescription {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SweepRun {
+    /// Its position in the order of the runs, from 1.
+    pub place: u32,
     /// From 1.
     pub round: u32,
     /// The variant's name.
@@ -126,6 +147,12 @@ pub struct SweepRun {
     pub failed: u64,
     /// What there is to say of the run, the gravest first.
     pub findings: Vec<RunFinding>,
+    /// Of a search: transactions per second that were to be started; `None`: a closed loop.
+    pub rate: Option<f64>,
+    /// Of a search: what the run was for.
+    pub purpose: Option<Purpose>,
+    /// Of a search: what it has shown.
+    pub outcome: Option<Outcome>,
 }
 
 /// A finding on a run of a sweep.

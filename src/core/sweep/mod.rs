@@ -1,6 +1,7 @@
 //! What a sweep is asked to do: the arguments of `bench.sweep`, validated once, and the order of its runs.
 
 mod plan;
+mod search;
 mod variant;
 
 use std::collections::{BTreeMap, HashSet};
@@ -10,13 +11,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use plan::Cell;
+pub use search::search_of;
 pub use variant::Variant;
 
+use crate::capacity::{Purpose, Search, Step};
 use crate::error::{UserError, sqlstate};
 use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
+
+/// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
+const OPERATING_LENGTH: f64 = 3.0;
 
 /// What SQL handed over. `None` is SQL's NULL.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +45,30 @@ pub struct SweepArguments {
     pub target: Option<String>,
     pub jobs: Option<i32>,
     pub reconnect: Option<bool>,
+    /// The runs are trials of a search, in place of rungs and variants.
+    pub search: Option<Search>,
+}
+
+impl SweepArguments {
+    /// What bench.sweep takes where nothing is said, which has no workload and no rungs.
+    pub fn with_defaults() -> Self {
+        let empty = || Some(Value::Object(Map::new()));
+        Self {
+            secs: Some(10.0),
+            rounds: Some(1),
+            variants: empty(),
+            warmup: Some(0.0),
+            variables: empty(),
+            settings: empty(),
+            before: Some(Before::text(&[])),
+            query_mode: Some("prepared".to_owned()),
+            nodes: Some("local".to_owned()),
+            tags: empty(),
+            driver: Some("engine".to_owned()),
+            reconnect: Some(false),
+            ..Self::default()
+        }
+    }
 }
 
 /// Everything a sweep's leader needs to know; travels as JSON.
@@ -88,6 +118,9 @@ pub struct SweepOptions {
     /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
     #[serde(default)]
     pub loaded: BTreeMap<String, Loaded>,
+    /// The runs are trials of this search, each of which decides on the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 /// How a fixture was loaded.
@@ -137,6 +170,7 @@ impl SweepOptions {
                 required("reconnect", a.reconnect)?,
             ),
             loaded: BTreeMap::new(),
+            search: a.search,
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
         if runs > MAX_RUNS {
@@ -204,9 +238,19 @@ impl SweepOptions {
         Extent::Secs(self.secs).sample_interval_secs().min((self.secs / 5.0).max(0.1))
     }
 
-    /// The sweep's runs, in their order.
+    /// The arguments of bench.run for a trial of the sweep's search, at its place among the runs.
+    pub fn trial_arguments(&self, step: &Step, place: u32) -> RunArguments {
+        let is_long = step.purpose == Purpose::Operating;
+        RunArguments {
+            rate: step.rate,
+            secs: Some(if is_long { OPERATING_LENGTH * self.secs } else { self.secs }),
+            ..self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)))
+        }
+    }
+
+    /// The sweep's runs, in their order; none where they are a search's.
     pub fn plan(&self) -> Vec<Cell> {
-        plan::plan(self)
+        if self.search.is_some() { Vec::new() } else { plan::plan(self) }
     }
 
     /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they

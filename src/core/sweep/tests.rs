@@ -10,19 +10,8 @@ fn arguments() -> SweepArguments {
         secs: Some(10.0),
         rounds: Some(3),
         variants: Some(json!({"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}})),
-        warmup: Some(0.0),
-        rate: None,
-        variables: Some(json!({})),
-        settings: Some(json!({})),
-        before: Some("none".to_owned()),
         seed: Some(1),
-        query_mode: Some("prepared".to_owned()),
-        nodes: Some("local".to_owned()),
-        tags: Some(json!({})),
-        driver: Some("engine".to_owned()),
-        target: None,
-        jobs: None,
-        reconnect: Some(false),
+        ..SweepArguments::with_defaults()
     }
 }
 

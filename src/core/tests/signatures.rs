@@ -58,7 +58,8 @@ fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
             .map(|argument| {
                 let declared = argument.split(" DEFAULT ").next().unwrap_or(argument);
                 let (name, sql_type) = declared.split_once(' ').expect("a name and a type");
-                (name.to_owned(), sql_type.trim().to_owned())
+                // In quotes where it is a word of SQL's own.
+                (name.trim_matches('"').to_owned(), sql_type.trim().to_owned())
             })
             .collect();
         let result = rest.split("RETURNS ").nth(1).expect("a result");

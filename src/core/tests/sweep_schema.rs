@@ -2,6 +2,7 @@
 
 mod json_keys;
 
+use bench_core::document::capacity::{Answer, Outcome};
 use bench_core::document::sweep::*;
 use bench_core::document::{Environment, Severity};
 use bench_core::report::Format;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 fn filled() -> SweepDocument {
     let tps = |clients: f64| 1_000.0 * clients / (1.0 + (clients - 1.0) * (0.02 + 0.002 * clients));
     let run = |clients: u32| SweepRun {
+        place: 1,
         round: 1,
         variant: "off".to_owned(),
         clients,
@@ -35,6 +37,9 @@ fn filled() -> SweepDocument {
             topic: "warmup".to_owned(),
             finding: "Throughput rose.".to_owned(),
         }],
+        rate: None,
+        purpose: None,
+        outcome: Some(Outcome::default()),
     };
     let variant = VariantDescription {
         name: "off".to_owned(),
@@ -54,16 +59,22 @@ fn filled() -> SweepDocument {
         },
         runs: [1, 3, 8, 16, 24, 32, 48, 63].map(run).to_vec(),
         environment: Environment::default(),
+        capacities: vec![Answer::default()],
     }
 }
 
 /// The keys of the report, without those of the environment, which is that of a run's report.
 fn keys() -> Keys {
-    let report = render(&filled(), Format::Json);
-    let mut value: Value = serde_json::from_str(&report).expect("JSON");
-    value["environment"] = Value::Null;
+    // A search has no table and no law.
+    let mut search = filled();
+    search.sweep.search = Some(SearchDescription::default());
     let mut found = Keys::new();
-    collect("", &value, &mut found);
+    for document in [filled(), search] {
+        let report = render(&document, Format::Json);
+        let mut value: Value = serde_json::from_str(&report).expect("JSON");
+        value["environment"] = Value::Null;
+        collect("", &value, &mut found);
+    }
     found
 }
 

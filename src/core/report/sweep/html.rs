@@ -2,7 +2,7 @@
 
 use super::results::{is_completed, peak, rungs, variants};
 use super::{Report, content, plot};
-use crate::report::html::page::{self, Head};
+use crate::report::html::page::{self, Conclusion, Head};
 use crate::report::html::{Plans, write_figure, write_plots, write_section};
 use crate::report::hygiene::cut;
 use crate::report::number::{MISSING, tps};
@@ -14,13 +14,18 @@ const NAME: usize = 24;
 pub fn render(report: &Report) -> String {
     let (document, sweep) = (report.document, &report.document.sweep);
     let mut page = String::new();
+    let sentences: Vec<String> = document.capacities.iter().map(content::sentence).collect();
     let head = Head {
         subject: content::subject(sweep),
         workload: &sweep.workload,
         status: &sweep.status,
         subtitle: content::subtitle(document),
         outcome: content::outcome(sweep),
-        conclusion: None,
+        conclusion: sentences.first().map(|sentence| Conclusion {
+            verdict: "sustained",
+            sentence,
+            remarks: &sentences[1..],
+        }),
     };
     page::open(&mut page, &head);
     write_headline(&mut page, report);
@@ -40,6 +45,20 @@ pub fn render(report: &Report) -> String {
 /// The fastest of all, and how far the sweep came.
 fn write_headline(page: &mut String, report: &Report) {
     let document = report.document;
+    let completed = document.runs.iter().filter(|run| is_completed(run)).count();
+    let class = if completed < document.runs.len() { "bad" } else { "" };
+    let unit = format!("of {}", document.runs.len());
+    if document.sweep.search.is_some() {
+        let answer = document.capacities.first();
+        write_figure(page, "sustained", &tps(answer.and_then(|answer| answer.rate)), "tps", "tps");
+        let operating = tps(answer.and_then(|answer| answer.operating_rate));
+        write_figure(page, "operating rate", &operating, "tps", "tps");
+        let limited_by = answer.and_then(|answer| answer.limited_by).map_or(MISSING, |limit| limit.as_str());
+        write_figure(page, "limited by", limited_by, "", "");
+        write_figure(page, "runs completed", &completed.to_string(), &unit, class);
+        *page += "</dl>\n</header>\n";
+        return;
+    }
     let variants = variants(document);
     let peaks = variants.iter().filter_map(|variant| peak(&report.results, variant));
     let best = peaks.reduce(|best, next| if next.tps_avg > best.tps_avg { next } else { best });
@@ -50,9 +69,6 @@ fn write_headline(page: &mut String, report: &Report) {
         let variant = best.map_or(MISSING.to_owned(), |best| cut(&content::label(&best.variant), NAME));
         write_figure(page, "variant", &variant, "", "");
     }
-    let completed = document.runs.iter().filter(|run| is_completed(run)).count();
-    let class = if completed < document.runs.len() { "bad" } else { "" };
-    let unit = format!("of {}", document.runs.len());
     write_figure(page, "runs completed", &completed.to_string(), &unit, class);
     *page += "</dl>\n</header>\n";
 }

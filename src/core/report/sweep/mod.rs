@@ -10,6 +10,7 @@ pub mod results;
 
 use serde::Serialize;
 
+pub use content::sentence as answer_sentence;
 pub use results::{RungResult, VariantScalability, results, scalability};
 
 use super::{Format, markdown, text};
@@ -27,7 +28,12 @@ struct Report<'a> {
 
 /// Writes the report of a sweep.
 pub fn render(document: &SweepDocument, format: Format) -> String {
-    let report = Report { document, results: results(document), scalability: scalability(document) };
+    // The trials of a search are no rungs.
+    let (results, scalability) = match document.sweep.search {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => (results(document), scalability(document)),
+    };
+    let report = Report { document, results, scalability };
     match format {
         Format::Text => in_text(&report),
         Format::Markdown => in_markdown(&report),

@@ -1,7 +1,7 @@
 //! What a sweep was and how far it came.
 
 use super::super::results::{is_completed, rungs, variants};
-use super::{Report, counted};
+use super::{Report, counted, sentence};
 use crate::document::sweep::{Sweep, SweepDocument};
 use crate::report::content::{self, given};
 use crate::report::hygiene::shortened;
@@ -18,6 +18,15 @@ pub fn subject(sweep: &Sweep) -> String {
 /// How many runs of what length it is.
 fn extent(document: &SweepDocument) -> String {
     let sweep = &document.sweep;
+    if let Some(search) = &sweep.search {
+        let clients = counted(sweep.clients.first().map_or(0, |clients| *clients as usize), "client");
+        let rounds = if search.rounds > 1 {
+            format!("{}, ", counted(search.rounds as usize, "round"))
+        } else {
+            String::new()
+        };
+        return format!("search for a capacity, {clients}, {rounds}trials of {}", duration(sweep.secs));
+    }
     let mut factors = vec![counted(rungs(document).len(), "rung")];
     if !sweep.variants.iter().all(|variant| variant.name.is_empty()) {
         factors.push(counted(variants(document).len(), "variant"));
@@ -74,5 +83,6 @@ pub fn opening_lines(report: &Report) -> Vec<String> {
         Some(completed(document)),
         status.map(|status| format!("status: {status}")),
     ];
-    lines.into_iter().flatten().collect()
+    let answers = document.capacities.iter().map(sentence);
+    lines.into_iter().flatten().chain(answers).collect()
 }

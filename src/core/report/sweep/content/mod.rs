@@ -1,11 +1,13 @@
 //! What the report of a sweep says, apart from how it looks.
 
+mod capacity;
 mod headline;
 mod runs;
 mod scalability;
 mod setup;
 mod tables;
 
+pub use capacity::{percentile_name, sentence, telling, trials_of};
 pub use headline::{opening_lines, outcome, subject, subtitle};
 pub use runs::{FINDINGS, finding_lines};
 
@@ -21,11 +23,18 @@ const NAME: usize = 60;
 /// All sections that have something to say.
 pub fn sections(report: &Report) -> Vec<Section> {
     let document = report.document;
-    let all = [
-        tables::throughput(report),
-        tables::peaks(report),
-        tables::latency(report),
-        scalability::scalability(report),
+    // The trials of a search are at rates of their own, and all with the same clients.
+    let mut all = if document.sweep.search.is_some() {
+        vec![capacity::answers(report), capacity::trials(report)]
+    } else {
+        vec![
+            tables::throughput(report),
+            tables::peaks(report),
+            tables::latency(report),
+            scalability::scalability(report),
+        ]
+    };
+    all.extend([
         runs::findings(document),
         runs::runs(document),
         tables::not_completed(document),
@@ -33,7 +42,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
         setup::conditions(&document.sweep),
         environment(&document.environment).with_note(Some("On the first completed run.".to_owned())),
         settings(&document.environment),
-    ];
+    ]);
     all.into_iter().filter(|section| !section.is_empty()).collect()
 }
 

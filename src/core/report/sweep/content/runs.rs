@@ -1,13 +1,16 @@
 //! The runs of a sweep, and what there is to say of them.
 
 use super::super::results::is_completed;
-use super::{label, without_variants};
+use super::{label, telling, without_variants};
 use crate::document::sweep::{RunFinding, SweepDocument, SweepRun};
 use crate::report::content::{Kind, Section, Table};
 use crate::report::number::{count, ms, tps};
 
 /// The section of findings.
 pub const FINDINGS: &str = "findings";
+
+/// The column of the rate, of a search.
+const RATE: &str = "rate";
 
 /// How many runs are listed.
 const RUNS: usize = 60;
@@ -22,6 +25,7 @@ pub fn runs(document: &SweepDocument) -> Section {
         ("round", Kind::Number),
         ("variant", Kind::Text),
         ("clients", Kind::Number),
+        (RATE, Kind::Number),
         ("tps", Kind::Number),
         ("avg ms", Kind::Number),
         ("p99 ms", Kind::Number),
@@ -34,6 +38,7 @@ pub fn runs(document: &SweepDocument) -> Section {
             run.round.to_string(),
             label(&run.variant),
             run.clients.to_string(),
+            tps(run.rate),
             tps(run.tps),
             ms(run.latency_avg_ms),
             ms(run.latency_p99_ms),
@@ -45,13 +50,14 @@ pub fn runs(document: &SweepDocument) -> Section {
     let note = "SELECT bench.report(run, 'html') shows one of them.".to_owned();
     let note = if more == 0 { note } else { format!("{note} {} more are in the JSON.", count(more as u64)) };
     let table = without_variants(table, document).without_idle(&["failed", "findings"]);
+    let table = if document.sweep.search.is_some() { table } else { table.without(RATE) };
     Section::of_table("runs", "Runs", table).with_note(Some(note))
 }
 
 /// The findings of all runs, those of one topic together under the first of them, the gravest first.
 fn kinds(document: &SweepDocument) -> Vec<(&RunFinding, Vec<i64>)> {
     let mut kinds: Vec<(&RunFinding, Vec<i64>)> = Vec::new();
-    for (id, run) in identified(document) {
+    for (id, run) in looked_at(document) {
         for finding in &run.findings {
             let is_same = |(first, _): &&mut (&RunFinding, Vec<i64>)| {
                 (first.severity, &first.topic) == (finding.severity, &finding.topic)
@@ -80,7 +86,7 @@ fn named(runs: &[i64]) -> String {
 
 /// The findings in lines, for a text whose tables are too narrow for sentences.
 pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
-    let all = identified(document).count();
+    let all = looked_at(document).count();
     let line = |(finding, runs): (&RunFinding, Vec<i64>)| {
         let (severity, count) = (finding.severity.as_str(), runs.len());
         format!("{severity} {}, {count} of {all} runs ({}): {}", finding.topic, named(&runs), finding.finding)
@@ -90,7 +96,7 @@ pub fn finding_lines(document: &SweepDocument) -> Vec<String> {
 
 /// The findings, with links to their runs.
 pub fn findings(document: &SweepDocument) -> Section {
-    let all = identified(document).count();
+    let all = looked_at(document).count();
     let mut table = Table::new(&[
         ("severity", Kind::Text),
         ("topic", Kind::Text),
@@ -107,7 +113,16 @@ pub fn findings(document: &SweepDocument) -> Section {
             finding.finding.clone(),
         ]);
     }
-    Section::of_table(FINDINGS, "Findings", table)
+    let note = telling(document).map(|_| "Of the trials that failed at the lowest rate.".to_owned());
+    Section::of_table(FINDINGS, "Findings", table).with_note(note)
+}
+
+/// The completed runs whose findings are told: of a search, those that showed its limit, for that overloads find the server
+/// overloaded is no news.
+fn looked_at(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)> {
+    let telling = telling(document);
+    identified(document)
+        .filter(move |(_, run)| telling.as_ref().is_none_or(|places| places.contains(&run.place)))
 }
 
 /// The completed runs with their ids.

@@ -4,7 +4,7 @@ use super::label;
 use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
 use crate::report::hygiene::{one_line, shortened};
-use crate::report::number::{duration, finite, to_the_second, tps};
+use crate::report::number::{duration, finite, percent, to_the_second, tps};
 
 /// How much of a variant's name is shown.
 const NAME: usize = 500;
@@ -44,6 +44,9 @@ pub fn conditions(sweep: &Sweep) -> Section {
         ("workload", given(&sweep.workload)),
         ("clients", given(&rungs.join(", "))),
         ("rounds", Some(sweep.rounds.to_string())),
+        ("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials))),
+        ("precision", sweep.search.as_ref().map(|search| percent(Some(search.precision)))),
+        ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),
         ("measured", Some(duration(sweep.secs))),
         ("warm-up", secs(sweep.warmup)),
         ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),

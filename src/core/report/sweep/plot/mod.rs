@@ -1,6 +1,7 @@
 //! The plots of a sweep: throughput and latency over the number of clients, or, where there is but one number of
 //! them, by variant.
 
+mod capacity;
 mod latency;
 mod throughput;
 
@@ -17,6 +18,9 @@ use crate::report::plot::palette::{CURVES, Ink};
 
 /// The plots that there is something to draw in.
 pub fn figures(report: &Report) -> Vec<Figure> {
+    if report.document.sweep.search.is_some() {
+        return capacity::figure(report).into_iter().collect();
+    }
     let Some(layout) = Layout::of(report) else { return Vec::new() };
     [throughput::figure(report, &layout), latency::figure(&layout)].into_iter().flatten().collect()
 }

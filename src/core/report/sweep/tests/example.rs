@@ -37,6 +37,7 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> SweepRun {
         connect_avg_ms: None,
         failed: 0,
         findings: Vec::new(),
+        ..SweepRun::default()
     }
 }
 
@@ -80,6 +81,7 @@ fn sweep(
             error: None,
             server_version: "15.14".to_owned(),
             extension_version: "0.1.0".to_owned(),
+            search: None,
         },
         runs,
         environment: Environment {
@@ -94,6 +96,7 @@ fn sweep(
             }],
             ..Environment::default()
         },
+        capacities: Vec::new(),
     }
 }
 

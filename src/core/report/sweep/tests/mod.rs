@@ -6,6 +6,7 @@ mod files;
 mod hostile;
 mod laws;
 mod pages;
+mod searches;
 mod words;
 
 use super::render;
@@ -15,12 +16,13 @@ use example::{by_setting, ladder, small};
 use hostile::hostile;
 
 /// All kinds of documents that reports are tested with.
-fn documents() -> [(&'static str, SweepDocument); 5] {
+fn documents() -> [(&'static str, SweepDocument); 6] {
     [
         ("empty", SweepDocument::default()),
         ("small", small()),
         ("ladder", ladder()),
         ("by setting", by_setting()),
         ("hostile", hostile()),
+        ("search", searches::searched()),
     ]
 }

@@ -1,0 +1,90 @@
+//! Searches for a capacity: sweeps whose runs are trials, each of which decides on the next.
+
+use bench_core::capacity::{Answer, Outcome, Purpose, Step, Trial};
+use bench_core::error::UserError;
+use pgrx::JsonB;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::as_owner;
+use crate::error::internal;
+use crate::server::spi::{fetch, fetch_all, run};
+
+fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
+    serde_json::from_value(json).map_err(|e| internal(e.to_string()))
+}
+
+/// The trials that a search has made, in their order.
+pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
+    let rows = as_owner(|| {
+        fetch_all(
+            "SELECT place, round, rate, purpose, outcome FROM bench.sweep_run_log \
+             WHERE sweep_id = $1 AND outcome IS NOT NULL ORDER BY place",
+            &[sweep_id.into()],
+            |row| {
+                Ok((
+                    row.get::<i32>(1)?.unwrap_or_default(),
+                    row.get::<i32>(2)?.unwrap_or_default(),
+                    row.get::<f64>(3)?,
+                    row.get::<String>(4)?.unwrap_or_default(),
+                    row.get::<JsonB>(5)?.map(|json| json.0).unwrap_or_default(),
+                ))
+            },
+        )
+    })?;
+    let trial = |(place, round, rate, purpose, outcome): (i32, i32, Option<f64>, String, Value)| {
+        let purpose: Purpose = from_json(Value::String(purpose))?;
+        let step = Step { round: round.unsigned_abs(), purpose, rate };
+        let outcome: Outcome = from_json(outcome)?;
+        Ok(Trial { step, place: place.unsigned_abs(), outcome })
+    };
+    rows.into_iter().map(trial).collect()
+}
+
+/// Writes down the trial that a search is to make; its place. One that was not made, or did not count, gives way to it.
+pub fn plan_trial(sweep_id: i64, step: &Step, clients: u32) -> Result<i32, UserError> {
+    let purpose = serde_json::to_value(step.purpose).map_err(|e| internal(e.to_string()))?;
+    as_owner(|| {
+        run("DELETE FROM bench.sweep_run_log WHERE sweep_id = $1 AND outcome IS NULL", &[sweep_id.into()])?;
+        let place = fetch::<i32>(
+            "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, rate, purpose) \
+             SELECT $1, COALESCE(pg_catalog.max(l.place), 0) OPERATOR(pg_catalog.+) 1, $2, '', $3, $4, $5 \
+             FROM bench.sweep_run_log l WHERE l.sweep_id = $1 RETURNING place",
+            &[
+                sweep_id.into(),
+                step.round.cast_signed().into(),
+                clients.cast_signed().into(),
+                step.rate.into(),
+                purpose.as_str().unwrap_or_default().into(),
+            ],
+        )?;
+        place.ok_or_else(|| internal("no place for a trial"))
+    })
+}
+
+/// What a trial has shown.
+pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &Outcome) -> Result<(), UserError> {
+    let outcome = JsonB(serde_json::to_value(outcome).unwrap_or_default());
+    as_owner(|| {
+        let sql = "UPDATE bench.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
+        run(sql, &[sweep_id.into(), place.into(), outcome.into()]).map(drop)
+    })
+}
+
+/// What a search has shown, which is its end.
+pub fn keep_answers(sweep_id: i64, answers: &[Answer]) -> Result<(), UserError> {
+    let answers = JsonB(serde_json::to_value(answers).unwrap_or_default());
+    as_owner(|| {
+        let sql = "UPDATE bench.sweep_log SET answers = $2 WHERE sweep_id = $1";
+        run(sql, &[sweep_id.into(), answers.into()]).map(drop)
+    })
+}
+
+/// What a search has shown; nothing where it has not ended.
+pub fn answers(sweep_id: i64) -> Result<Vec<Answer>, UserError> {
+    let sql = "SELECT answers FROM bench.sweep_log WHERE sweep_id = $1";
+    match as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))? {
+        Some(json) => from_json(json.0),
+        None => Ok(Vec::new()),
+    }
+}
