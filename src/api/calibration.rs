@@ -66,6 +66,7 @@ fn calibrate_workload(
         jobs,
         reconnect,
         search: None,
+        paired: false,
     });
     TableIterator::new(lines.or_raise().into_iter().map(|line| {
         (

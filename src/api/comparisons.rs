@@ -171,6 +171,7 @@ fn ab(
             secs,
             rounds,
             variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
+            paired: true,
             ..SweepArguments::with_defaults()
         })?;
         let sweep_id = sweep::launch::run_to_the_end(spec)?;

@@ -70,6 +70,7 @@ macro_rules! sweep_function {
                 jobs,
                 reconnect,
                 search: None,
+                paired: false,
             })
             .or_raise()
         }

@@ -8,6 +8,7 @@ use bench_core::document::sweep::SweepDocument;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::JsonB;
+use pgrx::spi::SpiHeapTupleData;
 use serde_json::{Map, Value};
 
 use super::as_owner;
@@ -49,24 +50,29 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
                 i64::from(segment.handle()).into(),
             ],
         )?;
-        let plan = spec.options.plan();
-        let column = |of: &dyn Fn(&Cell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
-        let variants: Vec<String> =
-            plan.iter().map(|cell| spec.options.variants[cell.variant].name.clone()).collect();
-        run(
-            "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients) \
-             SELECT $1, place, round, variant, clients \
-             FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4)) \
-                 WITH ORDINALITY AS p (round, variant, clients, place)",
-            &[
-                sweep_id.into(),
-                column(&|cell| cell.round.cast_signed()).into(),
-                variants.into(),
-                column(&|cell| cell.clients.cast_signed()).into(),
-            ],
-        )?;
+        insert_plan(sweep_id, &spec.options, &spec.options.plan())?;
         Ok(sweep_id)
     })
+}
+
+/// Writes runs that a sweep is to make, after those that it has.
+fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[Cell]) -> Result<(), UserError> {
+    let column = |of: &dyn Fn(&Cell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
+    let variants: Vec<String> = plan.iter().map(|cell| options.variants[cell.variant].name.clone()).collect();
+    run(
+        "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients) \
+         SELECT $1, place + COALESCE((SELECT pg_catalog.max(l.place) FROM bench.sweep_run_log l WHERE l.sweep_id = $1), 0), \
+             round, variant, clients \
+         FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4)) \
+             WITH ORDINALITY AS p (round, variant, clients, place)",
+        &[
+            sweep_id.into(),
+            column(&|cell| cell.round.cast_signed()).into(),
+            variants.into(),
+            column(&|cell| cell.clients.cast_signed()).into(),
+        ],
+    )
+    .map(drop)
 }
 
 /// Takes up a sweep that has ended early: it belongs to this leader from now on.
@@ -123,17 +129,69 @@ pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
 
 /// The runs that a sweep has not completed, in their order.
 pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, UserError> {
-    let missing: Vec<i32> = as_owner(|| {
+    let rows = as_owner(|| {
         fetch_all(
-            "SELECT s.place FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) \
+            "SELECT s.place, s.round, s.variant, s.clients \
+             FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) \
              WHERE s.sweep_id = $1 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') ORDER BY s.place",
             &[sweep_id.into()],
-            |row| Ok(row.get::<i32>(1)?.unwrap_or_default()),
+            |row| Ok((row.get::<i32>(1)?.unwrap_or_default(), row_of_cell(row, 2)?)),
         )
     })?;
-    let plan = options.plan();
-    let cell = |place: i32| plan.get(place.unsigned_abs() as usize - 1).copied();
-    Ok(missing.into_iter().filter_map(|place| Some(Planned { place, cell: cell(place)? })).collect())
+    let planned = |(place, row): (i32, RowOfCell)| Some(Planned { place, cell: row.cell(options)? });
+    Ok(rows.into_iter().filter_map(planned).collect())
+}
+
+/// A rung of a variant in a round, as a row has it.
+struct RowOfCell {
+    round: i32,
+    variant: String,
+    clients: i32,
+}
+
+/// The three columns from `first` on.
+fn row_of_cell(row: &SpiHeapTupleData, first: usize) -> pgrx::spi::Result<RowOfCell> {
+    Ok(RowOfCell {
+        round: row.get::<i32>(first)?.unwrap_or_default(),
+        variant: row.get::<String>(first + 1)?.unwrap_or_default(),
+        clients: row.get::<i32>(first + 2)?.unwrap_or_default(),
+    })
+}
+
+impl RowOfCell {
+    /// `None` where the sweep has no such variant.
+    fn cell(&self, options: &SweepOptions) -> Option<Cell> {
+        let variant = options.variants.iter().position(|variant| variant.name == self.variant)?;
+        Some(Cell { round: self.round.unsigned_abs(), variant, clients: self.clients.unsigned_abs() })
+    }
+}
+
+/// Adds the runs that a sweep is to make after its first rounds, where no number of rounds was given; how many.
+pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, UserError> {
+    let rows = as_owner(|| {
+        fetch_all(
+            "SELECT s.round, s.variant, s.clients, s.tps FROM bench.sweep_runs s \
+             WHERE s.sweep_id = $1 AND s.status = 'completed' AND s.error IS NULL",
+            &[sweep_id.into()],
+            |row| Ok((row_of_cell(row, 1)?, row.get::<f64>(4)?)),
+        )
+    })?;
+    let done: Vec<(Cell, f64)> =
+        rows.into_iter().filter_map(|(row, tps)| Some((row.cell(options)?, tps?))).collect();
+    // Once: the first rounds alone say how many there are to be.
+    if done.iter().any(|(cell, _)| cell.round > options.rounds) {
+        return Ok(0);
+    }
+    let further = options.further(&done);
+    as_owner(|| insert_plan(sweep_id, options, &further))?;
+    Ok(further.len())
+}
+
+/// How many runs of a sweep are planned so far.
+pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
+    let sql = "SELECT pg_catalog.count(*) FROM bench.sweep_run_log WHERE sweep_id = $1";
+    let count = as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?;
+    Ok(u32::try_from(count.unwrap_or_default()).unwrap_or(u32::MAX))
 }
 
 /// A run of a sweep has begun.

@@ -248,23 +248,38 @@ impl Sweep<'_> {
             self.announce(0, made.len() as u32);
             return self.search(search);
         }
-        let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
-        let total = self.spec.options.plan().len() as u32;
-        self.announce(total, total - planned.len() as u32);
+        loop {
+            let planned = transaction(|| catalog::planned(self.sweep_id, &self.spec.options))?;
+            let total = transaction(|| catalog::sweep_runs(self.sweep_id))?;
+            self.announce(total, total - planned.len() as u32);
+            if !self.make_planned(planned)? {
+                return Ok(());
+            }
+            let options = &self.spec.options;
+            if options.until.is_none()
+                || durable_transaction(|| catalog::plan_further(self.sweep_id, options))? == 0
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes runs that are planned; false where the sweep has been stopped meanwhile.
+    fn make_planned(&mut self, planned: Vec<Planned>) -> Result<bool, UserError> {
         for Planned { place, cell } in planned {
             if self.header().stop() != StopReason::None {
-                break;
+                return Ok(false);
             }
             let options = &self.spec.options;
             let (variant, seed) = (&options.variants[cell.variant], options.seed_of_round(cell.round));
             let arguments = options.run_arguments(variant, cell.clients, Some(seed));
             let order = Order { place, round: cell.round, variant, arguments, over_checkpoint: false };
             if self.carry_out(order)?.is_none() {
-                break;
+                return Ok(false);
             }
             self.count(place);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Those who wait for it may know its name now.

@@ -47,7 +47,7 @@ FROM bench.sweeps
 WHERE sweep_id = :sweep;
 CREATE TEMP VIEW made AS
 SELECT s.*, r.seed, r.settings, r.variables, r.tags, r.sweep_id AS run_sweep_id, r.clients AS run_clients,
-    r.environment, r.rate, r.fixture_rows
+    r.environment, r.fixture_rows
 FROM bench.sweep_runs s JOIN bench.runs r USING (run_id);
 GRANT SELECT ON made TO PUBLIC;
 SELECT
@@ -388,6 +388,44 @@ FROM bench.change_points('swp_past', tags => '{"series": "other"}');
 UPDATE bench.run_log SET clients = 2 WHERE run_id IN (SELECT run_id FROM series WHERE i > 10);
 SELECT is(count(*), 0::bigint, 'runs of other options are another series') FROM bench.change_points('swp_past');
 SELECT is(count(DISTINCT options), 2::bigint, 'in bench.history, too') FROM bench.history WHERE workload = 'swp_past';
+
+--
+-- As many rounds as make means sure: Stein's number by the first five
+--
+SELECT bench.create_workload('swp_waits', E'\\sleep 2 ms\nSELECT 1;') \g /dev/null
+SELECT bench.sweep('swp_waits', '{1,2}', 0.1, rounds => NULL) AS sweep \gset
+SELECT
+    is(status, 'completed', 'rounds => NULL') ,
+    ok(rounds BETWEEN 5 AND 50, 'rounds => NULL: bench.sweeps has the most that there were')
+FROM bench.sweeps WHERE sweep_id = :sweep;
+SELECT is(
+    count(*),
+    -- 2.776: Student's quantile of four degrees of freedom.
+    least(50, greatest(5, ceil((2.7764451 / ln(1.02::float)) ^ 2
+        * var_samp(ln(tps)) FILTER (WHERE round <= 5))))::bigint,
+    'rounds => NULL: ' || clients || ' clients have as many rounds as they need')
+FROM bench.sweep_runs WHERE sweep_id = :sweep GROUP BY clients ORDER BY clients;
+SELECT count(*) AS metrics FROM bench.ab('swp_waits', '{}', '{}', rounds => NULL, secs => 0.1) \gset
+SELECT max(sweep_id) AS sweep FROM bench.sweeps \gset
+SELECT is(
+    array_agg(DISTINCT n),
+    ARRAY[least(50, greatest(5, ceil((2.7764451 / ln(1.02::float)) ^ 2 * max(spread))))::bigint],
+    'bench.ab with rounds => NULL: as many pairs as their ratio needs')
+FROM (SELECT count(*) AS n FROM bench.sweep_runs WHERE sweep_id = :sweep GROUP BY variant) AS variants,
+    (SELECT var_samp(ln(b.tps / a.tps)) AS spread
+     FROM bench.sweep_runs a JOIN bench.sweep_runs b USING (sweep_id, round)
+     WHERE sweep_id = :sweep AND a.variant = 'a' AND b.variant = 'b' AND round <= 5) AS ratio;
+-- Taken up after its first rounds, it makes the others.
+SELECT bench.start_sweep('swp_waits', '{1}', 0.1, rounds => NULL, seed => 7) AS sweep \gset
+SELECT bench.wait_sweep(:sweep) \g /dev/null
+DELETE FROM bench.sweep_run_log WHERE sweep_id = :sweep AND round > 5;
+UPDATE bench.sweep_log SET status = 'canceled' WHERE sweep_id = :sweep;
+SELECT bench.resume_sweep(:sweep) \g /dev/null
+SELECT is(bench.wait_sweep(:sweep), 'completed', 'rounds => NULL: it can be taken up');
+SELECT is(
+    count(*), least(50, greatest(5, ceil((2.7764451 / ln(1.02::float)) ^ 2
+        * var_samp(ln(tps)) FILTER (WHERE round <= 5))))::bigint, 'rounds => NULL, resumed: has as many as it needs')
+FROM bench.sweep_runs WHERE sweep_id = :sweep;
 
 --
 -- Who may

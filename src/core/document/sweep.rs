@@ -147,7 +147,7 @@ pub struct SweepRun {
     pub failed: u64,
     /// What there is to say of the run, the gravest first.
     pub findings: Vec<RunFinding>,
-    /// Of a search: transactions per second that were to be started; `None`: a closed loop.
+    /// Transactions per second that were to be started; `None`: a closed loop.
     pub rate: Option<f64>,
     /// Of a search: what the run was for.
     pub purpose: Option<Purpose>,

@@ -12,6 +12,7 @@ pub mod rotation;
 pub mod scalability;
 pub mod steady;
 pub mod trend;
+pub mod two_stage;
 pub mod variation;
 
 pub use estimate::Estimate;

@@ -21,6 +21,14 @@ use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
 
+/// Where no number of rounds is given: the first part of them, by which their number is found; and the most there are.
+/// Student's quantile of fewer degrees of freedom would ask for many more.
+const FIRST_ROUNDS: i32 = 5;
+const MOST_ROUNDS: u32 = 50;
+
+/// Where no number of rounds is given: what bench.compare takes as the same.
+const WITHIN: f64 = 0.02;
+
 /// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
 const OPERATING_LENGTH: f64 = 3.0;
 
@@ -47,6 +55,8 @@ pub struct SweepArguments {
     pub reconnect: Option<bool>,
     /// The runs are trials of a search, in place of rungs and variants.
     pub search: Option<Search>,
+    /// Two variants are compared within their rounds.
+    pub paired: bool,
 }
 
 impl SweepArguments {
@@ -121,6 +131,20 @@ pub struct SweepOptions {
     /// The runs are trials of this search, each of which decides on the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// The rounds are a first part, which says how many there are to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// How sure means are to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// The 95 % interval of each rung's mean tps is at most this share to either side.
+    pub within: f64,
+    /// Rounds at most.
+    pub most: u32,
+    /// Not the mean of each of the two variants is meant, but that of their ratio.
+    pub paired: bool,
 }
 
 /// How a fixture was loaded.
@@ -144,10 +168,13 @@ impl SweepOptions {
         pulse: &mut dyn FnMut(),
     ) -> Result<Self, UserError> {
         let a = arguments;
-        let rounds = required("rounds", a.rounds)?;
+        let rounds = a.rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
-            return Err(invalid(format!("rounds must be at least 1, not {rounds}")));
+            return Err(invalid(format!("rounds must be at least 1, not {rounds}"))
+                .hint("NULL: as many as make each mean sure."));
         }
+        // Those of a search are searches, and have a number.
+        let is_open = a.rounds.is_none() && a.search.is_none();
         let options = Self {
             workload: required("workload", a.workload)?,
             clients: rungs(required("clients", a.clients)?)?,
@@ -171,6 +198,7 @@ impl SweepOptions {
             ),
             loaded: BTreeMap::new(),
             search: a.search,
+            until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired: a.paired }),
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
         if runs > MAX_RUNS {
@@ -251,6 +279,11 @@ impl SweepOptions {
     /// The sweep's runs, in their order; none where they are a search's.
     pub fn plan(&self) -> Vec<Cell> {
         if self.search.is_some() { Vec::new() } else { plan::plan(self) }
+    }
+
+    /// The runs after those of [`plan`](Self::plan), by the tps of these, where no number of rounds was given.
+    pub fn further(&self, done: &[(Cell, f64)]) -> Vec<Cell> {
+        plan::further(self, done)
     }
 
     /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they

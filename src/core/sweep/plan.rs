@@ -1,11 +1,14 @@
 //! The order of a sweep's runs: random within each round, so that what drifts meanwhile (a machine that grows warm, a
 //! table that grows) does not fall upon one variant.
 
+use std::collections::HashMap;
+
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::SweepOptions;
+use crate::stats::two_stage::values_needed;
 
 /// A run of a sweep: a rung of a variant in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,24 +27,56 @@ pub fn generator(seed: i64, stream: u64) -> Pcg64 {
 
 /// All runs. Where variants load tables of their own, the runs of one follow each other within a round: to load is dear.
 pub fn plan(options: &SweepOptions) -> Vec<Cell> {
+    (1..=options.rounds).flat_map(|round| of_round(options, round)).collect()
+}
+
+/// The runs of a round.
+fn of_round(options: &SweepOptions, round: u32) -> Vec<Cell> {
     let loads = options.variants.iter().any(|variant| !variant.load.is_empty());
-    let mut cells = Vec::new();
-    for round in 1..=options.rounds {
-        let mut random = generator(options.seed, u64::from(round));
-        let of = |variant| options.clients.iter().map(move |&clients| Cell { round, variant, clients });
-        let mut variants: Vec<usize> = (0..options.variants.len()).collect();
-        if loads {
-            variants.shuffle(&mut random);
-            for variant in variants {
+    let mut random = generator(options.seed, u64::from(round));
+    let of = |variant| options.clients.iter().map(move |&clients| Cell { round, variant, clients });
+    let mut variants: Vec<usize> = (0..options.variants.len()).collect();
+    if loads {
+        variants.shuffle(&mut random);
+        variants
+            .into_iter()
+            .flat_map(|variant| {
                 let mut rungs: Vec<Cell> = of(variant).collect();
                 rungs.shuffle(&mut random);
-                cells.extend(rungs);
-            }
-        } else {
-            let mut all: Vec<Cell> = variants.into_iter().flat_map(of).collect();
-            all.shuffle(&mut random);
-            cells.extend(all);
+                rungs
+            })
+            .collect()
+    } else {
+        let mut all: Vec<Cell> = variants.into_iter().flat_map(of).collect();
+        all.shuffle(&mut random);
+        all
+    }
+}
+
+/// The rounds after the first ones, where those say how many there are to be: of each rung and variant as many as its tps
+/// take; where variants are compared, as many as the ratio of each rung's takes. `done` has the tps of the first rounds' runs.
+/// Empty where these are enough, or one of them is missing.
+pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
+    let Some(until) = &options.until else { return Vec::new() };
+    let tps = |round: u32, variant: usize, clients: u32| {
+        done.iter().find(|(cell, _)| *cell == Cell { round, variant, clients }).map(|(_, tps)| *tps)
+    };
+    let needed = |variant: usize, clients: u32| {
+        let value = |round| match until.paired {
+            true => Some(tps(round, 1, clients)? / tps(round, 0, clients)?),
+            false => tps(round, variant, clients),
+        };
+        let first: Option<Vec<f64>> = (1..=options.rounds).map(value).collect();
+        values_needed(&first?, until.within).map(|rounds| rounds.min(until.most))
+    };
+    let mut rounds = HashMap::new();
+    for variant in 0..options.variants.len() {
+        for &clients in &options.clients {
+            let Some(needed) = needed(variant, clients) else { return Vec::new() };
+            rounds.insert((variant, clients), needed);
         }
     }
-    cells
+    let last = rounds.values().copied().max().unwrap_or_default();
+    let is_needed = |cell: &Cell| cell.round <= rounds[&(cell.variant, cell.clients)];
+    (options.rounds + 1..=last).flat_map(|round| of_round(options, round)).filter(is_needed).collect()
 }

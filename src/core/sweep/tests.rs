@@ -213,3 +213,45 @@ fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
     assert_eq!(of(2), ("engine".to_owned(), None, Some(false)));
     assert!(message(|a| a.jobs = Some(2)).contains("jobs"), "the engine has none");
 }
+
+/// Tps of a sweep's first rounds.
+fn done(options: &SweepOptions, tps: impl Fn(&Cell) -> f64) -> Vec<(Cell, f64)> {
+    options.plan().into_iter().map(|cell| (cell, tps(&cell))).collect()
+}
+
+#[test]
+fn rounds_go_on_until_each_mean_is_sure() {
+    let options = options(|a| a.rounds = None).unwrap();
+    assert_eq!(options.plan().len(), 5 * 6);
+    // One rung of one variant varies by ±4 %, all others not at all.
+    let varies = |cell: &Cell| cell.variant == 1 && cell.clients == 8;
+    let tps = |cell: &Cell| if varies(cell) && cell.round % 2 == 0 { 1040.0 } else { 1000.0 };
+    let further = options.further(&done(&options, tps));
+    assert!(further.len() >= 5 && further.iter().all(varies), "{further:?}");
+    let rounds: Vec<u32> = further.iter().map(|cell| cell.round).collect();
+    assert!(rounds.windows(2).all(|pair| pair[1] == pair[0] + 1) && rounds[0] == 6, "{rounds:?}");
+    assert!(options.further(&done(&options, |_| 1000.0)).is_empty());
+    let wild = options.further(&done(&options, |cell| if cell.round % 2 == 0 { 100.0 } else { 1000.0 }));
+    assert_eq!(wild.iter().map(|cell| cell.round).max(), Some(50), "there is a limit");
+    let mut missing = done(&options, |cell| f64::from(cell.round));
+    missing.pop();
+    assert!(options.further(&missing).is_empty(), "what is missing is made first");
+}
+
+#[test]
+fn what_is_compared_goes_on_until_the_ratio_is_sure() {
+    let options = options(|a| (a.rounds, a.paired) = (None, true)).unwrap();
+    // All drift alike, by far.
+    let drift = |cell: &Cell| 1000.0 * f64::from(cell.round);
+    assert!(options.further(&done(&options, drift)).is_empty());
+    let apart = |cell: &Cell| drift(cell) * if cell.variant == 1 && cell.round % 2 == 0 { 1.03 } else { 1.0 };
+    let further = options.further(&done(&options, apart));
+    let of = |variant| further.iter().filter(|cell| cell.variant == variant).count();
+    assert!(of(0) > 0 && of(0) == of(1));
+}
+
+#[test]
+fn a_number_of_rounds_is_final() {
+    let options = options(|_| {}).unwrap();
+    assert!(options.further(&done(&options, |cell| f64::from(cell.round))).is_empty());
+}

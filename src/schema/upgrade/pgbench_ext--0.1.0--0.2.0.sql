@@ -565,7 +565,7 @@ ALTER TABLE bench.sweep_run_log ADD COLUMN outcome jsonb;
 CREATE OR REPLACE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        ARRAY(SELECT bench_internal.as_int(bench_internal.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
-       bench_internal.json_figure(s.options -> 'secs') AS secs, bench_internal.as_int(bench_internal.json_figure(s.options -> 'rounds')::numeric) AS rounds, s.options -> 'variants' AS variants,
+       bench_internal.json_figure(s.options -> 'secs') AS secs, CASE WHEN jsonb_exists(s.options, 'until') THEN n.rounds ELSE bench_internal.as_int(bench_internal.json_figure(s.options -> 'rounds')::numeric) END AS rounds, s.options -> 'variants' AS variants,
        bench_internal.json_figure(s.options -> 'warmup_secs') AS warmup, bench_internal.json_figure(s.options -> 'rate') AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
@@ -578,7 +578,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
 FROM bench.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
-           count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since
+           count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since, max(l.round) AS rounds
     FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
 ) n
 LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
@@ -594,13 +594,14 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
-       u.server_cpu_us, u.connect_avg_ms, l.rate, l.purpose, l.outcome
+       u.server_cpu_us, u.connect_avg_ms,
+       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
 WHERE bench_internal.is_visible(s.role);
-COMMENT ON COLUMN bench.sweep_runs.rate IS 'In a search by bench.capacity: target transactions per second; NULL: none';
+COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint)';
 COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints';
 
@@ -622,7 +623,7 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant, rate;
-COMMENT ON COLUMN bench.sweep_results.rate IS 'In a search by bench.capacity: target transactions per second; NULL: none';
+COMMENT ON COLUMN bench.sweep_results.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 
 CREATE VIEW bench.capacities WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,
@@ -993,7 +994,7 @@ COMMENT ON FUNCTION bench.prune IS
 COMMENT ON FUNCTION bench.audit IS
 'Compares the harness''s counts with the server''s own counters. ok: true if they are equal, false if they differ but should not, NULL if they need not be equal, as reason explains.';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes, tags, driver, target, jobs and reconnect apply to each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. rounds NULL: five, and then as many as make the 95 % interval of each mean TPS at most 2 % wide to either side, at most 50. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes, tags, driver, target, jobs and reconnect apply to each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 COMMENT ON FUNCTION bench.wait_sweep IS
@@ -1013,7 +1014,7 @@ COMMENT ON FUNCTION bench.scalability IS
 COMMENT ON FUNCTION bench.compare IS
 'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS and for processor time per transaction (95 % each), and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
 COMMENT ON FUNCTION bench_internal.node_state IS
 'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
 COMMENT ON FUNCTION bench_internal.start_part IS
