@@ -13,6 +13,7 @@ pub mod scalability;
 pub mod steady;
 pub mod trend;
 pub mod two_stage;
+pub mod until_steady;
 pub mod variation;
 
 pub use estimate::Estimate;
