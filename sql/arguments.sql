@@ -10,7 +10,6 @@ SELECT bench.create_workload('nothing', 'SELECT 1;');
 -- NULLs
 SELECT bench.run(NULL);
 SELECT bench.run('nothing', clients => NULL);
-SELECT bench.run('nothing', warmup => NULL);
 SELECT bench.run('nothing', max_tries => NULL);
 SELECT bench.run('nothing', variables => NULL);
 SELECT bench.run('nothing', settings => NULL);
@@ -86,6 +85,7 @@ SELECT bench.load('pk', 1000, jobs => -1);
 SELECT bench.load('pk', 1000, jobs => 257);
 
 -- secs, transactions, warmup, sample_interval
+SELECT bench.run('nothing', warmup => NULL, nodes => 'all');
 SELECT bench.run('nothing', secs => 1, transactions => 1);
 SELECT bench.run('nothing', secs => 0);
 SELECT bench.run('nothing', secs => -1);

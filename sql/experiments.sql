@@ -29,7 +29,7 @@ SELECT bench.sweep('nothing', NULL);
 SELECT bench.sweep('nothing', '{1}', secs => NULL);
 SELECT bench.sweep('nothing', '{1}', rounds => 0);
 SELECT bench.sweep('nothing', '{1}', variants => NULL);
-SELECT bench.sweep('nothing', '{1}', warmup => NULL);
+SELECT bench.sweep('nothing', '{1}', warmup => NULL, nodes => 'workers');
 SELECT bench.sweep('nothing', '{1}', variables => NULL);
 SELECT bench.sweep('nothing', '{1}', settings => NULL);
 SELECT bench.sweep('nothing', '{1}', before => NULL);

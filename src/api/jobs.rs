@@ -62,7 +62,7 @@ fn schedule_runs(
     pg_cron::schedule(&name, &schedule, &command)
 }
 
-/// The call that starts the run. What is NULL is so by default.
+/// The call that starts the run. Apart from the warm-up, what is NULL is so by default.
 fn command(arguments: &RunArguments) -> String {
     let a = arguments;
     let text = |value: &Option<String>| value.as_deref().map(quote_literal);
@@ -73,7 +73,8 @@ fn command(arguments: &RunArguments) -> String {
         ("clients", a.clients.map(|n| n.to_string())),
         ("secs", number(a.secs)),
         ("transactions", a.transactions.map(|n| n.to_string())),
-        ("warmup", number(a.warmup)),
+        // NULL is not its default.
+        ("warmup", number(a.warmup).or_else(|| Some("NULL".to_owned()))),
         ("rate", number(a.rate)),
         ("latency_limit", number(a.latency_limit)),
         ("max_tries", a.max_tries.map(|n| n.to_string())),

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use crate::catalog;
 use crate::launch::load_progress::{Standing, title};
 use crate::server::process::now_ns;
-use crate::shm::{ClientState, RunState, Segment, Work, is_under_way};
+use crate::shm::{ClientState, RunState, Segment, WarmupEnd, Work, is_under_way};
 
 /// Where a run stands: a row for bench.progress, or none when it is over.
 #[pg_extern(sql = false)]
@@ -63,8 +63,8 @@ fn progress_row(segment: &Segment, run_id: i64) -> Option<ProgressRow> {
         ("drain", timeline.measure_start_ns)
     };
     let secs = |ns: i64| ns as f64 / 1e9;
-    let remaining =
-        (timeline.measure_end_ns != i64::MAX).then(|| secs((timeline.measure_end_ns - now).max(0)));
+    let is_known = timeline.measure_end_ns != i64::MAX && header.warmup_end() != WarmupEnd::Awaited;
+    let remaining = is_known.then(|| secs((timeline.measure_end_ns - now).max(0)));
     let figures = header.progress.figures();
     let sampled = header.progress.samples.load(Acquire) > 0;
     Some((

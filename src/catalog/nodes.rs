@@ -223,7 +223,8 @@ fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Resul
         "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
              latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
-             server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}') \
+             server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}'), \
+             warmup_took = CASE WHEN r.started_at IS NOT NULL THEN coalesce((SELECT pg_catalog.max(w.elapsed) FROM bench.warmup_samples w WHERE w.run_id = $1), 0) END \
          FROM (SELECT pg_catalog.sum(n.transactions * bench_internal.figure(n.latency_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
                    pg_catalog.sum(n.transactions * (bench_internal.figure(n.latency_stddev_ms) ^ 2 + bench_internal.figure(n.latency_avg_ms) ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
                    pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \

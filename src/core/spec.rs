@@ -5,6 +5,7 @@ mod driver;
 pub mod limits;
 mod options;
 mod target;
+mod warmup;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -26,7 +26,9 @@ pub struct Timeline {
     pub measure_start_ns: i64,
     /// The measurement's end, ns; `i64::MAX` when it is open-ended.
     pub measure_end_ns: i64,
-    /// The nominal length of an interval, ns, at least 1.
+    /// The nominal length of an interval of the warm-up, ns, at least 1.
+    pub warmup_interval_ns: i64,
+    /// The nominal length of an interval of the measurement, ns, at least 1.
     pub interval_ns: i64,
     /// How many intervals the warm-up has.
     pub warmup_intervals: u32,
@@ -39,10 +41,21 @@ impl Timeline {
     /// then lasts `measure_ns`, or until somebody stops it (`None`). Lengths below 0 count as 0, an interval
     /// below 1 ns as 1 ns: the specification of a run refuses them long before.
     pub fn new(start_ns: i64, warmup_ns: i64, measure_ns: Option<i64>, interval_ns: i64) -> Timeline {
-        let interval_ns = interval_ns.max(1);
+        Self::with_warmup(start_ns, warmup_ns, interval_ns, measure_ns, interval_ns)
+    }
+
+    /// As [`Timeline::new`], with a length of its own for the warm-up's intervals.
+    pub fn with_warmup(
+        start_ns: i64,
+        warmup_ns: i64,
+        warmup_interval_ns: i64,
+        measure_ns: Option<i64>,
+        interval_ns: i64,
+    ) -> Timeline {
+        let (warmup_interval_ns, interval_ns) = (warmup_interval_ns.max(1), interval_ns.max(1));
         let warmup_ns = warmup_ns.max(0);
         let measure_start_ns = start_ns.saturating_add(warmup_ns);
-        let warmup_intervals = intervals_in(warmup_ns, interval_ns, u32::MAX / 2);
+        let warmup_intervals = intervals_in(warmup_ns, warmup_interval_ns, u32::MAX / 2);
         let most_measured = u32::MAX - warmup_intervals;
         let (measure_end_ns, measured_intervals) = match measure_ns {
             None => (i64::MAX, most_measured),
@@ -55,10 +68,30 @@ impl Timeline {
             warmup_start_ns: start_ns,
             measure_start_ns,
             measure_end_ns,
+            warmup_interval_ns,
             interval_ns,
             warmup_intervals,
             measured_intervals,
         }
+    }
+
+    /// The same run, whose warm-up ends with the first of its intervals that ends at `earliest_ns` or later; what has
+    /// ended before then is in the same interval of both. The measurement, as long as before, begins there.
+    pub fn with_warmup_until(&self, earliest_ns: i64) -> Timeline {
+        let passed_ns = earliest_ns.saturating_sub(self.warmup_start_ns).max(1);
+        let count = (passed_ns - 1) / self.warmup_interval_ns + 1;
+        let Some(warmup_intervals) = u32::try_from(count).ok().filter(|&count| count < self.warmup_intervals)
+        else {
+            return *self;
+        };
+        let warmup_ns = self.warmup_interval_ns * count;
+        let measure_ns =
+            (self.measure_end_ns != i64::MAX).then(|| self.measure_end_ns - self.measure_start_ns);
+        let Self { warmup_start_ns, warmup_interval_ns, interval_ns, .. } = *self;
+        let earlier =
+            Self::with_warmup(warmup_start_ns, warmup_ns, warmup_interval_ns, measure_ns, interval_ns);
+        debug_assert_eq!(earlier.warmup_intervals, warmup_intervals);
+        earlier
     }
 
     /// The phase at the instant `now_ns`. A transaction that ends exactly at an interval's end belongs to the
@@ -68,10 +101,12 @@ impl Timeline {
         if now_ns >= self.measure_end_ns {
             Phase::Drain
         } else if now_ns >= self.measure_start_ns {
-            let index = self.index_in_part(self.measure_start_ns, self.measured_intervals, now_ns);
+            let index =
+                index_in_part(self.measure_start_ns, self.interval_ns, self.measured_intervals, now_ns);
             Phase::Interval(self.warmup_intervals + index)
         } else if now_ns >= self.warmup_start_ns {
-            Phase::Interval(self.index_in_part(self.warmup_start_ns, self.warmup_intervals, now_ns))
+            let (start_ns, interval_ns) = (self.warmup_start_ns, self.warmup_interval_ns);
+            Phase::Interval(index_in_part(start_ns, interval_ns, self.warmup_intervals, now_ns))
         } else {
             Phase::Ramp
         }
@@ -89,8 +124,9 @@ impl Timeline {
         if index >= intervals {
             return (part_end_ns, part_end_ns);
         }
+        let interval_ns = self.nominal_ns(interval);
         let start_of =
-            |index: u32| part_start_ns.saturating_add(self.interval_ns.saturating_mul(i64::from(index)));
+            |index: u32| part_start_ns.saturating_add(interval_ns.saturating_mul(i64::from(index)));
         let start_ns = start_of(index);
         // The last interval takes the rest, be it shorter or longer than the nominal length.
         let is_last = index.checked_add(1) == Some(intervals);
@@ -104,14 +140,19 @@ impl Timeline {
         interval < self.warmup_intervals
     }
 
-    /// The interval's index in its own part (warm-up or measurement), where `now_ns` lies.
-    #[inline]
-    fn index_in_part(&self, part_start_ns: i64, intervals: u32, now_ns: i64) -> u32 {
-        let nominal = now_ns.saturating_sub(part_start_ns) / self.interval_ns;
-        // What lies past the nominal end of the last interval is the short rest that was joined to it.
-        let last = intervals.saturating_sub(1);
-        u32::try_from(nominal).map_or(last, |index| index.min(last))
+    /// The nominal length of an interval, ns.
+    pub fn nominal_ns(&self, interval: u32) -> i64 {
+        if self.is_warmup(interval) { self.warmup_interval_ns } else { self.interval_ns }
     }
+}
+
+/// The index of the interval where `now_ns` lies, in its own part (warm-up or measurement).
+#[inline]
+fn index_in_part(part_start_ns: i64, interval_ns: i64, intervals: u32, now_ns: i64) -> u32 {
+    let nominal = now_ns.saturating_sub(part_start_ns) / interval_ns;
+    // What lies past the nominal end of the last interval is the short rest that was joined to it.
+    let last = intervals.saturating_sub(1);
+    u32::try_from(nominal).map_or(last, |index| index.min(last))
 }
 
 /// How many intervals a part of `length_ns` has, at most `most`.
@@ -247,12 +288,34 @@ mod tests {
         }
 
         #[test]
+        fn an_earlier_end_of_the_warmup_moves_nothing_before_it(
+            (start, warmup, measure, interval) in lengths(), short in 1..2_000i64, share in 0.0..1.0f64, at in 0.0..1.0f64,
+        ) {
+            let longest = Timeline::with_warmup(start, warmup, short, Some(measure), interval);
+            let now = start + (warmup as f64 * share) as i64;
+            let timeline = longest.with_warmup_until(now);
+            prop_assert!(timeline.measure_start_ns >= now && timeline.measure_start_ns <= longest.measure_start_ns);
+            let is_first = timeline.measure_start_ns - now < short || timeline.measure_start_ns == longest.measure_start_ns;
+            prop_assert!(is_first || now == start);
+            prop_assert_eq!(timeline.measure_end_ns - timeline.measure_start_ns, measure);
+            prop_assert_eq!(timeline.measured_intervals, longest.measured_intervals);
+            let before = start + ((timeline.measure_start_ns - start) as f64 * at) as i64;
+            prop_assert_eq!(timeline.phase_at(before), if before < timeline.measure_start_ns { longest.phase_at(before) } else { timeline.phase_at(before) });
+            for index in 0..timeline.warmup_intervals {
+                prop_assert_eq!(timeline.bounds(index), longest.bounds(index));
+            }
+            let open = Timeline::with_warmup(start, warmup, short, None, interval).with_warmup_until(now);
+            prop_assert_eq!((open.measure_start_ns, open.measure_end_ns), (timeline.measure_start_ns, i64::MAX));
+        }
+
+        #[test]
         fn no_reading_of_the_clock_panics(
             start: i64, warmup: i64, measure: Option<i64>, interval: i64, now: i64, index: u32,
         ) {
             let timeline = Timeline::new(start, warmup, measure, interval);
             timeline.phase_at(now);
             timeline.bounds(index);
+            timeline.with_warmup_until(now);
         }
     }
 }

@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::progress::{Figures, Window};
 use bench_core::spec::RunSpec;
+use bench_core::stats::until_steady::LONGEST_SECS;
 
 use crate::engine::unserved;
 use crate::error::warn;
-use crate::shm::{RunState, Segment};
+use crate::shm::{RunState, Segment, WarmupEnd};
 
 /// How often bench.run reports its progress, at most.
 const REPORT_EVERY_SECS: f64 = 5.0;
@@ -23,6 +24,8 @@ pub struct Reporter {
     samples: u32,
     seen_secs: f64,
     in_warmup: bool,
+    /// What was said last of a warm-up whose end is not given.
+    warmup_end: WarmupEnd,
     warned: bool,
     warned_of_xids: bool,
     has_rate: bool,
@@ -42,7 +45,8 @@ impl Reporter {
             window: Window::default(),
             samples: 0,
             seen_secs: 0.0,
-            in_warmup: o.warmup_secs > 0.0,
+            in_warmup: o.warmup_secs != Some(0.0),
+            warmup_end: WarmupEnd::Given,
             warned: false,
             warned_of_xids: false,
             has_rate: o.rate.is_some(),
@@ -69,6 +73,7 @@ impl Reporter {
                 "VACUUM FREEZE its oldest tables. Runs end at 1.8 billion.",
             );
         }
+        self.report_warmup(segment);
         let progress = &header.progress;
         let samples = progress.samples.load(Acquire);
         if samples == self.samples {
@@ -116,6 +121,31 @@ impl Reporter {
             since.latency_stddev_ms,
             progress.failed.get()
         );
+    }
+
+    /// Says that a warm-up without a given end begins, and how it ends.
+    fn report_warmup(&mut self, segment: &Segment) {
+        let header = segment.header();
+        let now = header.warmup_end();
+        if std::mem::replace(&mut self.warmup_end, now) == now {
+            return;
+        }
+        match now {
+            WarmupEnd::Given => {}
+            WarmupEnd::Awaited => {
+                pgrx::notice!("warming up until throughput is steady, for at most {LONGEST_SECS} s");
+            }
+            WarmupEnd::Steady => {
+                let timeline = header.timeline.load();
+                // Rounded as in reports.
+                let tenths = ((timeline.measure_start_ns - timeline.warmup_start_ns) as f64 / 1e8).round();
+                pgrx::notice!("throughput was steady after {:.1} s of warm-up", tenths / 10.0);
+            }
+            WarmupEnd::Unsteady => warn(
+                format!("throughput was not steady after {LONGEST_SECS} s of warm-up"),
+                "The run goes on. bench.warmup_samples shows the throughput of the warm-up; to warm up longer, set warmup to a number of seconds.",
+            ),
+        }
     }
 
     fn warn_of_unserved(&self, bits: u32) {

@@ -88,6 +88,17 @@ impl EventWatch {
         }
     }
 
+    /// Measuring begins at another moment, by CLOCK_MONOTONIC.
+    pub fn move_origin(&mut self, origin_ns: i64) {
+        let later_secs = (self.origin_ns - origin_ns) as f64 / NS_PER_SEC;
+        self.origin_ns = origin_ns;
+        self.origin_epoch -= later_secs;
+        for event in &mut self.events {
+            event.started += later_secs;
+            event.ended = event.ended.map(|ended| ended + later_secs);
+        }
+    }
+
     fn elapsed(&self, now_ns: i64) -> f64 {
         (now_ns - self.origin_ns) as f64 / NS_PER_SEC
     }

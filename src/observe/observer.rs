@@ -215,6 +215,15 @@ impl<'a> Observer<'a> {
         }
     }
 
+    /// The measurement begins earlier than planned.
+    pub fn move_measurement(&mut self, timeline: &Timeline) {
+        self.timeline = self.timeline.map(|_| *timeline);
+        self.events.move_origin(timeline.measure_start_ns);
+        if let Some(target) = &mut self.target {
+            target.move_measurement(timeline);
+        }
+    }
+
     fn start(&mut self, now_ns: i64) {
         self.on = true;
         if let (Some(target), Some(timeline)) = (&mut self.target, &self.timeline) {

@@ -156,6 +156,11 @@ impl<'a> TargetWatch<'a> {
         self.next_turn_ns = now_ns;
     }
 
+    /// The measurement begins earlier than planned; the intervals before it stay as they are.
+    pub fn move_measurement(&mut self, timeline: &Timeline) {
+        self.timeline = self.timeline.map(|_| *timeline);
+    }
+
     /// The counters are asked for shortly before the interval ends.
     fn plan_whole(&mut self, now_ns: i64) {
         let of = |timeline: &Timeline, interval| {

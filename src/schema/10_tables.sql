@@ -113,7 +113,7 @@ CREATE TABLE bench.run_log (
     clients           int NOT NULL,
     secs              double precision,
     transactions      bigint,
-    warmup            double precision NOT NULL,
+    warmup            double precision,
     max_tries         int NOT NULL,
     rate              double precision,
     latency_limit     double precision,
@@ -165,7 +165,8 @@ CREATE TABLE bench.run_log (
     connect_p95_ms    double precision,
     connect_p99_ms    double precision,
     connect_max_ms    double precision,
-    unknown           bigint
+    unknown           bigint,
+    warmup_took       double precision
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -230,7 +231,7 @@ CREATE TABLE bench.samples (
 );
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
 CREATE TABLE bench.warmup_samples (LIKE bench.samples INCLUDING ALL);
-COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up';
+COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up. With warmup NULL they are 0.25 seconds long, or sample_interval if that is shorter';
 
 CREATE TABLE bench.latencies (
     run_id  bigint NOT NULL,

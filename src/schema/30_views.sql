@@ -34,7 +34,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
-       on_disconnect
+       on_disconnect, warmup_took
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
@@ -48,7 +48,7 @@ COMMENT ON COLUMN bench.runs.script IS 'Script as run; a mix shows each script u
 COMMENT ON COLUMN bench.runs.clients IS 'Concurrent sessions';
 COMMENT ON COLUMN bench.runs.secs IS 'Requested measured seconds';
 COMMENT ON COLUMN bench.runs.transactions IS 'Requested transactions per client';
-COMMENT ON COLUMN bench.runs.warmup IS 'Seconds of warm-up before the measurement';
+COMMENT ON COLUMN bench.runs.warmup IS 'Requested seconds of warm-up before the measurement; NULL: until throughput was steady';
 COMMENT ON COLUMN bench.runs.rate IS 'Target transactions per second over all clients; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction counts as late';
 COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction after serialization failures and deadlocks; 0: no limit';
@@ -81,6 +81,7 @@ COMMENT ON COLUMN bench.runs.target IS 'With the wire driver: foreign server tha
 COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers that shared the connections';
 COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
 COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
+COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run, and for runs before 0.2.0';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
@@ -413,7 +414,7 @@ COMMENT ON VIEW bench.progress IS 'Active runs and loads';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
 COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';
-COMMENT ON COLUMN bench.progress.remaining IS 'Estimated seconds until the measurement ends or the rows are loaded; NULL if unknown, as for a run of a fixed number of transactions';
+COMMENT ON COLUMN bench.progress.remaining IS 'Estimated seconds until the measurement ends or the rows are loaded; NULL if unknown, as for a run of a fixed number of transactions and in a warm-up until throughput is steady';
 COMMENT ON COLUMN bench.progress.tps IS 'Transactions per second of the last sample';
 COMMENT ON COLUMN bench.progress.latency_avg_ms IS 'Mean latency of the last sample in milliseconds';
 COMMENT ON COLUMN bench.progress.transactions IS 'Measured transactions so far';

@@ -172,6 +172,7 @@ pub struct Header {
     /// their statements.
     pub untracked: AtomicU32,
     pub timeline: SharedTimeline,
+    warmup_end: AtomicU32,
     /// Under a rate: the last arrival that a client has taken, as [`Schedule`](bench_core::schedule::Schedule) counts them.
     pub arrivals: OwnLine,
     pub progress: Progress,
@@ -200,6 +201,21 @@ impl Header {
     /// Says how far the work is.
     pub fn set_state(&self, state: RunState) {
         self.state.store(state as u32, Release);
+    }
+
+    /// How the run's warm-up ends, or has ended.
+    pub fn warmup_end(&self) -> WarmupEnd {
+        match self.warmup_end.load(Acquire) {
+            0 => WarmupEnd::Given,
+            1 => WarmupEnd::Awaited,
+            2 => WarmupEnd::Steady,
+            _ => WarmupEnd::Unsteady,
+        }
+    }
+
+    /// Says how the run's warm-up ends, or has ended.
+    pub fn set_warmup_end(&self, how: WarmupEnd) {
+        self.warmup_end.store(how as u32, Release);
     }
 
     /// Why the work is to end, if it is.
@@ -284,6 +300,20 @@ impl LoadProgress {
     }
 }
 
+/// How a run's warm-up ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WarmupEnd {
+    /// By the clock.
+    Given = 0,
+    /// When throughput is steady, which it has not been so far.
+    Awaited = 1,
+    /// Throughput was steady.
+    Steady = 2,
+    /// Throughput was not steady for as long as a warm-up may last.
+    Unsteady = 3,
+}
+
 /// How far a sweep is.
 #[repr(C)]
 pub struct SweepProgress {
@@ -297,13 +327,14 @@ pub struct SweepProgress {
     pub last_place: AtomicI32,
 }
 
-/// A [`Timeline`] in shared memory: written before the gate opens, except that the end can
-/// come nearer.
+/// A [`Timeline`] in shared memory: written before the gate opens, except that the end, and that of the warm-up, can come
+/// nearer.
 #[repr(C)]
 pub struct SharedTimeline {
     warmup_start_ns: AtomicI64,
     measure_start_ns: AtomicI64,
     pub measure_end_ns: AtomicI64,
+    warmup_interval_ns: AtomicI64,
     interval_ns: AtomicI64,
     warmup_intervals: AtomicU32,
     measured_intervals: AtomicU32,
@@ -315,19 +346,25 @@ impl SharedTimeline {
         self.warmup_start_ns.store(timeline.warmup_start_ns, Relaxed);
         self.measure_start_ns.store(timeline.measure_start_ns, Relaxed);
         self.measure_end_ns.store(timeline.measure_end_ns, Relaxed);
+        self.warmup_interval_ns.store(timeline.warmup_interval_ns, Relaxed);
         self.interval_ns.store(timeline.interval_ns, Relaxed);
-        self.warmup_intervals.store(timeline.warmup_intervals, Relaxed);
         self.measured_intervals.store(timeline.measured_intervals, Relaxed);
+        // Last: see `load`.
+        self.warmup_intervals.store(timeline.warmup_intervals, Release);
     }
 
-    /// The time line that was stored.
+    /// The time line that was stored. Where an earlier end of the warm-up is being stored, which is ahead, it may have the
+    /// number of the warm-up's intervals as it was before: the interval that is the last one then ends where it did, and in
+    /// both. The other way round, its last interval would end with the warm-up as it was.
     pub fn load(&self) -> Timeline {
+        let warmup_intervals = self.warmup_intervals.load(Acquire);
         Timeline {
             warmup_start_ns: self.warmup_start_ns.load(Relaxed),
             measure_start_ns: self.measure_start_ns.load(Relaxed),
             measure_end_ns: self.measure_end_ns.load(Relaxed),
+            warmup_interval_ns: self.warmup_interval_ns.load(Relaxed),
             interval_ns: self.interval_ns.load(Relaxed),
-            warmup_intervals: self.warmup_intervals.load(Relaxed),
+            warmup_intervals,
             measured_intervals: self.measured_intervals.load(Relaxed),
         }
     }

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering::*;
 use bench_core::client::Consequence;
 use bench_core::error::UserError;
 use bench_core::spec::{Extent, RunOptions};
+use bench_core::stats::until_steady::LONGEST_SECS;
 use bench_core::timeline::Timeline;
 use pgrx::pg_sys;
 
@@ -86,14 +87,17 @@ static LEAVE_LAST_WORDS: DetachCallback = DetachCallback(|segment| {
     }
 });
 
-/// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC.
+/// The time line of a run whose first interval begins at `begins_ns`, by CLOCK_MONOTONIC. A warm-up whose end is not given
+/// has its longest length.
 fn timeline(options: &RunOptions, begins_ns: i64) -> Timeline {
     let ns = |secs: f64| (secs * NS_PER_SEC) as i64;
     let measure_ns = match options.extent {
         Extent::Secs(secs) => Some(ns(secs)),
         Extent::Transactions(_) => None,
     };
-    Timeline::new(begins_ns, ns(options.warmup_secs), measure_ns, ns(options.sample_interval_secs))
+    let warmup_ns = ns(options.warmup_secs.unwrap_or(LONGEST_SECS));
+    let (of_warmup, interval) = (options.warmup_interval_secs(), options.sample_interval_secs);
+    Timeline::with_warmup(begins_ns, warmup_ns, ns(of_warmup), measure_ns, ns(interval))
 }
 
 /// Why a coordinator is to end its run early.

@@ -39,6 +39,8 @@ pub struct Closing<'a> {
     pub relations: (&'a serde_json::Value, &'a serde_json::Value),
     /// What of the environment is known only now.
     pub environment: &'a Environment,
+    /// Seconds that the warm-up took; `None` where nothing was run.
+    pub warmup_took_secs: Option<f64>,
 }
 
 /// Writes the results, each part by itself, and then how the run ended.
@@ -114,7 +116,7 @@ fn whole_row(
              logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
              server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
              connect_p99_ms = $22, connect_max_ms = $23, \
-             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END \
+             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END, warmup_took = $25 \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -141,6 +143,7 @@ fn whole_row(
             percentile_ms(&connects.histogram, 0.99).into(),
             connects.latency_max_ms().into(),
             closing.measured.unknown.cast_signed().into(),
+            closing.warmup_took_secs.into(),
         ],
     )
 }

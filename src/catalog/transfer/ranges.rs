@@ -57,7 +57,7 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
         (RUN_LOG, "clients") => between("1", MAX_CLIENTS),
         (RUN_LOG, "secs") => Some(Rule::above_zero(name, MAX_SECS)),
         (RUN_LOG, "transactions") => between("1", "9223372036854775807"),
-        (RUN_LOG, "warmup") => between("0", MAX_SECS),
+        (RUN_LOG, "warmup" | "warmup_took") => between("0", MAX_SECS),
         (RUN_LOG, "rate") => between("0.000001", "1000000"),
         (RUN_LOG, "latency_limit") => between("0.000001", MAX_MS),
         (RUN_LOG, "log_rate") => between("0", "1"),

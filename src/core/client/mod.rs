@@ -95,7 +95,6 @@ pub struct Client {
     pace: Option<Pace>,
     log: Option<Sampling>,
     left: u64,
-    measure_start_ns: i64,
     /// When the last transaction ended.
     now_ns: i64,
     /// The transaction under way.
@@ -120,15 +119,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that end before
-    /// `measure_start_ns` are a warm-up's, and beyond those that were asked for. Its first step is [`Client::start`].
-    pub fn new(
-        workload: &Workload,
-        beginning: Beginning,
-        schedule: Option<Schedule>,
-        measure_start_ns: i64,
-        now_ns: i64,
-    ) -> Self {
+    /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that the ledger does
+    /// not count as measured are beyond those that were asked for. Its first step is [`Client::start`].
+    pub fn new(workload: &Workload, beginning: Beginning, schedule: Option<Schedule>, now_ns: i64) -> Self {
         let Beginning { seeds, variables, own, transactions, skips, log, reconnects, survives } = beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
         Self {
@@ -137,10 +130,9 @@ impl Client {
             random_before: seeds.functions,
             choice: seeds.choice,
             own,
-            pace: schedule.map(|schedule| Pace::new(schedule, skips, measure_start_ns)),
+            pace: schedule.map(|schedule| Pace::new(schedule, skips)),
             log,
             left: transactions,
-            measure_start_ns,
             now_ns,
             program: 0,
             due_ns: 0,
@@ -404,7 +396,7 @@ impl Client {
         self.met_an_error = tries > 1 || outcome != Outcome::Committed;
         self.is_connected &= !self.reconnects;
         self.now_ns = end_ns;
-        self.left -= u64::from(end_ns >= self.measure_start_ns);
+        self.left -= u64::from(is_measured);
     }
 
     /// Whether the last transaction met an error.

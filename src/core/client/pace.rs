@@ -13,13 +13,12 @@ pub(super) struct Pace {
     held_ns: Option<i64>,
     /// Whether transactions that are too late are skipped.
     skips: bool,
-    measure_start_ns: i64,
 }
 
 impl Pace {
     /// `skips`: those that would be too late even if they took no time are skipped, as pgbench does it under a limit.
-    pub fn new(schedule: Schedule, skips: bool, measure_start_ns: i64) -> Self {
-        Self { schedule, taken_ns: 0, held_ns: None, skips, measure_start_ns }
+    pub fn new(schedule: Schedule, skips: bool) -> Self {
+        Self { schedule, taken_ns: 0, held_ns: None, skips }
     }
 
     /// When the next transaction is due; `None` when none is `left`. Skipped ones count as transactions of those.
@@ -41,14 +40,13 @@ impl Pace {
                 ledger.pass();
                 return Some(due_ns);
             }
-            if ledger.skip(script, now)
-                && let Some(sampling) = log
-            {
+            let is_measured = ledger.skip(script, now);
+            if is_measured && let Some(sampling) = log {
                 let lag_ns = (now - due_ns).max(0).unsigned_abs();
                 let (script, outcome) = (script as u32, LoggedOutcome::Skipped);
                 sampling.log(|entry| ledger.log(&Entry { script, outcome, start_ns: now, lag_ns, ..entry }));
             }
-            *left -= u64::from(now >= self.measure_start_ns);
+            *left -= u64::from(is_measured);
             if *left == 0 {
                 return None;
             }

@@ -16,6 +16,7 @@ const MS: i64 = 1_000_000;
 struct Book {
     now_ns: i64,
     end_ns: i64,
+    measure_start_ns: i64,
     limit_ns: i64,
     is_stopped: bool,
     /// How often the clock was read at an end without anything counted since.
@@ -54,20 +55,20 @@ impl Ledger for Book {
     fn is_stopped(&self) -> bool {
         self.is_stopped
     }
-    fn is_measured(&mut self, _: i64) -> bool {
-        true
+    fn is_measured(&mut self, end_ns: i64) -> bool {
+        end_ns >= self.measure_start_ns
     }
     fn record(&mut self, transaction: &Transaction) -> bool {
         assert!(self.announced > 0, "the clock was read without a word");
         self.announced = 0;
         self.transactions.push(*transaction);
-        true
+        self.is_measured(transaction.end_ns)
     }
-    fn skip(&mut self, _: usize, _: i64) -> bool {
+    fn skip(&mut self, _: usize, now_ns: i64) -> bool {
         assert!(self.announced > 0, "the clock was read without a word");
         self.announced = 0;
         self.skipped += 1;
-        true
+        self.is_measured(now_ns)
     }
     fn log(&mut self, entry: &Entry) {
         self.logged.push(*entry);
@@ -167,7 +168,7 @@ fn drive(
 #[test]
 fn transactions_follow_each_other_without_a_gap() {
     let workload = workload(&["SELECT 1; SELECT 2;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
     let mut book = book();
     let (error, executed) = drive(&workload, &mut client, &mut book, []);
     assert_eq!((error, executed.len()), (None, 6));
@@ -181,8 +182,8 @@ fn transactions_follow_each_other_without_a_gap() {
 #[test]
 fn a_warmups_transactions_are_not_those_asked_for() {
     let workload = workload(&["SELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 3), None, 5 * MS, 0);
-    let mut book = book();
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
+    let mut book = Book { measure_start_ns: 5 * MS, ..book() };
     drive(&workload, &mut client, &mut book, []);
     assert_eq!(book.transactions.len(), 4 + 3);
 }
@@ -190,7 +191,7 @@ fn a_warmups_transactions_are_not_those_asked_for() {
 #[test]
 fn the_clock_ends_the_client() {
     let workload = workload(&["SELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
     let mut book = Book { end_ns: 7 * MS - 1, ..book() };
     let (error, executed) = drive(&workload, &mut client, &mut book, []);
     assert_eq!((error, executed.len()), (None, 7));
@@ -200,7 +201,7 @@ fn the_clock_ends_the_client() {
 fn conditions_lead_to_their_branch() {
     let script = "\\set x 2\n\\if :x = 1\nSELECT 1;\n\\elif :x = 2\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\nSELECT 4;\n";
     let workload = workload(&[script], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
     let mut book = book();
     let (error, executed) = drive(&workload, &mut client, &mut book, []);
     assert_eq!((error, executed), (None, vec![(0, 4), (0, 8)]));
@@ -210,7 +211,7 @@ fn conditions_lead_to_their_branch() {
 #[test]
 fn sleeping_is_part_of_the_transaction() {
     let workload = workload(&["\\sleep 5 ms\nSELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
     let mut book = book();
     drive(&workload, &mut client, &mut book, []);
     assert_eq!(book.transactions[0].end_ns, 6 * MS);
@@ -220,7 +221,7 @@ fn sleeping_is_part_of_the_transaction() {
 #[test]
 fn another_try_draws_the_same_numbers() {
     let workload = workload(&["\\set x random(1, 1000000000)\nSELECT :x;"], 3);
-    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
     let mut book = book();
     let x = workload.symbols.lookup("x").expect("a variable");
     let mut drawn = Vec::new();
@@ -249,7 +250,7 @@ fn another_try_draws_the_same_numbers() {
 #[test]
 fn tries_end_with_max_tries_and_the_client_goes_on() {
     let workload = workload(&["SELECT 1;"], 2);
-    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
     let mut book = book();
     let (error, executed) = drive(&workload, &mut client, &mut book, [Err("40001"), Err("40001")]);
     assert_eq!((error, executed.len()), (None, 3));
@@ -264,7 +265,7 @@ fn no_try_begins_after_the_end_the_limit_or_a_stop() {
     for given in
         [Book { end_ns: MS, ..book() }, Book { limit_ns: MS, ..book() }, Book { is_stopped: true, ..book() }]
     {
-        let mut client = Client::new(&workload, beginning(&workload, 1), None, 0, 0);
+        let mut client = Client::new(&workload, beginning(&workload, 1), None, 0);
         let mut book = given;
         drive(&workload, &mut client, &mut book, [Err("40001")]);
         assert_eq!(book.transactions[0].outcome, Outcome::Failed);
@@ -274,7 +275,7 @@ fn no_try_begins_after_the_end_the_limit_or_a_stop() {
 #[test]
 fn another_error_ends_the_client_with_its_place() {
     let workload = workload(&["SELECT 0;\nSELECT 1;"], 5);
-    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
     let mut book = book();
     let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Err("22012")]);
     let detail = error.and_then(|error| error.detail).unwrap_or_default();
@@ -286,7 +287,7 @@ fn another_error_ends_the_client_with_its_place() {
 #[test]
 fn a_cancel_of_a_stopped_client_is_no_error() {
     let workload = workload(&["SELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
     let mut book = Book { is_stopped: true, ..book() };
     let (error, _) = drive(&workload, &mut client, &mut book, [Err("57014")]);
     assert!(error.is_some() && book.errors.is_empty());
@@ -295,7 +296,7 @@ fn a_cancel_of_a_stopped_client_is_no_error() {
 #[test]
 fn a_block_left_open_is_processed_and_ends_the_client() {
     let workload = workload(&["BEGIN;\nSELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
     let mut book = book();
     let (error, _) = drive(&workload, &mut client, &mut book, [Ok(true), Ok(true)]);
     assert!(error.is_some_and(|error| error.is(sqlstate::ACTIVE_SQL_TRANSACTION)));
@@ -305,7 +306,7 @@ fn a_block_left_open_is_processed_and_ends_the_client() {
 #[test]
 fn errors_of_meta_commands_end_the_client() {
     let workload = workload(&["SELECT 1;\n\\set x 1 / 0"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 10), None, 0);
     let mut book = book();
     let (error, _) = drive(&workload, &mut client, &mut book, []);
     assert!(error.is_some_and(|error| error.is(sqlstate::DIVISION_BY_ZERO)));
@@ -321,7 +322,7 @@ fn arrivals_that_are_too_late_are_skipped_and_logged() {
         log: Some(Sampling::new(3, client_seeds(42, 1, 0, false).sample, 1.0)),
         ..beginning(&workload, 1000)
     };
-    let mut client = Client::new(&workload, beginning, Some(schedule), 0, 0);
+    let mut client = Client::new(&workload, beginning, Some(schedule), 0);
     // Each takes a millisecond, and ten come in that time.
     let mut book = Book { limit_ns: 5 * MS, ..book() };
     drive(&workload, &mut client, &mut book, []);
@@ -339,7 +340,7 @@ fn what_is_due_and_not_started_is_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = Schedule::new(42, 10_000.0, 0);
     let all = schedule.rest_until(&AtomicI64::new(0), 1000 * MS);
-    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), Some(schedule), 0);
     let mut book = Book { end_ns: 1000 * MS, ..book() };
     drive(&workload, &mut client, &mut book, []);
     let rest = schedule.rest_until(&book.arrivals, book.end_ns);
@@ -358,7 +359,7 @@ proptest! {
         transactions in 1_u64..50,
     ) {
         let workload = workload(&["SELECT 1;\nSELECT 2;", "SELECT 3;"], max_tries);
-        let mut client = Client::new(&workload, beginning(&workload, transactions), None, 0, 0);
+        let mut client = Client::new(&workload, beginning(&workload, transactions), None, 0);
         let mut book = book();
         let retried = |book: &Book| book.errors.iter().filter(|(_, c)| *c == Consequence::Retried).count() as u64;
         let (error, _) = drive(&workload, &mut client, &mut book, answers);

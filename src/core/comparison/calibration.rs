@@ -162,7 +162,7 @@ fn warmup(runs: &[Document]) -> Option<String> {
         return None;
     }
     let elapsed = runs.first()?.samples.elapsed.get(cut - 1).copied().flatten()?;
-    let given = runs.first()?.run.warmup;
+    let given = runs.first()?.run.warmed_up_secs();
     Some(format!(
         "The first {elapsed:.1} s of the runs are at another level ({:+.0} %): use warmup => {}.",
         (mean(begin) / mean(rest) - 1.0) * 100.0,

@@ -13,6 +13,8 @@ pub mod sweep;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::stats::until_steady::LONGEST_SECS;
+
 pub use environment::{Environment, ServerSetting};
 pub use finding::{Finding, Severity};
 pub use merged::weighted_mean;
@@ -83,8 +85,10 @@ pub struct Run {
     pub secs: Option<f64>,
     /// Transactions per client asked for.
     pub transactions: Option<u64>,
-    /// Seconds.
-    pub warmup: f64,
+    /// Seconds asked for; `None`: until throughput was steady.
+    pub warmup: Option<f64>,
+    /// Seconds that the warm-up took; `None` before 0.2.0 and where nothing was run.
+    pub warmup_took: Option<f64>,
     /// Transactions per second of an open loop.
     pub rate: Option<f64>,
     /// Milliseconds.
@@ -127,6 +131,18 @@ pub struct Run {
     pub extension_version: String,
     /// Where an imported run ran; `None` for a run made here.
     pub origin: Option<Value>,
+}
+
+impl Run {
+    /// Seconds that it ran before the measurement, as far as they are known.
+    pub fn warmed_up_secs(&self) -> f64 {
+        self.warmup_took.or(self.warmup).unwrap_or_default()
+    }
+
+    /// Whether the warm-up was to last until throughput was steady, and ended because that took too long.
+    pub fn is_unsteady(&self) -> bool {
+        self.warmup.is_none() && self.warmup_took.is_some_and(|secs| secs >= LONGEST_SECS)
+    }
 }
 
 /// The figures of the whole; see the comments of `bench.summary`.

@@ -49,8 +49,8 @@ pub struct Sweep {
     pub clients: Vec<u32>,
     /// Measured seconds of each run.
     pub secs: f64,
-    /// Seconds before the measuring of each run.
-    pub warmup: f64,
+    /// Seconds before the measuring of each run; `None`: until throughput was steady.
+    pub warmup: Option<f64>,
     /// Transactions per second of an open loop.
     pub rate: Option<f64>,
     pub rounds: u32,

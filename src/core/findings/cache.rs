@@ -67,7 +67,7 @@ fn cold(document: &Document, intervals: &Intervals) -> Option<Finding> {
         }),
         format!(
             "Run again with warmup => {:.0}, or load the tables into memory with pg_prewarm before the run.",
-            (document.run.warmup + filled_after).ceil()
+            (document.run.warmed_up_secs() + filled_after).ceil()
         ),
     ))
 }

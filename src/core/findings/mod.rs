@@ -43,6 +43,7 @@ pub fn findings(document: &Document) -> Vec<Finding> {
     findings.extend(plans::findings(document, &intervals, &mut detected));
     findings.extend(cache::findings(document, &intervals));
     findings.extend(dips::findings(document, &intervals, &mut detected));
+    findings.extend(shape::unsteady(document));
     findings.extend(shape::findings(document, &intervals, &detected));
     findings.extend(latency::findings(document, &intervals, &detected));
     findings.extend(processors::findings(document, &intervals));

@@ -26,7 +26,8 @@ fn xids(document: &Document) -> Option<Finding> {
     let left = (XIDS - age).max(0.0);
     let used = document.environment.xids_used.filter(|used| *used > 0);
     // The ids were used up in the warm-up too.
-    let secs = document.summary.secs.map(|secs| secs + document.run.warmup).filter(|secs| *secs > 0.0);
+    let secs =
+        document.summary.secs.map(|secs| secs + document.run.warmed_up_secs()).filter(|secs| *secs > 0.0);
     let per_sec = used.zip(secs).map(|(used, secs)| used as f64 / secs);
     let hours = per_sec.map(|per_sec| left / per_sec / 3600.0);
     let is_soak = secs.is_some_and(|secs| secs >= SOAK_SECS);

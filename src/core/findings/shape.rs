@@ -37,6 +37,19 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected)
     warmup(document, intervals, detected).or_else(|| drift(intervals, detected))
 }
 
+/// The warm-up was given up.
+pub fn unsteady(document: &Document) -> Option<Finding> {
+    let secs = document.run.warmup_took.filter(|_| document.run.is_unsteady())?;
+    Some(finding(
+        Severity::Warning,
+        "unsteady",
+        format!("Throughput was not steady after {} of warm-up.", seconds(secs)),
+        json!({"warmup_secs": secs}),
+        "Look at tps in bench.warmup_samples for what changes: a cache that is still filling, a table that grows, other \
+         load. Set warmup to a number of seconds that is long enough, or a rate that the server keeps up with.",
+    ))
+}
+
 /// The warm-up of a run with so few intervals that levels are a guess: a beginning that would be a dip elsewhere.
 fn short_warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Option<Finding> {
     let cut = detected.beginning.end;
@@ -86,7 +99,7 @@ fn warmup(document: &Document, intervals: &Intervals, detected: &Detected) -> Op
 /// run's mean, as a share.
 fn warmup_finding(document: &Document, steady_after: f64, before: f64, after: f64, bias: f64) -> Finding {
     let change = before / after - 1.0;
-    let warmup = (document.run.warmup + steady_after).ceil();
+    let warmup = (document.run.warmed_up_secs() + steady_after).ceil();
     finding(
         Severity::Warning,
         "warmup",

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::driver::Connecting;
-use super::{Before, Driver, OnDisconnect, invalid, limits, object, required, variables};
+use super::{Before, Driver, OnDisconnect, invalid, limits, object, required, variables, warmup};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 
 /// The longest duration accepted anywhere, in seconds: a year.
-const MAX_SECS: f64 = 366.0 * 86_400.0;
+pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;
 
 /// The highest rate accepted, transactions per second: schedules are kept in microseconds.
 const MAX_RATE: f64 = 1e6;
@@ -144,8 +144,8 @@ pub struct RunOptions {
     #[serde(default)]
     pub driver: Driver,
     pub query_mode: QueryMode,
-    /// Seconds run but not counted.
-    pub warmup_secs: f64,
+    /// Seconds run but not counted; `None`: until throughput is steady, [`LONGEST_SECS`](crate::stats::until_steady::LONGEST_SECS) at most.
+    pub warmup_secs: Option<f64>,
     /// Tries per transaction at a serialization failure or deadlock; 0: no limit.
     pub max_tries: u32,
     /// `None`: a random one is to be drawn and recorded.
@@ -197,12 +197,6 @@ impl RunOptions {
         if clients < 1 {
             return Err(invalid(format!("clients must be at least 1, not {clients}")));
         }
-        let warmup_secs = required("warmup", a.warmup)?;
-        if !(0.0..=MAX_SECS).contains(&warmup_secs) {
-            return Err(invalid(format!(
-                "warmup must be between 0 and {MAX_SECS} seconds, not {warmup_secs}"
-            )));
-        }
         let extent = extent(a.secs, a.transactions)?;
         let sample_interval_secs = a.sample_interval.unwrap_or_else(|| extent.sample_interval_secs());
         if !(0.1..=3600.0).contains(&sample_interval_secs) {
@@ -229,6 +223,7 @@ impl RunOptions {
         if exit_on_abort && nodes != Nodes::Local {
             return Err(unsupported(&format!("exit_on_abort with nodes => '{}'", nodes.as_str())));
         }
+        let warmup_secs = warmup::parse(a.warmup, nodes)?;
         let results = match word("results", a.results, &["serialize", "discard"], &["serialize", "discard"])?
         {
             "discard" => Results::Discard,
@@ -283,7 +278,7 @@ impl RunOptions {
             clients: Some(self.clients.cast_signed()),
             secs,
             transactions,
-            warmup: Some(self.warmup_secs),
+            warmup: self.warmup_secs,
             rate: self.rate,
             latency_limit: self.latency_limit_ms,
             max_tries: Some(self.max_tries.cast_signed()),

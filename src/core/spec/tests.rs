@@ -48,6 +48,19 @@ fn samples_are_as_long_as_a_run_asks_for() {
 }
 
 #[test]
+fn a_warmup_without_an_end_has_short_samples() {
+    let of = |warmup, sample_interval| {
+        let arguments = RunArguments { warmup, sample_interval: Some(sample_interval), ..defaults() };
+        RunOptions::new(arguments).expect("valid").warmup_interval_secs()
+    };
+    assert_eq!((of(Some(5.0), 1.0), of(None, 1.0), of(None, 0.1)), (1.0, 0.25, 0.1));
+    for nodes in ["workers", "all"] {
+        let arguments = RunArguments { warmup: None, nodes: Some(nodes.to_owned()), ..defaults() };
+        assert_eq!(state(arguments), "0A000");
+    }
+}
+
+#[test]
 fn numbers_out_of_range() {
     for clients in [0, -1, i32::MIN] {
         assert_eq!(state(RunArguments { clients: Some(clients), ..defaults() }), "22023");

@@ -108,8 +108,8 @@ pub struct SweepOptions {
     pub rounds: u32,
     /// At least one; a single one without a name where none were asked for.
     pub variants: Vec<Variant>,
-    /// Seconds run but not counted, of each run.
-    pub warmup_secs: f64,
+    /// Seconds run but not counted, of each run; `None`: until throughput is steady.
+    pub warmup_secs: Option<f64>,
     /// Transactions per second of all clients of a run: an open loop.
     pub rate: Option<f64>,
     /// Script variables of all runs.
@@ -181,7 +181,7 @@ impl SweepOptions {
             secs: required("secs", a.secs)?,
             rounds: rounds.unsigned_abs(),
             variants: variant::parse(required("variants", a.variants)?)?,
-            warmup_secs: required("warmup", a.warmup)?,
+            warmup_secs: a.warmup,
             rate: a.rate,
             variables: crate::spec::variables(required("variables", a.variables)?)?,
             settings: object("settings", required("settings", a.settings)?)?,
@@ -236,7 +236,7 @@ impl SweepOptions {
             clients: Some(clients.cast_signed()),
             secs: Some(self.secs),
             transactions: None,
-            warmup: Some(self.warmup_secs),
+            warmup: self.warmup_secs,
             rate: self.rate,
             latency_limit: None,
             max_tries: Some(1),

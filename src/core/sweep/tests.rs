@@ -26,6 +26,18 @@ fn message(change: impl FnOnce(&mut SweepArguments)) -> String {
 }
 
 #[test]
+fn a_kept_sweep_is_read_with_either_warmup() {
+    for warmup in [Some(2.5), None] {
+        let options = options(|a| a.warmup = warmup).unwrap();
+        let kept = serde_json::to_value(&options).unwrap();
+        assert_eq!(kept["warmup_secs"], json!(warmup));
+        assert_eq!(serde_json::from_value::<SweepOptions>(kept).unwrap(), options);
+        let variant = &options.variants[0];
+        assert_eq!(options.run_arguments(variant, 1, None).warmup, warmup);
+    }
+}
+
+#[test]
 fn every_cell_comes_once_in_each_round() {
     let options = options(|_| {}).unwrap();
     let plan = options.plan();

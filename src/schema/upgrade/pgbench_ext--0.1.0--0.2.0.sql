@@ -72,7 +72,9 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before
     ADD COLUMN connect_p95_ms double precision,
     ADD COLUMN connect_p99_ms double precision,
     ADD COLUMN connect_max_ms double precision,
-    ADD COLUMN unknown bigint;
+    ADD COLUMN unknown bigint,
+    ADD COLUMN warmup_took double precision,
+    ALTER COLUMN warmup DROP NOT NULL;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
 CREATE INDEX run_log_counted ON bench.run_log USING gist (
@@ -365,7 +367,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
-       on_disconnect
+       on_disconnect, warmup_took
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';
@@ -376,6 +378,7 @@ COMMENT ON COLUMN bench.runs.target IS 'With the wire driver: foreign server tha
 COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers that shared the connections';
 COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
 COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
+COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run, and for runs before 0.2.0';
 
 CREATE OR REPLACE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
@@ -966,7 +969,7 @@ COMMENT ON FUNCTION bench.drop_workload IS
 COMMENT ON FUNCTION bench.preview IS
 'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after warmup seconds (10 if neither secs nor transactions is given). transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after the warm-up (10 if neither secs nor transactions is given). warmup: seconds to run before measuring; NULL: until throughput is steady, at most 300 seconds. transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 COMMENT ON FUNCTION bench.wait IS
@@ -1050,7 +1053,7 @@ COMMENT ON TABLE bench.custom_fixtures IS 'Internal: fixtures that users defined
 COMMENT ON TABLE bench.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
 COMMENT ON TABLE bench.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
 COMMENT ON TABLE bench.samples IS 'One row per run, node and measured interval, for the runs that bench.runs shows. A transaction counts in the interval in which it ended.';
-COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up';
+COMMENT ON TABLE bench.warmup_samples IS 'Samples of the warm-up, with the columns of bench.samples; elapsed counts from the start of the warm-up. With warmup NULL they are 0.25 seconds long, or sample_interval if that is shorter';
 COMMENT ON TABLE bench.latencies IS 'Latency histogram of each run''s measured transactions: one row per run, node, script and nonempty bucket. A bucket is at most 1 % wide.';
 COMMENT ON TABLE bench.error_log IS 'Internal: errors of each run. Read bench.errors instead.';
 COMMENT ON TABLE bench.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
@@ -1143,7 +1146,7 @@ COMMENT ON COLUMN bench.runs.fixture_options IS 'Options given to bench.load for
 COMMENT ON COLUMN bench.runs.script IS 'Script as run; a mix shows each script under a comment with its name and weight';
 COMMENT ON COLUMN bench.runs.secs IS 'Requested measured seconds';
 COMMENT ON COLUMN bench.runs.transactions IS 'Requested transactions per client';
-COMMENT ON COLUMN bench.runs.warmup IS 'Seconds of warm-up before the measurement';
+COMMENT ON COLUMN bench.runs.warmup IS 'Requested seconds of warm-up before the measurement; NULL: until throughput was steady';
 COMMENT ON COLUMN bench.runs.rate IS 'Target transactions per second over all clients; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.runs.latency_limit IS 'Milliseconds above which a transaction counts as late';
 COMMENT ON COLUMN bench.runs.max_tries IS 'Tries per transaction after serialization failures and deadlocks; 0: no limit';
@@ -1295,7 +1298,7 @@ COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' 
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
 COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';
-COMMENT ON COLUMN bench.progress.remaining IS 'Estimated seconds until the measurement ends or the rows are loaded; NULL if unknown, as for a run of a fixed number of transactions';
+COMMENT ON COLUMN bench.progress.remaining IS 'Estimated seconds until the measurement ends or the rows are loaded; NULL if unknown, as for a run of a fixed number of transactions and in a warm-up until throughput is steady';
 COMMENT ON COLUMN bench.progress.clients IS 'Active clients or load workers';
 COMMENT ON COLUMN bench.progress.fixture IS 'Load: fixture';
 COMMENT ON COLUMN bench.progress.rows IS 'Load: rows loaded so far';
@@ -1317,7 +1320,7 @@ COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as 
 COMMENT ON COLUMN bench.sweeps.clients IS 'Numbers of concurrent sessions';
 COMMENT ON COLUMN bench.sweeps.rounds IS 'Runs of each variant with each number of clients';
 COMMENT ON COLUMN bench.sweeps.variants IS 'Variants: name, settings, variables, load, system, run; a single one without a name if none were given';
-COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run';
+COMMENT ON COLUMN bench.sweeps.warmup IS 'Seconds of warm-up before the measurement of each run; NULL: until its throughput was steady';
 COMMENT ON COLUMN bench.sweeps.rate IS 'Target transactions per second of each run; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweeps.settings IS 'Configuration parameters set for every client of all runs';
 COMMENT ON COLUMN bench.sweeps.before IS 'Actions before each run';

@@ -200,7 +200,7 @@ pub fn schedule(spec: &RunSpec, start_ns: i64) -> Option<Schedule> {
 pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: &Header) -> Client {
     let timeline = header.timeline.load();
     let schedule = schedule(spec, timeline.warmup_start_ns);
-    Client::new(workload, beginning, schedule, timeline.measure_start_ns, now_ns())
+    Client::new(workload, beginning, schedule, now_ns())
 }
 
 /// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.

@@ -3,11 +3,13 @@
 
 mod close;
 mod stop;
+mod warmup;
 
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::UserError;
 use bench_core::spec::{Driver, Extent, RunSpec};
+use bench_core::stats::until_steady::UntilSteady;
 use pgrx::pg_sys;
 use serde_json::Value;
 
@@ -25,7 +27,7 @@ use crate::server::background_worker::WorkerKind;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
-use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, Work};
+use crate::shm::{ClientSlot, ClientState, DetachCallback, RunState, Segment, StopReason, WarmupEnd, Work};
 use crate::worker::cluster::links::Links;
 use crate::worker::{WorkerContext, attach, isolate_session, stop_reason, timeline, wire, workers};
 
@@ -102,6 +104,8 @@ struct Run<'a> {
     spec: &'a RunSpec,
     run_id: i64,
     sampler: Sampler<'a>,
+    /// While a warm-up lasts whose end is not given.
+    until_steady: Option<UntilSteady>,
     log: TransactionLog<'a>,
     before: Counters,
     /// The reading of the tables and indexes before the run.
@@ -138,6 +142,7 @@ impl<'a> Run<'a> {
             spec,
             run_id,
             sampler: Sampler::new(segment, spec, run_id),
+            until_steady: warmup::until_steady(&spec.options),
             log: TransactionLog::new(segment, run_id),
             before: Counters::default(),
             relations: relations::none(),
@@ -301,6 +306,9 @@ impl<'a> Run<'a> {
         let begins_ns = begins_ns.map_or(now + ramp_ns, |begins_ns| begins_ns.max(now));
         let timeline = timeline(&self.spec.options, begins_ns);
         header.timeline.store(&timeline);
+        if self.until_steady.is_some() {
+            header.set_warmup_end(WarmupEnd::Awaited);
+        }
         let began = (now_ns(), current_timestamp());
         self.sampler.begin(timeline, began);
         self.log.begin(began);
@@ -317,9 +325,13 @@ impl<'a> Run<'a> {
         self.measured = true;
         loop {
             let now = now_ns();
-            if self.all_over() || self.stop_reason().is_some() || now >= timeline.measure_end_ns {
+            if self.all_over()
+                || self.stop_reason().is_some()
+                || now >= self.sampler.timeline().measure_end_ns
+            {
                 return;
             }
+            self.limit_warmup(now);
             if !observes && now >= timeline.warmup_start_ns {
                 observes = true;
                 self.sampler.observe();
@@ -334,11 +346,12 @@ impl<'a> Run<'a> {
             }
             // The last interval is read when every client has ended.
             let end_ns = self.sampler.interval_end_ns();
-            if end_ns < timeline.measure_end_ns && now >= end_ns {
+            if end_ns < self.sampler.timeline().measure_end_ns && now >= end_ns {
                 if !self.sampler.read_next() {
                     nap(UNTIL_COMPLETE_MS);
                     continue;
                 }
+                self.judge_warmup();
                 // Writing may have to wait, reading not: first whatever was due with it.
                 if self.sampler.has_read_what_was_due()
                     && let Err(error) = self.sampler.write().and_then(|()| self.log.follow(true))

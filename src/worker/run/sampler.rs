@@ -22,8 +22,6 @@ pub struct Sampler<'a> {
     segment: &'a Segment,
     run_id: i64,
     timeline: Timeline,
-    /// A rest shorter than this many seconds is joined to the sample before it.
-    shortest_secs: f64,
     /// Intervals written so far, of the warm-up and of the measuring.
     next_interval: u32,
     /// The next intervals, while they are being read.
@@ -69,7 +67,6 @@ impl<'a> Sampler<'a> {
             segment,
             run_id,
             timeline: Timeline::new(0, 0, None, 1),
-            shortest_secs: spec.options.sample_interval_secs / 2.0,
             next_interval: 0,
             opened: None,
             last: None,
@@ -99,6 +96,22 @@ impl<'a> Sampler<'a> {
     /// The measuring ends earlier than planned.
     pub fn end_at(&mut self, end_ns: i64) {
         self.timeline.measure_end_ns = end_ns;
+    }
+
+    /// The time line of the run that has begun.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// The measuring begins earlier than planned, later than now; nothing else changes before that.
+    pub fn move_measurement(&mut self, timeline: Timeline) {
+        self.timeline = timeline;
+        self.observer.move_measurement(&timeline);
+    }
+
+    /// The sample that was read last.
+    pub fn newest(&self) -> Option<&Sample> {
+        self.last.as_ref()
     }
 
     /// When the interval ends that is to be written next.
@@ -241,8 +254,9 @@ impl<'a> Sampler<'a> {
             }
             let observed = self.opened.take().and_then(|opened| opened.observed);
             let observed = observed.unwrap_or_else(|| self.observer.cut(now_ns()));
+            let shortest_secs = self.timeline.nominal_ns(self.next_interval) as f64 / NS_PER_SEC / 2.0;
             let sample = self.read_interval(end_ns, observed);
-            if is_past || sample.secs < self.shortest_secs {
+            if is_past || sample.secs < shortest_secs {
                 self.join(sample);
             } else {
                 self.take(sample);

@@ -8,7 +8,7 @@ use super::*;
 fn a_connection_for_each_transaction_is_not_part_of_it() {
     let workload = workload(&["SELECT 1; SELECT 2;"], 1);
     let mut client =
-        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 3) }, None, 0, 0);
+        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 3) }, None, 0);
     let mut book = book();
     let (error, executed) = drive(&workload, &mut client, &mut book, []);
     assert_eq!((error, executed.len(), book.connects), (None, 6, 2));
@@ -21,7 +21,7 @@ fn a_connection_for_each_transaction_is_not_part_of_it() {
 fn another_try_keeps_the_connection_and_a_failed_transaction_does_not() {
     let workload = workload(&["SELECT 1;"], 2);
     let mut client =
-        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 2) }, None, 0, 0);
+        Client::new(&workload, Beginning { reconnects: true, ..beginning(&workload, 2) }, None, 0);
     let mut book = book();
     let answers = [Err("40001"), Err("40001"), Err("40001"), Ok(false)];
     let (error, executed) = drive(&workload, &mut client, &mut book, answers);
@@ -36,7 +36,7 @@ fn under_a_rate_a_connection_delays_the_start() {
     let schedule = || Schedule::new(42, 100.0, 0);
     let run = |reconnects| {
         let beginning = Beginning { reconnects, ..beginning(&workload, 5) };
-        let mut client = Client::new(&workload, beginning, Some(schedule()), 0, 0);
+        let mut client = Client::new(&workload, beginning, Some(schedule()), 0);
         let mut book = book();
         drive(&workload, &mut client, &mut book, []);
         book
@@ -54,7 +54,7 @@ fn an_arrival_without_a_connection_is_of_the_backlog() {
     let workload = workload(&["SELECT 1;"], 1);
     let schedule = Schedule::new(42, 100.0, 0);
     let beginning = Beginning { reconnects: true, ..beginning(&workload, 9) };
-    let mut client = Client::new(&workload, beginning, Some(schedule), 0, 0);
+    let mut client = Client::new(&workload, beginning, Some(schedule), 0);
     let mut book = book();
     let mut step = client.start(&book);
     let due_ns = loop {
@@ -88,7 +88,7 @@ fn back_off_grows_and_is_not_all_clients_at_once() {
 #[test]
 fn a_lost_connection_ends_a_client_that_does_not_survive_it() {
     let workload = workload(&["SELECT 1;"], 1);
-    let mut client = Client::new(&workload, beginning(&workload, 9), None, 0, 0);
+    let mut client = Client::new(&workload, beginning(&workload, 9), None, 0);
     let mut book = book();
     let step = client.next(&workload, &mut book);
     assert!(matches!(step, Step::Execute { .. }));
@@ -112,7 +112,7 @@ proptest! {
         let workload = workload(&["SELECT 1;\n\\sleep 1 ms\nSELECT 2;", "SELECT 3;"], 2);
         let schedule = rate.then(|| Schedule::new(42, 100.0, 0));
         let beginning = Beginning { reconnects, survives: true, ..beginning(&workload, transactions) };
-        let mut client = Client::new(&workload, beginning, schedule, 0, 0);
+        let mut client = Client::new(&workload, beginning, schedule, 0);
         let mut book = book();
         let mut fates = fates.into_iter();
         let (mut failed, mut unknown, mut idle, mut connects) = (0, 0, 0, 0);

@@ -6,7 +6,7 @@ fn runs(tps: &[f64], swing: f64) -> Vec<Document> {
     let run = |&tps: &f64| {
         let interval = |index: usize| Some(tps * (1.0 + swing * [-1.0, 0.3, 1.2, -0.5][index * 7 / 3 % 4]));
         Document {
-            run: Run { warmup: 2.0, ..Run::default() },
+            run: Run { warmup: Some(2.0), ..Run::default() },
             summary: Summary {
                 secs: Some(10.0),
                 tps: Some(tps),

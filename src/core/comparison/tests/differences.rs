@@ -26,13 +26,14 @@ fn ids_seeds_times_and_measurements_are_no_differences() {
 #[test]
 fn every_option_is_told() {
     type Change = fn(&mut Run);
-    let options: [(&str, Change, Option<&str>, &str); 17] = [
+    let options: [(&str, Change, Option<&str>, &str); 18] = [
         ("workload", |run| run.workload = "pk_select".into(), Some("tpcb"), "pk_select"),
         ("fixture", |run| run.fixture = Some("small".into()), None, "small"),
         ("clients", |run| run.clients = 16, Some("8"), "16"),
         ("secs", |run| run.secs = Some(2.5), Some("10"), "2.5"),
         ("transactions", |run| run.transactions = Some(100), None, "100"),
-        ("warmup", |run| run.warmup = 3.0, Some("0"), "3"),
+        ("warmup", |run| run.warmup = Some(3.0), Some("0"), "3"),
+        ("warmup", |run| run.warmup = None, Some("0"), "until steady"),
         ("rate", |run| run.rate = Some(50.0), None, "50"),
         ("latency_limit", |run| run.latency_limit = Some(20.0), None, "20"),
         ("max_tries", |run| run.max_tries = 5, Some("1"), "5"),

@@ -25,6 +25,7 @@ fn run(run_id: i64, tps: f64) -> Document {
             started_at: Some(format!("2025-06-0{}T12:00:00+00:00", run_id % 9 + 1)),
             server_version: "17.5".into(),
             extension_version: "0.1.0".into(),
+            warmup: Some(0.0),
             ..Run::default()
         },
         summary: Summary {

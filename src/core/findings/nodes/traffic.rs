@@ -17,8 +17,11 @@ const CACHED_CONNECTIONS: &str = "citus.max_cached_conns_per_worker";
 /// The findings on what went between the nodes.
 pub fn findings(document: &Document) -> Vec<Finding> {
     // The nodes' counters are of the warm-up as well, and what they are compared with is not.
-    let counted =
-        if document.run.warmup > 0.0 { [None, None] } else { [connections(document), two_phase(document)] };
+    let counted = if document.run.warmed_up_secs() > 0.0 {
+        [None, None]
+    } else {
+        [connections(document), two_phase(document)]
+    };
     counted.into_iter().flatten().chain(encryption(document)).collect()
 }
 

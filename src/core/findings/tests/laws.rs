@@ -74,7 +74,7 @@ prop_compose! {
         Document {
             samples,
             run: Run {
-                clients: counts[0] as u32, warmup: plain(0), rate: figures[1], status: status.into(),
+                clients: counts[0] as u32, warmup: Some(plain(0)), rate: figures[1], status: status.into(),
                 horizon_held: some, on_disconnect: if some { "reconnect" } else { "end" }.into(), ..Run::default()
             },
             summary: Summary {

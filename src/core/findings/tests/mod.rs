@@ -10,6 +10,7 @@ mod quiet;
 mod replication;
 mod several_nodes;
 mod simulations;
+mod unsteady;
 
 use super::*;
 use crate::document::*;
@@ -101,6 +102,7 @@ pub fn quiet(seed: u64, count: usize, secs: f64, noise: Noise) -> Document {
         sample_interval: secs,
         status: "completed".into(),
         max_tries: 1,
+        warmup: Some(0.0),
         ..Run::default()
     };
     document.summary = Summary {

@@ -117,8 +117,10 @@ pub fn subtitle(document: &Document) -> String {
         (None, None) => extent(run),
     };
     let mut parts = vec![clients, extent];
-    if run.warmup > 0.0 {
-        parts.push(format!("after {} of warm-up", number::duration(run.warmup)));
+    // As asked for, where it was: a stop within the warm-up is told elsewhere.
+    let warmup = run.warmup.unwrap_or_else(|| tenths(run.warmed_up_secs()));
+    if warmup > 0.0 {
+        parts.push(format!("after {} of warm-up", number::duration(warmup)));
     }
     if let Some(rate) = finite(run.rate) {
         parts.push(format!("at a rate of {} tps", number::tps(Some(rate))));
@@ -170,16 +172,34 @@ fn origin(origin: &Value) -> String {
     )
 }
 
+/// How long the warm-up was, and why.
+fn warmup(run: &Run) -> Option<String> {
+    if let Some(secs) = run.warmup {
+        return (secs != 0.0).then(|| number::duration(secs));
+    }
+    let took = run.warmup_took.map(|secs| number::duration(tenths(secs)));
+    Some(match took {
+        Some(took) if run.is_unsteady() => format!("{took}, throughput was not steady by then"),
+        Some(took) if run.status == "completed" => format!("{took}, until throughput was steady"),
+        Some(took) => took,
+        None => "until throughput is steady".to_owned(),
+    })
+}
+
+/// The end of such a warm-up is within an interval of samples, and not as exact as a clock.
+fn tenths(secs: f64) -> f64 {
+    (secs * 10.0).round() / 10.0
+}
+
 /// How the run was asked for.
 pub fn run(document: &Document) -> Section {
     let run = &document.run;
-    let secs = |value: f64| (value != 0.0).then(|| number::duration(value));
     let facts = vec![
         ("workload", given(&run.workload)),
         ("fixture", run.fixture.clone()),
         ("clients", Some(times_nodes(document) + &run.clients.to_string())),
         ("measured", Some(extent(run))),
-        ("warm-up", secs(run.warmup)),
+        ("warm-up", warmup(run)),
         ("rate", finite(run.rate).map(|rate| format!("{} tps", number::tps(Some(rate))))),
         ("latency limit", finite(run.latency_limit).map(|limit| format!("{limit} ms"))),
         (
@@ -204,7 +224,7 @@ pub fn run(document: &Document) -> Section {
         ("variables", pairs(&run.variables)),
         ("settings", pairs(&run.settings)),
         ("tags", pairs(&run.tags)),
-        ("sample interval", secs(run.sample_interval)),
+        ("sample interval", (run.sample_interval != 0.0).then(|| number::duration(run.sample_interval))),
         ("role", given(&run.role)),
         ("status", given(&run.status)),
         ("started", run.started_at.as_deref().map(number::to_the_second)),

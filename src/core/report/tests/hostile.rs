@@ -28,7 +28,7 @@ pub fn hostile() -> Document {
     run.error = Some(json!({"message": HOSTILE, "detail": long, "hint": HOSTILE}));
     run.origin = Some(json!({"run_id": HOSTILE, "role": long, "database": null}));
     (run.rate, run.latency_limit) = (Some(1e300), Some(f64::NAN));
-    (run.clients, run.seed, run.warmup) = (u32::MAX, i64::MIN, f64::INFINITY);
+    (run.clients, run.seed, run.warmup) = (u32::MAX, i64::MIN, Some(f64::INFINITY));
     let summary = &mut document.summary;
     (summary.transactions, summary.failed, summary.skipped, summary.late) =
         (u64::MAX, u64::MAX, u64::MAX, u64::MAX);

@@ -84,3 +84,22 @@ fn numbers_too_wide_for_a_table_are_listed() {
     assert_eq!(text.matches("18,446,744,073,709,551,615").count(), 8);
     assert!(text.contains("    workload: wide\n"));
 }
+
+#[test]
+fn a_warm_up_until_throughput_was_steady_is_told() {
+    let told = |warmup, took: Option<f64>, status: &str| {
+        let mut document = believable(20);
+        (document.run.warmup, document.run.warmup_took) = (warmup, took);
+        document.run.status = status.to_owned();
+        let report = render(&document, Format::Text);
+        let line = report.lines().find(|line| line.trim_start().starts_with("warm-up:"));
+        line.map(|line| line.trim().to_owned())
+    };
+    let of = |text: &str| Some(format!("warm-up: {text}"));
+    assert_eq!(told(None, Some(7.25), "completed"), of("7.3 s, until throughput was steady"));
+    assert_eq!(told(None, Some(300.0), "completed"), of("5 min, throughput was not steady by then"));
+    assert_eq!(told(None, Some(4.0), "canceled"), of("4 s"));
+    assert_eq!(told(None, None, "running"), of("until throughput is steady"));
+    assert_eq!(told(Some(30.0), Some(30.0), "completed"), of("30 s"));
+    assert_eq!(told(Some(0.0), Some(0.0), "completed"), None);
+}

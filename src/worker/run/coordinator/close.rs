@@ -87,6 +87,7 @@ impl Run<'_> {
             events: &events,
             relations: (&self.relations, &relations),
             environment: &environment,
+            warmup_took_secs: self.warmup_took_secs(),
         };
         let finished = recorder::finish(self.run_id, &closing);
         if self.segment.header().stop() == StopReason::BlockedByCaller
@@ -95,6 +96,13 @@ impl Run<'_> {
             return Err(error);
         }
         self.unwritten.take().map_or(Ok(()), Err).and(finished)
+    }
+
+    /// How long the warm-up was: as long as the run, where that ended in it.
+    fn warmup_took_secs(&self) -> Option<f64> {
+        let timeline = self.segment.header().timeline.load();
+        let end_ns = timeline.measure_start_ns.min(timeline.measure_end_ns);
+        self.measured.then(|| (end_ns - timeline.warmup_start_ns).max(0) as f64 / NS_PER_SEC)
     }
 
     /// Transactions that were due before the end and neither started nor skipped: those that clients took, and those that

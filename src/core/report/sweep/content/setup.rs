@@ -36,9 +36,15 @@ fn changes(variant: &VariantDescription) -> String {
     if changes.is_empty() { "nothing".to_owned() } else { changes }
 }
 
+fn warmup(secs: Option<f64>) -> Option<String> {
+    match secs {
+        None => Some("until throughput is steady".to_owned()),
+        Some(secs) => (secs != 0.0).then(|| duration(secs)),
+    }
+}
+
 /// What was the same for all runs.
 pub fn conditions(sweep: &Sweep) -> Section {
-    let secs = |value: f64| (value != 0.0).then(|| duration(value));
     let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
     let facts = vec![
         ("workload", given(&sweep.workload)),
@@ -48,7 +54,7 @@ pub fn conditions(sweep: &Sweep) -> Section {
         ("precision", sweep.search.as_ref().map(|search| percent(Some(search.precision)))),
         ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),
         ("measured", Some(duration(sweep.secs))),
-        ("warm-up", secs(sweep.warmup)),
+        ("warm-up", warmup(sweep.warmup)),
         ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),
         ("before each run", given(&sweep.before.join(", "))),
         ("seed", Some(sweep.seed.to_string())),

@@ -63,7 +63,7 @@ fn sweep(
             workload: "pk_update".to_owned(),
             clients: clients.to_vec(),
             secs: 60.0,
-            warmup: 5.0,
+            warmup: Some(5.0),
             rate: None,
             rounds,
             variants,

@@ -1,0 +1,71 @@
+//! The end of a warm-up that lasts until throughput is steady.
+
+use std::sync::atomic::Ordering::*;
+use std::sync::atomic::fence;
+
+use bench_core::spec::RunOptions;
+use bench_core::stats::until_steady::UntilSteady;
+
+use super::Run;
+use crate::server::process::{now_ns, wake};
+use crate::shm::WarmupEnd;
+
+/// How long before it comes the measurement's begin is made known, at least: by then every client can know of it. Nobody
+/// has to be told: a client reads the time line when an interval has ended, and it begins with one.
+const AHEAD_NS: i64 = 20_000_000;
+
+/// What a warm-up is judged by whose end is not given; `None` for another.
+pub(super) fn until_steady(options: &RunOptions) -> Option<UntilSteady> {
+    // With a limit, what is late is skipped, and no backlog grows.
+    let watches_lag = options.rate.is_some() && options.latency_limit_ms.is_none();
+    options.warmup_secs.is_none().then(|| UntilSteady::new(watches_lag))
+}
+
+impl Run<'_> {
+    /// Judges the interval that was read last.
+    pub(super) fn judge_warmup(&mut self) {
+        let Some(series) = &mut self.until_steady else { return };
+        let Some(sample) = self.sampler.newest().filter(|sample| sample.in_warmup) else { return };
+        let lag_secs = sample.totals.lag_avg_ms().map(|ms| ms / 1e3);
+        if series.add(sample.secs, sample.tps(), lag_secs) {
+            self.end_warmup();
+        }
+    }
+
+    /// Lets the measurement begin with the next interval.
+    fn end_warmup(&mut self) {
+        let header = self.segment.header();
+        let longest = *self.sampler.timeline();
+        let timeline = loop {
+            let timeline = longest.with_warmup_until(now_ns() + AHEAD_NS);
+            header.timeline.store(&timeline);
+            // A client whose clock shows the begin reads the time line after that.
+            fence(SeqCst);
+            // This process may have lost its processor before that, and a client have gone on with the warm-up: then a later
+            // interval. Up to the begin all clients count into the same intervals by either time line.
+            if now_ns() < timeline.measure_start_ns || timeline.measure_start_ns == longest.measure_start_ns {
+                break timeline;
+            }
+        };
+        self.sampler.move_measurement(timeline);
+        self.warmup_has_ended(WarmupEnd::Steady);
+    }
+
+    /// Gives up waiting for steady throughput when the longest warm-up is over. What was due in it and not begun is not
+    /// measured.
+    pub(super) fn limit_warmup(&mut self, now_ns: i64) {
+        let timeline = self.sampler.timeline();
+        if self.until_steady.is_some() && now_ns >= timeline.measure_start_ns {
+            let due = timeline.measure_start_ns - timeline.warmup_start_ns;
+            self.segment.header().arrivals.0.fetch_max(due, Relaxed);
+            self.warmup_has_ended(WarmupEnd::Unsteady);
+        }
+    }
+
+    fn warmup_has_ended(&mut self, how: WarmupEnd) {
+        self.until_steady = None;
+        let header = self.segment.header();
+        header.set_warmup_end(how);
+        wake(header.caller_pid.load(Relaxed));
+    }
+}
