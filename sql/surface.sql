@@ -16,12 +16,15 @@ FROM pg_proc p,
 WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
 ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C", a.place;
 
--- bench.start and what jobs call take exactly what bench.run takes; bench.schedule after two texts of its own
+-- bench.start, bench.preflight and what jobs call take exactly what bench.run takes; bench.schedule after two texts of
+-- its own
 SELECT
     name,
     pg_get_function_arguments(('bench.' || name)::regproc) = own
         || pg_get_function_arguments('bench.run'::regproc) AS the_same
-FROM (VALUES ('start', ''), ('start_scheduled', ''), ('schedule', 'name text, schedule text, ')) AS f (name, own);
+FROM (
+    VALUES ('start', ''), ('preflight', ''), ('start_scheduled', ''), ('schedule', 'name text, schedule text, ')
+) AS f (name, own);
 
 -- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:
 SELECT p.oid::regprocedure AS function, p.provolatile, p.proparallel, p.proisstrict, p.prosecdef, p.proconfig

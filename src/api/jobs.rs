@@ -29,12 +29,14 @@ run_function!(
     schedule_runs,
     name,
     schedule
+    => i64
 );
 
 run_function!(
     /// Starts a run of a job. See the COMMENT ON.
     start_scheduled_workload,
     start_unless_under_way
+    => i64
 );
 
 fn schedule_runs(

@@ -10,6 +10,7 @@ pub mod fixtures;
 mod help;
 mod jobs;
 mod nodes;
+mod preflight;
 mod preview;
 mod progress;
 pub mod reports;

@@ -18,9 +18,9 @@ use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::shm::{Segment, StopReason, Work, build, is_under_way};
 
-/// Everything that bench.run and its like take, in their order, after texts of the function's own.
+/// Everything that bench.run and its like take, in their order, after texts of the function's own; and what it returns.
 macro_rules! run_function {
-    ($(#[$doc:meta])* $name:ident, $then:ident $(, $before:ident)*) => {
+    ($(#[$doc:meta])* $name:ident, $then:ident $(, $before:ident)* => $($result:tt)+) => {
         $(#[$doc])*
         #[pg_extern(sql = false)]
         #[allow(clippy::too_many_arguments)]
@@ -51,7 +51,7 @@ macro_rules! run_function {
             jobs: Option<i32>,
             reconnect: Option<bool>,
             on_disconnect: Option<String>,
-        ) -> i64 {
+        ) -> $($result)+ {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
                 workload,
@@ -91,12 +91,14 @@ run_function!(
     /// Runs a workload and waits for it. See the COMMENT ON.
     run_workload,
     run_to_the_end
+    => i64
 );
 
 run_function!(
     /// Starts a run and returns at once. See the COMMENT ON.
     start_workload,
     start
+    => i64
 );
 
 /// Waits for a run. See the COMMENT ON.

@@ -119,6 +119,36 @@ pub fn put_fixture(
     })
 }
 
+/// A fixture's tables as they were loaded and as they are.
+pub struct Growth {
+    /// Bytes of the tables without their indexes, as they were loaded, and now.
+    pub loaded_bytes: i64,
+    pub bytes: i64,
+    /// Rows now, by the cumulative statistics.
+    pub live: i64,
+}
+
+/// How a fixture's tables, given with their partitions, have grown since they were loaded.
+pub fn growth(name: &str, schema: &str, tables: &[pg_sys::Oid]) -> Result<Option<Growth>, UserError> {
+    let found = as_owner(|| {
+        fetch_all(
+            "SELECT f.table_bytes, t.bytes, t.live FROM bench.fixtures f CROSS JOIN ( \
+                 SELECT pg_catalog.sum(pg_catalog.pg_table_size(c.oid))::pg_catalog.int8 AS bytes, \
+                        pg_catalog.sum(pg_catalog.pg_stat_get_live_tuples(c.oid))::pg_catalog.int8 AS live \
+                 FROM pg_catalog.pg_class c WHERE c.oid = ANY ($3) AND c.relkind = 'r') AS t \
+             WHERE f.name = $1 AND f.schema = $2",
+            &[name.into(), schema.into(), tables.to_vec().into()],
+            |row| {
+                let figure = |column| row.get::<i64>(column);
+                Ok((figure(1)?, figure(2)?, figure(3)?))
+            },
+        )
+    })?;
+    Ok(found.into_iter().next().and_then(|(loaded_bytes, bytes, live)| {
+        Some(Growth { loaded_bytes: loaded_bytes?, bytes: bytes?, live: live? })
+    }))
+}
+
 /// Forgets a fixture.
 pub fn delete_fixture(schema: &str, name: &str) -> Result<(), UserError> {
     as_owner(|| {

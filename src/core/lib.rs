@@ -33,6 +33,7 @@
 //! | `spec` | arguments and specification of a run |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
+//! | `preflight` | what would spoil a run that is to start |
 
 pub mod capacity;
 pub mod client;
@@ -45,6 +46,7 @@ pub mod help;
 pub mod intervals;
 pub mod missing;
 pub mod part;
+pub mod preflight;
 pub mod progress;
 pub mod report;
 pub mod rows;

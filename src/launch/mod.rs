@@ -9,6 +9,7 @@ pub mod load_progress;
 pub mod nodes;
 pub mod outcome;
 pub mod part;
+pub mod preflight;
 pub mod run;
 pub mod run_progress;
 pub mod settings;

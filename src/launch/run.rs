@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
+use bench_core::preflight::Plan;
 use bench_core::spec::{
     Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
 };
@@ -17,7 +18,8 @@ use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
 use super::target::{self, Reached};
-use super::{load, nodes, outcome, settings, workload};
+use super::workload::Found;
+use super::{load, nodes, outcome, preflight, settings, workload};
 use crate::integration::citus;
 use crate::observe::{counters, machine};
 use crate::server::process::{my_pid, random_seed};
@@ -105,20 +107,15 @@ pub struct Prepared {
     pub secrets: Secrets,
 }
 
-/// Everything that can be found wrong before any worker is started.
+/// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first.
 pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
     let request = check(arguments)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
         return prepare_elsewhere(request, reached);
     }
-    let Request { options, scripts, checked, fixture_names, builtin } = request;
-    if options.nodes == Nodes::Local {
-        worker_slots::check_slots(u64::from(workers_of(&options)) + 1, coordinator::KIND.noun)?;
-    } else {
-        citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
-        nodes::check_loaded(&fixture_names)?;
-    }
+    check_room(&request)?;
+    let Request { options, fixture_names, .. } = &request;
     if options.before.contains(&Before::Reload) {
         fixture_names.iter().try_for_each(|name| reload(name))?;
     }
@@ -126,6 +123,60 @@ pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
+    prepare_here(request, fixtures)
+}
+
+/// A run as it would be prepared now.
+pub struct Rehearsed {
+    pub plan: Plan,
+    /// The fixtures that are loaded.
+    pub fixtures: Vec<FixtureSpec>,
+}
+
+/// As [`prepare`], for a run that is not to be made: nothing is loaded.
+///
+/// # Errors
+/// Those of [`prepare`]; where a fixture is missing, without what its tables would have to say.
+pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
+    let request = check(arguments)?;
+    let mut plan = plan_of(&request.options, &request.scripts);
+    if let Some(name) = &request.options.target {
+        let reached = Reached::new(name)?;
+        prepare_elsewhere(request, reached)?;
+        return Ok(Rehearsed { plan, fixtures: Vec::new() });
+    }
+    check_room(&request)?;
+    let mut fixtures = Vec::new();
+    for name in &request.fixture_names {
+        match workload::look_for_fixture(name, &request.options.settings, request.options.clients)? {
+            Found::Loaded(fixture) => fixtures.push(fixture),
+            Found::Missing(missing) => plan.missing.push((missing.name, missing.rows)),
+        }
+    }
+    if plan.missing.is_empty() {
+        prepare_here(request, fixtures.clone())?;
+    }
+    Ok(Rehearsed { plan, fixtures })
+}
+
+/// What of a run matters to a look at the server before it.
+pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> Plan {
+    Plan::new(options, lock_of(scripts) != pg_sys::AccessShareLock.cast_signed())
+}
+
+/// Room for the run's workers, here or on the nodes.
+fn check_room(request: &Request) -> Result<(), UserError> {
+    let Request { options, fixture_names, .. } = request;
+    if options.nodes == Nodes::Local {
+        return worker_slots::check_slots(u64::from(workers_of(options)) + 1, coordinator::KIND.noun);
+    }
+    citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
+    nodes::check_loaded(fixture_names)
+}
+
+/// The rest of [`prepare`], once the fixtures are there.
+fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared, UserError> {
+    let Request { options, scripts, checked, builtin, .. } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
@@ -274,6 +325,7 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let mut prepared = prepare(arguments)?;
     settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
+    preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
     );
@@ -308,6 +360,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
     let prepared = prepare(arguments)?;
     settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
+    preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let (result, run_id) = start_prepared(&prepared)?;
     result.map(|()| run_id)
 }

@@ -6,7 +6,7 @@ use bench_core::shard_keys;
 use bench_core::similar;
 use bench_core::spec::{Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec};
 use pgrx::pg_sys;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::load;
 use crate::catalog::{self, Workload};
@@ -287,35 +287,70 @@ pub fn check_usage(schema: &str, fixture: &str) -> Result<(), UserError> {
         .hint("GRANT USAGE on the schema and privileges on its tables, or load your own fixture into another schema."))
 }
 
-/// The fixture for a workload, loaded first in its small default size if there is none.
+/// The fixture for a workload, or how it is to be loaded before a run.
+pub enum Found {
+    Loaded(FixtureSpec),
+    Missing(Missing),
+}
+
+/// A load that a run makes first.
+pub struct Missing {
+    pub name: String,
+    pub rows: i64,
+    /// As of bench.load.
+    options: Map<String, Value>,
+    /// The words of a NOTICE.
+    reason: String,
+}
+
+/// Looks for the fixture of a workload, and loads nothing.
 ///
 /// # Errors
 /// 42501 when only another role's is there and this role may not use it.
+pub fn look_for_fixture(name: &str, settings: &[(String, String)], clients: u32) -> Result<Found, UserError> {
+    let found = fixture::usable(name)?;
+    if let Some(found) = &found {
+        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
+    }
+    let missing = if fixture::is_per_client(name) {
+        fixture::load_for_clients(name, found.as_ref(), clients)?.map(|load| Missing {
+            name: name.to_owned(),
+            rows: load.rows,
+            options: load.options,
+            reason: load.reason,
+        })
+    } else {
+        None
+    };
+    match (missing, found) {
+        (Some(missing), _) => return Ok(Found::Missing(missing)),
+        (None, Some(found)) => return Ok(Found::Loaded(found)),
+        (None, None) => {}
+    }
+    if let Some(found) = fixture::made_by_pgbench(name, settings)? {
+        return Ok(Found::Loaded(found));
+    }
+    let rows = fixture::known(name)?.default_rows();
+    citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
+    let reason = format!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
+    Ok(Found::Missing(Missing { name: name.to_owned(), rows, options: Map::new(), reason }))
+}
+
+/// The fixture for a workload, loaded first in its small default size if there is none.
+///
+/// # Errors
+/// As [`look_for_fixture`], and those of a load.
 pub fn find_fixture(
     name: &str,
     settings: &[(String, String)],
     clients: u32,
 ) -> Result<FixtureSpec, UserError> {
-    let found = fixture::usable(name)?;
-    if let Some(found) = &found {
-        found.schema.iter().try_for_each(|schema| check_usage(schema, name))?;
-    }
-    if fixture::is_per_client(name) {
-        if let Some(load) = fixture::load_for_clients(name, found.as_ref(), clients)? {
-            load::load(name, &load.options, Some(load.rows), None)?;
-        } else if let Some(found) = found {
-            return Ok(found);
-        }
-    } else if let Some(found) = found {
-        return Ok(found);
-    } else if let Some(found) = fixture::made_by_pgbench(name, settings)? {
-        return Ok(found);
-    } else {
-        let rows = fixture::known(name)?.default_rows();
-        citus::check_coordinator(&format!("fixture \"{name}\" is not loaded on this node"))?;
-        pgrx::notice!("fixture \"{name}\" is not loaded: loading it with {rows} rows first");
-        load::load(name, &Default::default(), None, None)?;
-    }
+    let missing = match look_for_fixture(name, settings, clients)? {
+        Found::Loaded(found) => return Ok(found),
+        Found::Missing(missing) => missing,
+    };
+    pgrx::notice!("{}", missing.reason);
+    load::load(name, &missing.options, Some(missing.rows), None)?;
     fixture::usable(name)?.ok_or_else(|| {
         UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,

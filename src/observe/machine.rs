@@ -51,6 +51,10 @@ pub struct Machine {
     pub memory_dirty_bytes: Option<u64>,
     pub disk_read_bytes: Option<u64>,
     pub disk_written_bytes: Option<u64>,
+    /// Read from swap and written to it.
+    pub swapped_bytes: Option<u64>,
+    /// In swap; of the later reading.
+    pub swap_used_bytes: Option<u64>,
     /// Microseconds for which a quota kept this process's control group off the processors.
     pub throttled_us: Option<u64>,
 }
@@ -64,6 +68,7 @@ impl Machine {
             cpu: self.cpu.zip(before.cpu).map(|(now, then)| now.since(then)),
             disk_read_bytes: difference(self.disk_read_bytes, before.disk_read_bytes),
             disk_written_bytes: difference(self.disk_written_bytes, before.disk_written_bytes),
+            swapped_bytes: difference(self.swapped_bytes, before.swapped_bytes),
             throttled_us: difference(self.throttled_us, before.throttled_us),
             ..self
         }
@@ -81,7 +86,9 @@ impl Machine {
         }
         add(&mut self.disk_read_bytes, later.disk_read_bytes);
         add(&mut self.disk_written_bytes, later.disk_written_bytes);
+        add(&mut self.swapped_bytes, later.swapped_bytes);
         add(&mut self.throttled_us, later.throttled_us);
+        self.swap_used_bytes = later.swap_used_bytes.or(self.swap_used_bytes);
         self.memory_available_bytes = later.memory_available_bytes.or(self.memory_available_bytes);
         self.memory_dirty_bytes = later.memory_dirty_bytes.or(self.memory_dirty_bytes);
     }
@@ -126,16 +133,17 @@ mod linux {
         let memory = procfs::Meminfo::current().ok();
         // Kilobytes between the page cache and block devices, each counted once however devices are stacked.
         let paging = procfs::vmstat().ok();
-        let paged = |name: &str| {
-            let kilobytes = paging.as_ref()?.get(name)?;
-            Some(u64::try_from(*kilobytes).ok()? * 1024)
-        };
+        let counted = |name: &str| u64::try_from(*paging.as_ref()?.get(name)?).ok();
+        let paged = |name: &str| Some(counted(name)? * 1024);
+        let pages = counted("pswpin").zip(counted("pswpout")).map(|(read, written)| read + written);
         Machine {
             cpu,
             memory_available_bytes: memory.as_ref().and_then(|memory| memory.mem_available),
             memory_dirty_bytes: memory.as_ref().map(|memory| memory.dirty + memory.writeback),
             disk_read_bytes: paged("pgpgin"),
             disk_written_bytes: paged("pgpgout"),
+            swapped_bytes: pages.map(|pages| pages * procfs::page_size()),
+            swap_used_bytes: memory.as_ref().map(|memory| memory.swap_total.saturating_sub(memory.swap_free)),
             throttled_us: throttled_us(),
         }
     }

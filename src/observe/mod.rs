@@ -11,6 +11,7 @@ pub mod observer;
 pub mod probes;
 pub mod relations;
 pub mod server;
+pub mod situation;
 pub mod statement_calls;
 pub mod switches;
 pub mod target;

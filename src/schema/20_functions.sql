@@ -98,6 +98,37 @@ CREATE FUNCTION bench.start(
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 
+CREATE FUNCTION bench.preflight(
+    workload        text             DEFAULT NULL,
+    clients         int              DEFAULT 1,
+    secs            double precision DEFAULT NULL,
+    transactions    bigint           DEFAULT NULL,
+    warmup          double precision DEFAULT 0,
+    rate            double precision DEFAULT NULL,
+    latency_limit   double precision DEFAULT NULL,
+    max_tries       int              DEFAULT 1,
+    seed            bigint           DEFAULT NULL,
+    variables       jsonb            DEFAULT '{}',
+    settings        jsonb            DEFAULT '{}',
+    sample_interval double precision DEFAULT NULL,
+    driver          text             DEFAULT 'engine',
+    query_mode      text             DEFAULT 'prepared',
+    results         text             DEFAULT 'serialize',
+    nodes           text             DEFAULT 'local',
+    tags            jsonb            DEFAULT '{}',
+    script          text             DEFAULT NULL,
+    before          text             DEFAULT 'none',
+    log_rate        double precision DEFAULT 0,
+    exit_on_abort   boolean          DEFAULT false,
+    target          text             DEFAULT NULL,
+    jobs            int              DEFAULT NULL,
+    reconnect       boolean          DEFAULT false,
+    on_disconnect   text             DEFAULT 'end')
+    RETURNS TABLE (topic text, severity text, finding text, advice text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preflight_wrapper';
+COMMENT ON FUNCTION bench.preflight IS
+'Returns what would spoil a run with these arguments if it started now, without starting it or loading anything: other load, checkpoints under way or due, vacuums, locks and dead rows of the fixture''s tables, bloat, old transactions and replication slots, settings without durability, swapping, frequency governors. No rows: nothing was found. Takes a quarter of a second. Fails with the error that the run would fail with before it starts. topic: one word. severity: warning or notice, as in bench.findings. advice: what to do. What the calling role may not see is left out. bench.run tells the certain ones as NOTICEs.';
+
 CREATE FUNCTION bench.wait(run_id bigint, timeout double precision DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_wrapper';
 COMMENT ON FUNCTION bench.wait IS
@@ -151,5 +182,5 @@ COMMENT ON FUNCTION bench.version IS
 'Returns the version of the library that this session has loaded, the PostgreSQL version that it was built for, and a hash of its sources: equal hashes are equal sources';
 
 REVOKE ALL ON FUNCTION
-    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start
+    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start, bench.preflight
     FROM PUBLIC;

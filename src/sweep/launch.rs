@@ -15,7 +15,7 @@ use crate::launch::handle::{LaunchHandle, Watch};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
 use crate::launch::run::{Prepared, prepare};
-use crate::launch::settings;
+use crate::launch::{preflight, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
@@ -54,11 +54,16 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     // One more than the run needs: the sweep's own.
     worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
     parameters::check(options)?;
+    let mut is_told = false;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let Prepared { spec: run, secrets, .. } = prepare(options.run_arguments(variant, most, None))?;
             before::check_run(&options.before, &run, &secrets)?;
+            // Once, for all runs.
+            if !std::mem::replace(&mut is_told, true) {
+                preflight::tell(&run, &options.before)?;
+            }
         } else {
             before::check(&options.before)?;
             let load = state::load_of(options, variant)?;

@@ -209,6 +209,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('calibrate', NULL, NULL),
     ('capacity', NULL, NULL),
     ('start_capacity', NULL, NULL),
+    ('preflight', NULL, NULL),
     ('import', NULL, NULL),
     ('prune', NULL, NULL),
     ('delete_run', NULL, NULL),

@@ -19,7 +19,7 @@ mod replication;
 mod server;
 mod shape;
 mod tables;
-mod text;
+pub(crate) mod text;
 mod unjudged;
 mod waits;
 mod writes;

@@ -12,7 +12,7 @@ mod exchange;
 mod html;
 pub(crate) mod hygiene;
 mod markdown;
-mod number;
+pub(crate) mod number;
 mod plot;
 pub mod sweep;
 mod text;

@@ -146,11 +146,13 @@ fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
             for call in rust.split(&format!("\n{macro_name}!(")).skip(1) {
                 let words: String =
                     until_closing(call).0.lines().filter(|l| !l.trim().starts_with("//")).collect();
-                let words = split_arguments(&words);
+                let (words, result) = words.split_once("=>").unwrap_or((&words, ""));
+                let words = split_arguments(words);
                 let before: String =
                     words[2..].iter().map(|word| format!("{word}: Option<String>, ")).collect();
-                let arguments = rest.replacen("$($before: Option<String>,)*", &before, 1);
-                found.insert(words[0].to_owned(), rust_signature(&arguments));
+                let function = rest.replacen("$($before: Option<String>,)*", &before, 1);
+                let function = function.replacen("$($result)+", result.trim(), 1);
+                found.insert(words[0].trim().to_owned(), rust_signature(&function));
             }
         } else {
             found.insert(name.to_owned(), rust_signature(rest));

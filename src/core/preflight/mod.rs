@@ -1,0 +1,100 @@
+//! What would spoil a run that is to start: risks, drawn from a look at the server and its machine.
+//!
+//! As with findings, a false alarm costs more than a missing remark: each risk has a threshold that an idle server with
+//! freshly loaded tables does not reach, and what is not known is no risk.
+
+mod machine;
+mod server;
+mod situation;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use situation::{Checkpoint, Fixture, Holder, Lock, Machine, Plan, Server, Situation, Slot, Table};
+
+use crate::document::Severity;
+use crate::findings::text::counted;
+
+/// What would spoil a run, in a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Risk {
+    pub severity: Severity,
+    /// One word for its kind, as `checkpoint`.
+    pub topic: &'static str,
+    pub finding: String,
+    /// What to do.
+    pub advice: String,
+    /// Whether it is certain and this server's own, so that a run tells it in a NOTICE before it starts.
+    pub is_told: bool,
+}
+
+impl Risk {
+    /// The finding as the message of a NOTICE: without a capital and a full stop.
+    pub fn message(&self) -> String {
+        let text = self.finding.strip_suffix('.').unwrap_or(&self.finding);
+        let mut characters = text.chars();
+        characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+    }
+}
+
+/// What there is to say, the gravest first; nothing of a server at rest.
+pub fn risks(situation: &Situation) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    risks.extend(unseen(&situation.plan));
+    // What of this server says nothing of another one; its machine drives the connections.
+    if situation.plan.target.is_none() {
+        risks.extend(server::risks(situation));
+        risks.extend(tables::risks(situation));
+    }
+    risks.extend(machine::risks(&situation.machine));
+    risks.sort_by_key(|risk| risk.severity);
+    risks
+}
+
+/// Those of the risks that a run tells before it starts.
+pub fn told(situation: &Situation) -> Vec<Risk> {
+    risks(situation).into_iter().filter(|risk| risk.is_told).collect()
+}
+
+/// What is not looked at.
+fn unseen(plan: &Plan) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    if let Some(target) = &plan.target {
+        risks.push(notice(
+            "target",
+            format!(
+                "The server of target \"{target}\" was not looked at, only the machine that makes the connections."
+            ),
+            "Call bench.preflight on the target, or look there for old transactions, checkpoints, vacuums and other load.",
+        ));
+    }
+    if plan.has_other_nodes {
+        risks.push(notice(
+            "nodes",
+            "Of the nodes of the cluster, only this one was looked at.".to_owned(),
+            "Call bench.preflight on the other nodes as well, with nodes => 'local'.",
+        ));
+    }
+    for (name, rows) in &plan.missing {
+        let size = match rows {
+            0 => "without rows".to_owned(),
+            rows => format!("with {}", counted(rows.unsigned_abs(), "row")),
+        };
+        risks.push(notice(
+            "fixture",
+            format!("Fixture \"{name}\" is not loaded: the run loads it first, {size}."),
+            "Load it with bench.load in the size that you want to measure.",
+        ));
+    }
+    risks
+}
+
+/// A risk that does not keep figures from being right, and that no run tells.
+fn notice(topic: &'static str, finding: String, advice: impl Into<String>) -> Risk {
+    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), is_told: false }
+}
+
+/// A risk of figures that are not the same tomorrow.
+fn warning(topic: &'static str, finding: String, advice: impl Into<String>, is_told: bool) -> Risk {
+    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), is_told }
+}

@@ -1,0 +1,187 @@
+//! The server: other sessions, checkpoints, what holds back vacuum and WAL, settings.
+
+use super::{Checkpoint, Holder, Plan, Risk, Situation, Slot, notice, warning};
+use crate::findings::text::{counted, first_few, grouped, listed, seconds};
+use crate::report::number::bytes;
+use crate::spec::Before;
+
+/// Seconds from which on a transaction is old, and transaction ids for one whose begin the role may not see: as many as a
+/// busy server assigns in a second.
+const OLD_SECS: f64 = 1.0;
+const OLD_XIDS: f64 = 1000.0;
+
+/// The state of a slot that nobody follows.
+const UNUSED: &str = "inactive";
+
+/// Share of the WAL between two checkpoints from which on the next is near.
+const MOST_WAL: f64 = 0.75;
+
+/// The risks of a server.
+pub fn risks(situation: &Situation) -> Vec<Risk> {
+    let (plan, server) = (&situation.plan, &situation.server);
+    let mut risks = Vec::new();
+    risks.extend(server.holders.as_ref().and_then(|holders| horizon(plan, holders)));
+    risks.extend(server.checkpoint.as_ref().and_then(|checkpoint| checkpoint_risk(plan, checkpoint)));
+    let most_wal = server.checkpoint.as_ref().map(|checkpoint| checkpoint.max_wal_bytes);
+    risks.extend(server.slots.as_ref().zip(most_wal).and_then(|(slots, most)| retained(slots, most)));
+    risks.extend(server.active.and_then(others));
+    risks.extend(safety(situation));
+    risks
+}
+
+fn others(active: i64) -> Option<Risk> {
+    (active > 0).then(|| {
+        let sessions = counted(active.unsigned_abs(), "other session");
+        let verb = if active == 1 { "executes a statement" } else { "execute statements" };
+        warning(
+            "load",
+            format!("{sessions} {verb}."),
+            "See pg_stat_activity (state = 'active'), and bench.progress for other runs. Wait for their end.",
+            false,
+        )
+    })
+}
+
+impl Holder {
+    /// Whether it is more than a transaction that ends in a moment. A slot's horizon moves with its standby, if it is
+    /// followed; a prepared transaction waits for somebody's command.
+    pub(super) fn is_old(&self) -> bool {
+        self.state.as_deref() == Some(UNUSED)
+            || self.secs.map_or(self.age >= OLD_XIDS, |secs| secs >= OLD_SECS)
+    }
+
+    fn describe(&self) -> String {
+        let name = match self.kind.as_str() {
+            "session" => format!("the session with pid {}", self.name),
+            kind => format!("{kind} \"{}\"", self.name),
+        };
+        let details: Vec<String> = self
+            .state
+            .clone()
+            .into_iter()
+            .chain(self.secs.map(|secs| format!("since {}", seconds(secs))))
+            .chain((self.age > 0.0).then(|| format!("{} transactions old", grouped(self.age))))
+            .collect();
+        if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
+    }
+}
+
+fn horizon(plan: &Plan, holders: &[Holder]) -> Option<Risk> {
+    if !plan.writes {
+        return None;
+    }
+    let mut old: Vec<&Holder> = holders.iter().filter(|holder| holder.is_old()).collect();
+    old.sort_by(|a, b| b.age.total_cmp(&a.age).then_with(|| a.name.cmp(&b.name)));
+    let described: Vec<String> = old.iter().map(|holder| holder.describe()).collect();
+    let verb = if old.len() == 1 { "holds" } else { "hold" };
+    (!old.is_empty()).then(|| {
+        warning(
+            "horizon",
+            format!(
+                "{} {verb} back the xmin horizon: rows that the run updates or deletes cannot be removed.",
+                capitalized(&first_few(&described))
+            ),
+            "End the old transaction or prepared transaction, or drop the replication slot, before the run. Tables \
+             bloat as long as it exists.",
+            true,
+        )
+    })
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
+    const SAME: &str = "Use before => 'checkpoint', so that every run starts right after one, or run for several times \
+                        checkpoint_timeout.";
+    // It waits for the one under way, and starts the time and the WAL to the next one anew.
+    if plan.does(Before::Checkpoint) {
+        return None;
+    }
+    if checkpoint.is_under_way {
+        let text = "A checkpoint is under way: it writes beside the run, which other runs will not share.";
+        return Some(warning("checkpoint", text.to_owned(), SAME, plan.writes));
+    }
+    // Without writes there is nothing that it would have to write.
+    let secs = plan.secs.filter(|_| plan.writes)?;
+    let Checkpoint { since_secs, timeout_secs, wal_bytes, max_wal_bytes, completion_target, .. } =
+        *checkpoint;
+    // As CalculateCheckpointSegments in xlog.c.
+    let distance = max_wal_bytes / (1.0 + completion_target);
+    // A run as long as the interval has one in any case.
+    let finding = if secs >= timeout_secs {
+        None
+    } else if since_secs >= timeout_secs {
+        Some(format!(
+            "The last checkpoint began {} ago, before checkpoint_timeout ({}), for the server was idle: the next one may \
+             begin during the run.",
+            seconds(since_secs),
+            seconds(timeout_secs)
+        ))
+    } else if since_secs + secs >= timeout_secs {
+        Some(format!(
+            "A checkpoint is due in {} (checkpoint_timeout), within the {} of the run.",
+            seconds(timeout_secs - since_secs),
+            seconds(secs)
+        ))
+    } else {
+        None
+    };
+    let finding = finding.or_else(|| {
+        (wal_bytes >= MOST_WAL * distance && distance > 0.0).then(|| {
+            format!(
+                "The next checkpoint begins at about {} of WAL (max_wal_size), of which {} are written.",
+                bytes(Some(distance)),
+                bytes(Some(wal_bytes))
+            )
+        })
+    })?;
+    Some(notice("checkpoint", finding, SAME))
+}
+
+fn retained(slots: &[Slot], max_wal_bytes: f64) -> Option<Risk> {
+    let mut large: Vec<&Slot> = slots.iter().filter(|slot| slot.wal_bytes > max_wal_bytes).collect();
+    large.sort_by(|a, b| b.wal_bytes.total_cmp(&a.wal_bytes).then_with(|| a.name.cmp(&b.name)));
+    let described: Vec<String> = large
+        .iter()
+        .map(|slot| {
+            let inactive = if slot.active { "" } else { " (inactive)" };
+            format!("\"{}\"{inactive} {}", slot.name, bytes(Some(slot.wal_bytes)))
+        })
+        .collect();
+    (!large.is_empty()).then(|| {
+        warning(
+            "slot",
+            format!(
+                "Replication slots retain more WAL than max_wal_size ({}): {}.",
+                bytes(Some(max_wal_bytes)),
+                first_few(&described)
+            ),
+            "Segments that are retained are not recycled: each new one is created and zeroed, and the disk can fill up. \
+             Drop slots that nobody uses, or see why their consumer lags.",
+            true,
+        )
+    })
+}
+
+/// Settings with which commits cost less than where data has to be safe.
+fn safety(situation: &Situation) -> Option<Risk> {
+    let Situation { plan, server, .. } = situation;
+    let settings = server.settings.as_ref().filter(|_| plan.writes)?;
+    let off: Vec<String> = ["fsync", "full_page_writes", "synchronous_commit"]
+        .into_iter()
+        // What the run sets itself is meant.
+        .filter(|name| !plan.settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)))
+        .filter(|name| settings.get(*name).is_some_and(|value| value == "off"))
+        .map(|name| format!("{name} = off"))
+        .collect();
+    (!off.is_empty()).then(|| {
+        notice(
+            "safety",
+            format!("The server has {}: the figures hold only for such a server.", listed(&off)),
+            "Turn the setting on to get figures that hold where no committed transaction may be lost.",
+        )
+    })
+}

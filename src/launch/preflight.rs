@@ -1,0 +1,82 @@
+//! What would spoil a run that is to start: as rows of bench.preflight, and as NOTICEs of a run.
+
+use bench_core::error::UserError;
+use bench_core::preflight::{Fixture, Plan, Risk, Server, Situation, risks, told};
+use bench_core::spec::{Before, FixtureSpec, RunArguments, RunSpec};
+use pgrx::pg_sys;
+
+use super::run::{plan_of, rehearse};
+use crate::catalog;
+use crate::error::notice;
+use crate::observe::situation::{self, MachineLook, known};
+
+/// Milliseconds of a look at the machine: long enough for processors' ticks, of a hundredth of a second each.
+const LOOK_MS: u64 = 250;
+
+/// Looks at the server and the machine for a run with these arguments, which is not made.
+///
+/// # Errors
+/// Those that the run would end with before it starts.
+pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
+    let rehearsed = rehearse(arguments)?;
+    let machine = MachineLook::begin();
+    let mut server = Server::default();
+    if rehearsed.plan.target.is_none() {
+        // Whoever executes a statement at the begin and at the end of the look is no chance.
+        let active = situation::active()?;
+        server = of_server(&rehearsed.fixtures)?;
+        server.fixtures = Some(fixtures(&rehearsed.fixtures)?);
+        server.settings = situation::settings()?;
+        server.active = active;
+    }
+    let machine = machine.end(LOOK_MS);
+    server.active = server.active.min(situation::active()?);
+    Ok(risks(&Situation { plan: rehearsed.plan, server, machine }))
+}
+
+/// Tells in a NOTICE each what is certain to spoil a run that does these steps first. Takes no time to speak of.
+pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
+    if spec.target.is_some() {
+        return Ok(());
+    }
+    let plan = Plan { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
+    let server = of_server(&spec.fixtures)?;
+    for risk in told(&Situation { plan, server, ..Situation::default() }) {
+        notice(risk.message(), risk.advice);
+    }
+    Ok(())
+}
+
+/// What takes one question each.
+fn of_server(fixtures: &[FixtureSpec]) -> Result<Server, UserError> {
+    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(tables_of).collect();
+    Ok(Server {
+        checkpoint: situation::checkpoint()?,
+        locks: situation::locks(&tables)?,
+        tables: situation::tables(&tables)?,
+        holders: situation::holders()?,
+        slots: situation::slots()?,
+        ..Server::default()
+    })
+}
+
+fn tables_of(fixture: &FixtureSpec) -> Vec<pg_sys::Oid> {
+    fixture.tables.iter().map(|&table| table.into()).collect()
+}
+
+/// The fixtures as they are and as they were loaded.
+fn fixtures(fixtures: &[FixtureSpec]) -> Result<Vec<Fixture>, UserError> {
+    let mut found = Vec::new();
+    for fixture in fixtures {
+        let Some(schema) = &fixture.schema else { continue };
+        let grown = known(|| catalog::growth(&fixture.name, schema, &tables_of(fixture)))?;
+        found.extend(grown.map(|growth| Fixture {
+            name: fixture.name.clone(),
+            rows: fixture.rows as f64,
+            loaded_bytes: Some(growth.loaded_bytes as f64),
+            bytes: Some(growth.bytes as f64),
+            live: Some(growth.live as f64),
+        }));
+    }
+    Ok(found)
+}

@@ -1,0 +1,205 @@
+//! A look at the server and its machine before a run, as far as the role that asks may see them.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::preflight::{Checkpoint, Holder, Lock, Machine, Slot, Table};
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys;
+use serde::de::DeserializeOwned;
+
+use super::machine;
+use crate::error::internal;
+use crate::server::guc::{set_local, with_search_path};
+use crate::server::process::{forget_statistics, memory_bytes, processors};
+use crate::server::spi::fetch;
+use crate::server::transaction::rolled_back;
+use crate::server::{database, wait};
+
+/// One question, whose answer is JSON. `None`: the role may not ask it, or somebody's lock is in the way.
+pub fn known<T>(ask: impl FnOnce() -> Result<Option<T>, UserError>) -> Result<Option<T>, UserError> {
+    // An error of the question's rolls back no more than the question.
+    let answer = rolled_back(|| {
+        with_search_path("pg_catalog, pg_temp", || {
+            // A size needs a lock, which somebody's LOCK TABLE may keep for long.
+            set_local(c"lock_timeout", c"50ms");
+            ask()
+        })
+    });
+    match answer {
+        Err(e)
+            if [sqlstate::INSUFFICIENT_PRIVILEGE, sqlstate::LOCK_NOT_AVAILABLE].contains(&&*e.sqlstate) =>
+        {
+            Ok(None)
+        }
+        answer => answer,
+    }
+}
+
+fn ask<T: DeserializeOwned>(sql: &str, arguments: &[DatumWithOid]) -> Result<Option<T>, UserError> {
+    known(|| {
+        let Some(json) = fetch::<String>(sql, arguments)? else { return Ok(None) };
+        serde_json::from_str(&json).map(Some).map_err(|e| internal(format!("{e}: {json}")))
+    })
+}
+
+/// Sessions of others that execute a statement now, clients of runs among them.
+pub fn active() -> Result<Option<i64>, UserError> {
+    forget_statistics();
+    ask(
+        "SELECT pg_catalog.count(*)::pg_catalog.text FROM pg_catalog.pg_stat_activity a \
+         WHERE a.state = 'active' AND a.pid <> pg_catalog.pg_backend_pid() \
+           AND a.backend_type IN ('client backend', 'pgbench_ext client')",
+        &[],
+    )
+}
+
+/// Checkpoints: the last one, the one under way, and what the next one waits for.
+pub fn checkpoint() -> Result<Option<Checkpoint>, UserError> {
+    // Before the control file is read, which the end of a checkpoint writes: a checkpoint under way is one whose
+    // beginning is known to the server and not yet to the file.
+    let redo = database::redo_pointer();
+    let lsn = format!("{:X}/{:X}", redo >> 32, redo & 0xFFFF_FFFF);
+    ask(
+        "SELECT pg_catalog.json_build_object( \
+             'is_under_way', c.redo_lsn < $1::pg_catalog.pg_lsn, \
+             'since_secs', pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() \
+                 - greatest(c.checkpoint_time, pg_catalog.pg_postmaster_start_time())), \
+             'timeout_secs', (SELECT s.setting::pg_catalog.float8 FROM pg_catalog.pg_settings s WHERE s.name = 'checkpoint_timeout'), \
+             'wal_bytes', pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), c.redo_lsn), \
+             'max_wal_bytes', pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_wal_size')), \
+             'completion_target', pg_catalog.current_setting('checkpoint_completion_target')::pg_catalog.float8)::pg_catalog.text \
+         FROM pg_catalog.pg_control_checkpoint() c",
+        &[lsn.as_str().into()],
+    )
+}
+
+/// Locks of others on tables that vacuums and changes of tables take, with the command where it reports its progress.
+pub fn locks(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Lock>>, UserError> {
+    ask(
+        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
+             'relation', l.relation::pg_catalog.regclass::pg_catalog.text, 'mode', l.mode, 'pid', l.pid, \
+             'command', CASE \
+                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum p WHERE p.pid = l.pid) THEN 'VACUUM' \
+                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_analyze p WHERE p.pid = l.pid) THEN 'ANALYZE' \
+                 WHEN EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = l.pid) THEN 'CREATE INDEX' \
+             END, \
+             'is_autovacuum', a.backend_type = 'autovacuum worker', \
+             'secs', pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start)) ORDER BY l.pid, l.relation), '[]')::pg_catalog.text \
+         FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid \
+         WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY ($1) AND l.pid <> pg_catalog.pg_backend_pid() \
+           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()) \
+           AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')",
+        &[tables.to_vec().into()],
+    )
+}
+
+/// Statistics of tables.
+pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Table>>, UserError> {
+    ask(
+        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
+             'relation', c.oid::pg_catalog.regclass::pg_catalog.text, 'live', pg_catalog.pg_stat_get_live_tuples(c.oid), \
+             'dead', pg_catalog.pg_stat_get_dead_tuples(c.oid), 'modified', pg_catalog.pg_stat_get_mod_since_analyze(c.oid), \
+             'inserted', pg_catalog.pg_stat_get_ins_since_vacuum(c.oid), 'reltuples', c.reltuples, \
+             'xid_age', pg_catalog.age(c.relfrozenxid), \
+             'options', (SELECT pg_catalog.json_object_agg(o.option_name, o.option_value) \
+                         FROM pg_catalog.pg_options_to_table(c.reloptions) o)) ORDER BY c.oid), '[]')::pg_catalog.text \
+         FROM pg_catalog.pg_class c WHERE c.oid = ANY ($1) AND c.relkind = 'r'",
+        &[tables.to_vec().into()],
+    )
+}
+
+/// Who holds back the xmin horizon of this database, as every transaction does for a moment; a vacuum does not
+/// (PROC_IN_VACUUM in ComputeXidHorizons, procarray.c).
+pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
+    ask(
+        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
+             'kind', h.kind, 'name', h.name, 'state', h.state, 'age', h.age, 'secs', h.secs)), '[]')::pg_catalog.text \
+         FROM ( \
+             SELECT 'session' AS kind, a.pid::pg_catalog.text AS name, a.state, \
+                    greatest(pg_catalog.age(a.backend_xmin), pg_catalog.age(a.backend_xid)) AS age, \
+                    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start) AS secs \
+             FROM pg_catalog.pg_stat_activity a \
+             WHERE (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) \
+               AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL) AND a.pid <> pg_catalog.pg_backend_pid() \
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid) \
+             UNION ALL \
+             SELECT 'prepared transaction', p.gid, NULL, pg_catalog.age(p.transaction), \
+                    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - p.prepared) \
+             FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database() \
+             UNION ALL \
+             SELECT 'replication slot', s.slot_name::pg_catalog.text, CASE WHEN s.active THEN 'active' ELSE 'inactive' END, \
+                    pg_catalog.age(s.xmin), NULL \
+             FROM pg_catalog.pg_replication_slots s WHERE s.xmin IS NOT NULL) AS h",
+        &[],
+    )
+}
+
+/// Replication slots, and how much WAL each retains.
+pub fn slots() -> Result<Option<Vec<Slot>>, UserError> {
+    ask(
+        "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('name', s.slot_name, 'active', s.active, \
+             'wal_bytes', pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn))), '[]')::pg_catalog.text \
+         FROM pg_catalog.pg_replication_slots s WHERE s.restart_lsn IS NOT NULL",
+        &[],
+    )
+}
+
+/// Parameters of safety and of autovacuum as a new session has them.
+pub fn settings() -> Result<Option<BTreeMap<String, String>>, UserError> {
+    ask(
+        "SELECT pg_catalog.json_object_agg(s.name, s.reset_val)::pg_catalog.text FROM pg_catalog.pg_settings s \
+         WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'track_counts') OR s.name LIKE 'autovacuum%'",
+        &[],
+    )
+}
+
+/// A look at the machine that takes a while.
+pub struct MachineLook {
+    before: machine::Machine,
+    began: std::time::Instant,
+}
+
+impl MachineLook {
+    /// Begins.
+    pub fn begin() -> Self {
+        Self { before: machine::read(), began: std::time::Instant::now() }
+    }
+
+    /// Waits until it has taken so many milliseconds, and ends it.
+    pub fn end(self, milliseconds: u64) -> Machine {
+        loop {
+            let left = u128::from(milliseconds).saturating_sub(self.began.elapsed().as_millis());
+            if left == 0 {
+                break;
+            }
+            wait::wait_idle(left as i64);
+            pgrx::check_for_interrupts!();
+        }
+        let secs = self.began.elapsed().as_secs_f64();
+        let seen = machine::read().since(self.before);
+        let share =
+            |ticks: u64, of: machine::CpuTicks| (of.total() > 0).then(|| ticks as f64 / of.total() as f64);
+        Machine {
+            busy: seen.cpu.and_then(|cpu| share(cpu.user + cpu.system, cpu)),
+            steal: seen.cpu.and_then(|cpu| share(cpu.steal, cpu)),
+            processors: processors(),
+            governors: governors(),
+            swapped_per_sec: seen.swapped_bytes.map(|bytes| bytes as f64 / secs),
+            swap_used_bytes: seen.swap_used_bytes.map(|bytes| bytes as f64),
+            memory_bytes: Some(memory_bytes() as f64).filter(|&bytes| bytes > 0.0),
+        }
+    }
+}
+
+/// The frequency governors with the number of their processors, where the kernel has any: virtual machines have none.
+fn governors() -> BTreeMap<String, u32> {
+    let mut governors = BTreeMap::new();
+    for folder in fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten() {
+        if let Ok(name) = fs::read_to_string(folder.path().join("cpufreq/scaling_governor")) {
+            *governors.entry(name.trim().to_owned()).or_default() += 1;
+        }
+    }
+    governors
+}
