@@ -30,7 +30,7 @@ impl Plan {
     /// Of a run with these options, whose scripts may write or do not.
     pub fn new(options: &RunOptions, writes: bool) -> Self {
         let secs = match options.extent {
-            Extent::Secs(secs) => Some(options.warmup_secs + secs),
+            Extent::Secs(secs) => Some(options.warmup_secs.unwrap_or_default() + secs),
             Extent::Transactions(_) => None,
         };
         Self {
