@@ -275,6 +275,27 @@ SELECT
 FROM bench.calibrate('nothing', clients => 2, secs => 0.2, rounds => 4, tags => '{"calibrated": true}');
 SELECT clients, rounds, status, tags FROM bench.sweeps WHERE tags ? 'calibrated';
 
+-- What a calibration of runs like those of the baseline says of a comparison
+SELECT count(*) FROM bench.calibrate('nothing', secs => 0.2, rounds => 5);
+SELECT max(sweep_id) AS calibration FROM bench.sweeps \gset
+SELECT bench.sweep('nothing', '{1}', 0.2, rounds => 4, tags => '{"side": "a"}') AS alike \gset
+SELECT bench.sweep('nothing', '{1}', 0.1, rounds => 4) AS shorter \gset
+SELECT
+    s.sweep_id = :alike AS alike,
+    bool_and(coalesce(c.advice, '') ~ format(
+        'equal runs vary by [0-9.]+ %% \(calibration of sweep %s\)(, differences|: 2 runs per side show) ', :calibration
+    )) AS told
+FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
+WHERE s.sweep_id IN (:alike, :shorter) AND c.verdict IN ('same', 'inconclusive')
+GROUP BY s.sweep_id
+ORDER BY s.sweep_id;
+-- one with a tag is for runs with that tag, and one of three runs is too few
+SELECT count(*) FROM bench.calibrate('nothing', secs => 0.1, rounds => 5, tags => '{"side": "b"}');
+SELECT count(*) FROM bench.calibrate('nothing', secs => 0.1, rounds => 3);
+SELECT count(*) FILTER (WHERE c.advice ~ 'calibration') AS told
+FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
+WHERE s.sweep_id = :shorter;
+
 -- Over connections, but for a variant that is not
 SELECT bench.sweep('nothing', '{1}', 0.1, driver => 'wire', jobs => 1,
     variants => '{"wire": {}, "engine": {"driver": "engine"}}') AS sweep \gset wire_

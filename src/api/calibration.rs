@@ -95,7 +95,9 @@ fn of_runs(arguments: SweepArguments) -> Result<Vec<Line>, UserError> {
         )
         .hint("Fewer runs show no spread; 10 or more are better."));
     }
-    let sweep_id = sweep::launch::run_to_the_end(sweep::launch::plan(arguments)?)?;
+    let mut spec = sweep::launch::plan(arguments)?;
+    spec.options.calibrates = true;
+    let sweep_id = sweep::launch::run_to_the_end(spec)?;
     notice(
         format!("the runs belong to sweep {sweep_id}"),
         format!("For a report: SELECT bench.sweep_report({sweep_id})."),

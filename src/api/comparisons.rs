@@ -1,7 +1,8 @@
 //! bench.compare, bench.compare_report, bench.ab, bench.scalability and bench.change_points: what several runs say together.
 
 use bench_core::comparison::{
-    Comparison, check_margin, check_pairs, compare as compare_groups, compare_pairs, scripts_differ,
+    Comparison, calibration, check_margin, check_pairs, compare as compare_groups, compare_pairs,
+    scripts_differ,
 };
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
@@ -81,7 +82,11 @@ fn compare(
 > {
     let compared = (|| {
         let margin = required("margin", margin)?;
-        compare_groups(&side("baseline", baseline)?, &side("candidate", candidate)?, margin)
+        let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
+        let compared = compare_groups(&baseline, &candidate, margin)?;
+        let runs = baseline.len().min(candidate.len());
+        let baseline: Vec<i64> = baseline.iter().map(|run| run.run.run_id).collect();
+        calibrated(compared, &baseline, (runs, false), margin)
     })()
     .or_raise();
     if scripts_differ(&compared.differences) {
@@ -91,6 +96,21 @@ fn compare(
         );
     }
     TableIterator::new(rows(compared))
+}
+
+/// The comparison with what a calibration of runs like those of the baseline says of it, if there is one. `runs`: how many a
+/// side, and whether they are pairs.
+fn calibrated(
+    mut compared: Comparison,
+    baseline: &[i64],
+    runs: (usize, bool),
+    margin: f64,
+) -> Result<Comparison, UserError> {
+    if let Some((sweep_id, equal)) = catalog::calibration_of(baseline, calibration::ENOUGH_RUNS)? {
+        let equal = equal.into_iter().map(catalog::headline).collect::<Result<Vec<_>, _>>()?;
+        calibration::tell(&mut compared, sweep_id, &equal, runs, margin);
+    }
+    Ok(compared)
 }
 
 fn side(name: &str, run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<Document>, UserError> {
@@ -187,11 +207,12 @@ fn ab(
                 ids(|pair| pair.1)
             ),
         );
+        let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
         let pairs = pairs
             .into_iter()
             .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
             .collect::<Result<Vec<_>, UserError>>()?;
-        compare_pairs(&pairs, MARGIN)
+        calibrated(compare_pairs(&pairs, MARGIN)?, &baseline, (pairs.len(), true), MARGIN)
     })();
     TableIterator::new(rows(compared.or_raise()))
 }

@@ -1,11 +1,12 @@
-//! Runs of the same kind, in the order of time.
+//! Runs of the same kind, in the order of time, and what was found to be their spread.
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
 use serde_json::{Map, Value};
 
-use crate::server::spi::fetch_all;
+use super::{as_owner, may_see};
+use crate::server::spi::{fetch, fetch_all};
 
 /// A run in a series.
 pub struct Past {
@@ -52,4 +53,52 @@ pub fn history(workload: &str, metric: &str, tags: Map<String, Value>) -> Result
         }))
     })?;
     Ok(rows.into_iter().flatten().collect())
+}
+
+/// Sweeps of bench.calibrate that are looked through, the latest.
+const MOST_CALIBRATIONS: i64 = 50;
+
+/// The latest sweep of bench.calibrate that the caller may see and whose runs, at least so many, are of the same kind as all
+/// of these: of one workload with the same options, and with no tag that these do not have. Its id and those of its
+/// completed runs.
+pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
+    let made = as_owner(|| {
+        fetch_all(
+            "SELECT s.sweep_id, s.role, pg_catalog.array_agg(l.run_id ORDER BY l.place) \
+             FROM bench.sweep_log s JOIN bench.sweep_run_log l USING (sweep_id) JOIN bench.run_log r USING (run_id) \
+             WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
+             GROUP BY s.sweep_id, s.role HAVING pg_catalog.count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
+            &[(least as i64).into(), MOST_CALIBRATIONS.into()],
+            |row| {
+                let role = row.get::<String>(2)?.unwrap_or_default();
+                Ok((
+                    row.get::<i64>(1)?.unwrap_or_default(),
+                    role,
+                    row.get::<Vec<i64>>(3)?.unwrap_or_default(),
+                ))
+            },
+        )
+    })?;
+    for (sweep_id, role, runs) in made {
+        pgrx::check_for_interrupts!();
+        let Some(&first) = runs.first() else { continue };
+        if may_see(&role)? && are_of_kind(run_ids, first)? {
+            return Ok(Some((sweep_id, runs)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether all of these runs are of the kind of another.
+fn are_of_kind(run_ids: &[i64], other: i64) -> Result<bool, UserError> {
+    let found = as_owner(|| {
+        fetch::<bool>(
+            "SELECT pg_catalog.bool_and(h.workload = o.workload AND h.options = o.options AND h.tags @> o.tags) \
+                    AND pg_catalog.count(*) = pg_catalog.cardinality($1) \
+             FROM bench.history h CROSS JOIN (SELECT workload, options, tags FROM bench.history WHERE run_id = $2) AS o \
+             WHERE h.run_id = ANY ($1)",
+            &[run_ids.to_vec().into(), other.into()],
+        )
+    })?;
+    Ok(found == Some(true))
 }

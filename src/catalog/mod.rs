@@ -35,7 +35,7 @@ use crate::server::roles::{acts_for, as_role};
 pub use definitions::*;
 pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};
 pub use fixtures::*;
-pub use history::history;
+pub use history::{calibration_of, history};
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;

@@ -3,8 +3,11 @@
 #[cfg(test)]
 mod tests;
 
+use super::Comparison;
 use super::lines::metrics;
 use crate::document::Document;
+use crate::findings::text::{figure, percent};
+use crate::stats::compare::Verdict;
 use crate::stats::steady::truncation;
 use crate::stats::trend::BATCHES;
 use crate::stats::variation::{coefficient, drift, serial_correlation};
@@ -12,6 +15,9 @@ use crate::stats::{compare, parts, robust};
 
 /// The least runs from which a spread is estimated.
 pub const LEAST_RUNS: usize = 3;
+
+/// The least runs of a calibration that later comparisons go by.
+pub const ENOUGH_RUNS: usize = 5;
 
 /// The runs a side of the comparisons that are looked at.
 const SIDES: [u32; 4] = [3, 5, 10, 20];
@@ -61,6 +67,49 @@ pub fn calibrate(runs: &[Document]) -> Vec<Line> {
         }));
     }
     lines
+}
+
+/// Adds to the advice of a comparison's undecided lines what the calibration of a sweep says of it: which difference so many
+/// `runs` a side, or pairs, can show. `margin` is the comparison's.
+pub fn tell(
+    comparison: &mut Comparison,
+    sweep_id: i64,
+    equal: &[Document],
+    (runs, are_pairs): (usize, bool),
+    margin: f64,
+) {
+    if runs < 2 {
+        return;
+    }
+    let several = if are_pairs { format!("{runs} pairs") } else { format!("{runs} runs per side") };
+    let undecided = [Verdict::Inconclusive.as_str(), Verdict::Same.as_str()];
+    for line in comparison.lines.iter_mut().filter(|line| undecided.contains(&line.verdict)) {
+        let Some((metric, confidence)) = metrics().into_iter().find(|(metric, _)| metric.name == line.metric)
+        else {
+            continue;
+        };
+        let values = equal.iter().map(|run| (metric.of)(&run.summary).filter(|value| value.is_finite()));
+        let Some(values) = values.collect::<Option<Vec<f64>>>() else { continue };
+        let detectable = compare::detectable(&values, runs, confidence);
+        let (Some(cv), Some(detectable)) = (coefficient(&values, 0.95), detectable) else { continue };
+        let shown = |share: f64| format!("{} %", figure(share * 100.0));
+        let varies = format!("equal runs vary by {} (calibration of sweep {sweep_id})", shown(cv.value));
+        let told = if detectable > margin {
+            let cannot = format!("This machine cannot tell {} with {several}: {varies}", percent(margin));
+            // Beyond that it is no figure that anybody plans with.
+            if detectable < 1.0 {
+                format!("{cannot}, differences from {} on show.", shown(detectable))
+            } else {
+                format!("{cannot}, differences below 100 % do not show.")
+            }
+        } else {
+            format!("On this machine {varies}: {several} show differences from {} on.", shown(detectable))
+        };
+        line.advice = Some(match line.advice.take() {
+            Some(advice) => format!("{advice} {told}"),
+            None => told,
+        });
+    }
 }
 
 fn advice(metric: &str, values: &[f64], confidence: f64, runs: &[Document]) -> String {

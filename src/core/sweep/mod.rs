@@ -134,6 +134,9 @@ pub struct SweepOptions {
     /// The rounds are a first part, which says how many there are to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
+    /// Whether bench.calibrate has made it: its runs then show how much equal runs vary.
+    #[serde(default)]
+    pub calibrates: bool,
 }
 
 /// How sure means are to be.
@@ -199,6 +202,7 @@ impl SweepOptions {
             loaded: BTreeMap::new(),
             search: a.search,
             until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired: a.paired }),
+            calibrates: false,
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
         if runs > MAX_RUNS {

@@ -108,3 +108,89 @@ fn runs_that_do_not_vary_show_any_difference() {
     let tps = of(&lines, "tps");
     assert_eq!((tps[0].cv, tps[0].detectable), (Some(0.0), Some(0.0)));
 }
+
+/// A comparison of so many runs a side, which vary as these.
+fn compared(runs: &[Document], candidate_factor: f64) -> Comparison {
+    let side = |first: i64, factor: f64| -> Vec<Document> {
+        let numbered = |(id, run): (i64, &Document)| {
+            let mut run = run.clone();
+            run.run.run_id = id;
+            run.run.status = "completed".to_owned();
+            run.summary.tps = run.summary.tps.map(|tps| tps * factor);
+            run
+        };
+        (first..).zip(runs).map(numbered).collect()
+    };
+    crate::comparison::compare(&side(1, 1.0), &side(101, candidate_factor), 0.02).expect("a comparison")
+}
+
+fn tps_advice(comparison: &Comparison) -> Option<&str> {
+    comparison.lines[0].advice.as_deref()
+}
+
+#[test]
+fn a_calibration_says_what_an_undecided_comparison_cannot_tell() {
+    let equal = runs(&STEADY, 0.01);
+    let mut undecided = compared(&equal[..3], 1.001);
+    assert_eq!(undecided.lines[0].verdict, "inconclusive");
+    let before = tps_advice(&undecided).expect("advice").to_owned();
+    tell(&mut undecided, 12, &equal, (3, false), 0.02);
+    let cv = coefficient(&STEADY, 0.95).expect("a spread").value;
+    let detectable = compare::detectable(&STEADY, 3, 0.95).expect("a difference");
+    let told = |several: &str| {
+        format!(
+            "{before} This machine cannot tell 2 % with {several}: equal runs vary by {:.1} % (calibration of sweep 12), \
+             differences from {:.0} % on show.",
+            cv * 100.0,
+            detectable * 100.0
+        )
+    };
+    let expected = told("3 runs per side");
+    assert_eq!(tps_advice(&undecided), Some(expected.as_str()));
+    let mut pairs = compared(&equal[..3], 1.001);
+    tell(&mut pairs, 12, &equal, (3, true), 0.02);
+    assert_eq!(tps_advice(&pairs), Some(told("3 pairs").as_str()));
+    // Nobody has measured processor time.
+    assert!(!undecided.lines[5].advice.as_ref().expect("advice").contains("calibration"));
+}
+
+#[test]
+fn a_calibration_says_what_the_same_is_worth() {
+    let close: Vec<f64> = STEADY.iter().map(|tps| 1000.0 + (tps - 1000.0) / 50.0).collect();
+    let equal = runs(&close, 0.01);
+    let mut same = compared(&equal, 1.0);
+    assert_eq!((same.lines[0].verdict, tps_advice(&same)), ("same", None));
+    tell(&mut same, 7, &equal, (10, false), 0.02);
+    assert_eq!(
+        tps_advice(&same),
+        Some(
+            "On this machine equal runs vary by 0.04 % (calibration of sweep 7): 10 runs per side show differences from \
+             0.06 % on."
+        )
+    );
+}
+
+#[test]
+fn wild_runs_show_nothing() {
+    let wild = runs(&[500.0, 900.0, 1500.0, 700.0, 1100.0], 0.01);
+    let mut undecided = compared(&wild[..2], 1.0);
+    tell(&mut undecided, 3, &wild, (2, false), 0.02);
+    let told = tps_advice(&undecided).expect("advice");
+    assert!(
+        told.ends_with("vary by 41 % (calibration of sweep 3), differences below 100 % do not show."),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_calibration_has_nothing_to_say_of_a_verdict_or_of_single_runs() {
+    let equal = runs(&STEADY, 0.01);
+    let mut slower = compared(&equal, 0.5);
+    assert_eq!(slower.lines[0].verdict, "slower");
+    tell(&mut slower, 12, &equal, (10, false), 0.02);
+    assert_eq!(tps_advice(&slower), None);
+    let mut single = compared(&equal[..1], 1.0);
+    let before = single.clone();
+    tell(&mut single, 12, &equal, (1, false), 0.02);
+    assert_eq!(single, before);
+}
