@@ -116,7 +116,7 @@ pub fn tables(tables: &[pg_sys::Oid]) -> Result<Option<Vec<Table>>, UserError> {
 }
 
 /// Who holds back the xmin horizon of this database, as every transaction does for a moment; a vacuum does not
-/// (PROC_IN_VACUUM in ComputeXidHorizons, procarray.c).
+/// (PROC_IN_VACUUM in ComputeXidHorizons, procarray.c), and autovacuum's ANALYZE ends by itself.
 pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
     ask(
         "SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object( \
@@ -129,6 +129,7 @@ pub fn holders() -> Result<Option<Vec<Holder>>, UserError> {
              WHERE (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) \
                AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL) AND a.pid <> pg_catalog.pg_backend_pid() \
                AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid) \
+               AND a.backend_type IS DISTINCT FROM 'autovacuum worker' \
              UNION ALL \
              SELECT 'prepared transaction', p.gid, NULL, pg_catalog.age(p.transaction), \
                     pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - p.prepared) \
