@@ -118,13 +118,21 @@ like "$(sql "SELECT finding FROM bench.preflight('pk_select') WHERE topic = 'loa
 unlike "$(told)" 'session' 'another session: no run tells it'
 leave busy
 
-# WAL, and the checkpoint that comes of it
-sql 'CREATE TABLE filler (x text)' "INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 27000)"
-like "$(found "'pk_update', secs => 10")" '^checkpoint notice: The next checkpoint begins at about 33.7 MB of WAL' \
+# WAL, and the checkpoint that comes of it, which begins with a segment of 16 MB: a part of several of them
+sql "ALTER SYSTEM SET max_wal_size = '400MB'" 'SELECT pg_reload_conf()' >/dev/null
+eventually 10 "SELECT setting = '400' FROM pg_settings WHERE name = 'max_wal_size'"
+sql CHECKPOINT 'CREATE TABLE filler (x text)' "DO \$\$ BEGIN
+    WHILE pg_current_wal_insert_lsn() - redo_lsn < 160 * 1024 * 1024 FROM pg_control_checkpoint() LOOP
+        INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 1000);
+    END LOOP;
+END \$\$"
+like "$(found "'pk_update', secs => 10")" '^checkpoint notice: The next checkpoint begins at about 210.5 MB of WAL' \
     'WAL: the next checkpoint is near'
 is "$(topics "'pk_select', secs => 10")" '' 'WAL: a run that reads brings no checkpoint'
 is "$(topics "'pk_update', secs => 10, before => 'checkpoint'")" '' 'WAL: nor one that begins after one'
 is "$(told)" '' 'WAL: no run tells it'
+sql "ALTER SYSTEM RESET max_wal_size" 'SELECT pg_reload_conf()' >/dev/null
+eventually 10 "SELECT setting = '64' FROM pg_settings WHERE name = 'max_wal_size'"
 sql "INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 27000)"
 eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_activity
     WHERE backend_type = 'checkpointer' AND wait_event = 'CheckpointWriteDelay')"
