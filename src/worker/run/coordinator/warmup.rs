@@ -51,12 +51,12 @@ impl Run<'_> {
         self.warmup_has_ended(WarmupEnd::Steady);
     }
 
-    /// Gives up waiting for steady throughput when the longest warm-up is over. What was due in it and not begun is not
-    /// measured.
+    /// Gives up waiting for steady throughput with the last interval of the longest warm-up. Under a rate, what was due
+    /// before that and nobody has taken is dropped: what clients took of it ends within the warm-up, and is not measured.
     pub(super) fn limit_warmup(&mut self, now_ns: i64) {
         let timeline = self.sampler.timeline();
-        if self.until_steady.is_some() && now_ns >= timeline.measure_start_ns {
-            let due = timeline.measure_start_ns - timeline.warmup_start_ns;
+        if self.until_steady.is_some() && now_ns >= timeline.measure_start_ns - timeline.warmup_interval_ns {
+            let due = now_ns - timeline.warmup_start_ns;
             self.segment.header().arrivals.0.fetch_max(due, Relaxed);
             self.warmup_has_ended(WarmupEnd::Unsteady);
         }
