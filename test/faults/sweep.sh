@@ -13,7 +13,8 @@ faults_start
 # bench.stop_sweep and bench.resume_sweep
 #
 name='bench.stop_sweep'
-begin
+# Long enough for a session to come and to be seen waiting, on a busy machine too.
+begin "'pk_update', '{1,2}', 1, 3"
 session waiter "SELECT bench.wait_sweep($SWEEP)"
 eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter'
     AND wait_event = 'Extension')"
