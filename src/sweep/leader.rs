@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Extent, Results, RunArguments};
-use bench_core::sweep::{SweepSpec, Variant};
+use bench_core::spec::Results;
+use bench_core::sweep::SweepSpec;
 use pgrx::pg_sys;
 
+use super::order::{Order, checkpoint_ns};
 use super::parameters::{self, ServerParameters};
 use super::state::State;
 use crate::catalog::patience::try_to_write;
@@ -199,27 +200,6 @@ fn stop_error(header: &Header) -> Option<UserError> {
     }
 }
 
-/// A run that a sweep is to make.
-pub(super) struct Order<'a> {
-    pub place: i32,
-    pub round: u32,
-    pub variant: &'a Variant,
-    pub arguments: RunArguments,
-    /// A checkpoint is to fall into it.
-    pub over_checkpoint: bool,
-}
-
-/// A checkpoint begins after this part of a run, so that the rest of it shows what it costs.
-const CHECKPOINT_AFTER: i64 = 3;
-
-/// How long a run measures; 0 where that is for the run to say.
-fn extent_ns(extent: &Extent) -> i64 {
-    match extent {
-        Extent::Secs(secs) => (secs * 1e9) as i64,
-        Extent::Transactions(_) => 0,
-    }
-}
-
 /// A sweep under way.
 pub(super) struct Sweep<'a> {
     context: &'a WorkerContext,
@@ -348,8 +328,7 @@ impl Sweep<'_> {
             Ok(launched)
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
-        let checkpoint_ns = (over_checkpoint && prepared.spec.target.is_none())
-            .then(|| extent_ns(&prepared.spec.options.extent) / CHECKPOINT_AFTER);
+        let checkpoint_ns = if over_checkpoint { checkpoint_ns(&prepared.spec) } else { None };
         let result = self.follow(place, &launched, checkpoint_ns);
         let run_id = launched.segment.run_id();
         launched.leave();

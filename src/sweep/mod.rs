@@ -3,6 +3,7 @@
 
 pub mod launch;
 mod leader;
+mod order;
 mod parameters;
 mod search;
 mod state;

@@ -3,7 +3,8 @@
 use bench_core::capacity::{Outcome, Purpose, Search, Step, answers, next};
 use bench_core::error::{UserError, sqlstate};
 
-use super::leader::{Order, Sweep};
+use super::leader::Sweep;
+use super::order::Order;
 use crate::catalog::{self, searches};
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::shm::StopReason;

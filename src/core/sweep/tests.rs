@@ -237,13 +237,14 @@ fn rounds_go_on_until_each_mean_is_sure() {
     assert_eq!(options.plan().len(), 5 * 6);
     // One rung of one variant varies by ±4 %, all others not at all.
     let varies = |cell: &Cell| cell.variant == 1 && cell.clients == 8;
-    let tps = |cell: &Cell| if varies(cell) && cell.round % 2 == 0 { 1040.0 } else { 1000.0 };
+    let tps = |cell: &Cell| if varies(cell) && cell.round.is_multiple_of(2) { 1040.0 } else { 1000.0 };
     let further = options.further(&done(&options, tps));
     assert!(further.len() >= 5 && further.iter().all(varies), "{further:?}");
     let rounds: Vec<u32> = further.iter().map(|cell| cell.round).collect();
     assert!(rounds.windows(2).all(|pair| pair[1] == pair[0] + 1) && rounds[0] == 6, "{rounds:?}");
     assert!(options.further(&done(&options, |_| 1000.0)).is_empty());
-    let wild = options.further(&done(&options, |cell| if cell.round % 2 == 0 { 100.0 } else { 1000.0 }));
+    let wild =
+        options.further(&done(&options, |cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 }));
     assert_eq!(wild.iter().map(|cell| cell.round).max(), Some(50), "there is a limit");
     let mut missing = done(&options, |cell| f64::from(cell.round));
     missing.pop();
@@ -256,7 +257,9 @@ fn what_is_compared_goes_on_until_the_ratio_is_sure() {
     // All drift alike, by far.
     let drift = |cell: &Cell| 1000.0 * f64::from(cell.round);
     assert!(options.further(&done(&options, drift)).is_empty());
-    let apart = |cell: &Cell| drift(cell) * if cell.variant == 1 && cell.round % 2 == 0 { 1.03 } else { 1.0 };
+    let apart = |cell: &Cell| {
+        drift(cell) * if cell.variant == 1 && cell.round.is_multiple_of(2) { 1.03 } else { 1.0 }
+    };
     let further = options.further(&done(&options, apart));
     let of = |variant| further.iter().filter(|cell| cell.variant == variant).count();
     assert!(of(0) > 0 && of(0) == of(1));
