@@ -356,20 +356,15 @@ impl Sweep<'_> {
                 is_known = true;
                 durable_transaction(|| catalog::sweep_run_started(sweep_id, place, run_id))?;
             }
-            let begin_ns = launched.segment.header().timeline.load().measure_start_ns;
-            if begin_ns > 0 && checkpoint_ns.is_some_and(|after_ns| now_ns() >= begin_ns + after_ns) {
-                checkpoint_ns = None;
-                header.interruptible.store(1, SeqCst);
-                let made = transaction(before::may_checkpoint).and_then(|may| {
-                    if may && header.stop() == StopReason::None {
-                        execute(session, "CHECKPOINT")
-                    } else {
-                        Ok(())
-                    }
-                });
-                header.interruptible.store(0, SeqCst);
-                forget_cancel();
-                made.inspect_err(|error| stop_if_canceled(header, error))?;
+            let has_come = |after_ns: &mut i64| {
+                let begin_ns = launched.segment.header().timeline.load().measure_start_ns;
+                begin_ns > 0 && now_ns() >= begin_ns + *after_ns
+            };
+            if checkpoint_ns.take_if(has_come).is_some() {
+                interruptibly(header, || match transaction(before::may_checkpoint)? {
+                    true => execute(session, "CHECKPOINT"),
+                    false => Ok(()),
+                })?;
             }
             Ok(())
         })
@@ -381,16 +376,20 @@ impl Sweep<'_> {
         work: impl FnOnce(&mut Self) -> Result<(), UserError>,
     ) -> Result<(), UserError> {
         let context = self.context;
-        let header = context.segment.header();
-        header.interruptible.store(1, SeqCst);
-        let result = match stop_error(header) {
-            Some(error) => Err(error),
-            None => work(self).inspect_err(|error| stop_if_canceled(header, error)),
-        };
-        header.interruptible.store(0, SeqCst);
-        forget_cancel();
-        result
+        interruptibly(context.segment.header(), || work(self))
     }
+}
+
+/// As [`Sweep::interruptibly`], of the sweep with this header.
+fn interruptibly(header: &Header, work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
+    header.interruptible.store(1, SeqCst);
+    let result = match stop_error(header) {
+        Some(error) => Err(error),
+        None => work().inspect_err(|error| stop_if_canceled(header, error)),
+    };
+    header.interruptible.store(0, SeqCst);
+    forget_cancel();
+    result
 }
 
 /// A cancel of this session, which has no timeouts, is a stop, whatever it was doing.

@@ -27,7 +27,7 @@ fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
     let reference = last.reference();
     let failing: Vec<(u32, Limit)> = last
         .of(Purpose::Trial)
-        .filter(|trial| bracket.fails.is_some() && trial.step.rate == bracket.fails)
+        .filter(|trial| trial.step.rate == bracket.fails)
         .filter_map(|trial| Some((trial.place, trial.outcome.limit(search, limit_ms, reference)?)))
         .collect();
     Answer {
