@@ -5,6 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::search::Round;
 use super::{Purpose, Search, Trial};
 use crate::document::capacity::{Answer, Limit};
+use crate::stats::of_logarithms;
 
 /// The answers to all objectives, the strictest first.
 pub fn answers(search: &Search, trials: &[Trial]) -> Vec<Answer> {
@@ -47,10 +48,9 @@ fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
 /// Mean of the logarithms, and half the width of its 95 % interval by Student's t.
 fn mean_of_logarithms(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
-    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+    let (mean, variance) = of_logarithms(values);
     let margin = match StudentsT::new(0.0, 1.0, count - 1.0) {
-        Ok(student) => student.inverse_cdf(0.975) * (squares / (count - 1.0) / count).sqrt(),
+        Ok(student) => student.inverse_cdf(0.975) * (variance / count).sqrt(),
         Err(_) => f64::INFINITY,
     };
     (mean, margin)

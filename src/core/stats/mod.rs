@@ -24,3 +24,11 @@ pub use moments::Moments;
 pub fn parts<T>(values: &[T], count: usize) -> impl Iterator<Item = &[T]> {
     (0..count).map(move |part| &values[part * values.len() / count..(part + 1) * values.len() / count])
 }
+
+/// Mean and variance of the values' logarithms; the variance is not a number below two.
+pub fn of_logarithms(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+    (mean, squares / (count - 1.0))
+}

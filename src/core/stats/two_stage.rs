@@ -1,5 +1,6 @@
 //! How many values make a mean as sure as it is to be.
 
+use super::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// How sure the interval is.
@@ -18,12 +19,10 @@ pub fn values_needed(first: &[f64], within: f64) -> Option<u32> {
     if first.len() < 3 || first.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
         return None;
     }
-    let count = first.len() as f64;
-    let mean = first.iter().map(|value| value.ln()).sum::<f64>() / count;
-    let squares: f64 = first.iter().map(|value| (value.ln() - mean).powi(2)).sum();
-    let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+    let (_, variance) = of_logarithms(first);
+    let student = StudentsT::new(0.0, 1.0, first.len() as f64 - 1.0).ok()?;
     let quantile = student.inverse_cdf(0.5 + CONFIDENCE / 2.0);
-    let needed = (quantile / within.ln_1p()).powi(2) * squares / (count - 1.0);
+    let needed = (quantile / within.ln_1p()).powi(2) * variance;
     Some((needed.ceil() as u32).max(first.len() as u32))
 }
 
