@@ -21,6 +21,12 @@ WHERE p.pronamespace = 'bench'::regnamespace
            AND array_to_string(lines, ' ') ~ ('Example:.*bench\.' || p.proname || '\('))
 ORDER BY 1;
 
+-- What is documented is there: none
+SELECT p.proname AS function, h AS line
+FROM pg_proc p, LATERAL bench.help(p.proname) AS h
+WHERE p.pronamespace = 'bench'::regnamespace AND h ~* 'not (yet supported|supported yet|implemented)'
+ORDER BY 1;
+
 -- Arguments without their type or without a meaning: none
 WITH shown AS (
     SELECT p.oid, l.line, l.place

@@ -11,8 +11,9 @@ pub struct Unserved {
     pub hint: &'static str,
 }
 
-const LOGGING: &str = "The engine logs no statements; measure the cost of logging them with pgbench.";
-const CLIENT: &str = "It watches the connection of a client, and the engine's sessions have none.";
+const LOGGING: &str =
+    "The engine logs no statements; measure the cost of logging them with driver => 'wire'.";
+const CLIENT: &str = "It watches the connection of a client, and the engine's sessions have none; those of driver => 'wire' have one.";
 const PER_TRANSACTION: &str = "Set the parameter's default_transaction_... counterpart instead.";
 const IDENTITY: &str = "A client is a session of the calling role: use SET ROLE before the call.";
 
@@ -42,6 +43,13 @@ pub const UNSERVED: [Unserved; 19] = [
     Unserved { name: "log_parameter_max_length", off: "-1", hint: LOGGING },
     Unserved { name: "log_parameter_max_length_on_error", off: "0", hint: LOGGING },
 ];
+
+impl Unserved {
+    /// Whether a session over a connection is without it as well: it is a property of a transaction, or of who the session is.
+    pub fn is_unserved_over_connections(&self) -> bool {
+        self.hint == PER_TRANSACTION || self.hint == IDENTITY
+    }
+}
 
 /// The parameter's entry, if it is one of these.
 pub fn find(name: &str) -> Option<&'static Unserved> {

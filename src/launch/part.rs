@@ -33,7 +33,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
     let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
-    settings::check(&spec.options.settings)?;
+    settings::check(&spec.options.settings, spec.options.driver)?;
     check_role()?;
     check_connection_limit(spec.options.clients)?;
     worker_slots::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;

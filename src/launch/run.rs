@@ -74,7 +74,7 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     let checked = workload::check_scripts(&scripts, &fixture_names, &options)?;
     // What another server says of them, it says when it is asked.
     if options.target.is_none() {
-        settings::check(&options.settings)?;
+        settings::check(&options.settings, options.driver)?;
         check_role()?;
         check_connection_limit(options.clients)?;
     }
@@ -324,7 +324,7 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
 /// Runs a workload and waits for it, with NOTICEs; the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     let mut prepared = prepare(arguments)?;
-    settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
+    settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let releasable = releasable_or_warn(
         "Meanwhile, dead rows cannot be removed, which slows update workloads. Call bench.run as a separate top-level statement, or use bench.start.",
@@ -359,7 +359,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
     let prepared = prepare(arguments)?;
-    settings::tell_what_does_not_apply(&prepared.spec.options.settings)?;
+    settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let (result, run_id) = start_prepared(&prepared)?;
     result.map(|()| run_id)

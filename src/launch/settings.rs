@@ -2,10 +2,10 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::similar;
-use bench_core::spec::Observation;
+use bench_core::spec::{Driver, Observation, RunOptions};
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
-use crate::engine::unserved;
+use crate::engine::unserved::{self, Unserved};
 use crate::integration::citus;
 use crate::server::guc;
 use crate::server::spi::fetch;
@@ -48,19 +48,17 @@ pub fn observation() -> Observation {
 /// Checks the settings of a run as the calling role's session would, without changing anything.
 ///
 /// # Errors
-/// 0A000 for what the engine does not do; the server's own errors for the rest.
-pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
+/// 0A000 for what the driver's sessions do not do; the server's own errors for the rest.
+pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserError> {
     for (name, value) in settings {
         pgrx::check_for_interrupts!();
-        if let Some(unserved) = unserved::find(name) {
-            return Err(UserError::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                format!(
-                    "configuration parameter \"{}\" has no effect on the engine's sessions",
-                    unserved.name
-                ),
-            )
-            .hint(unserved.hint));
+        if let Some(unserved) = unserved_by(driver, name) {
+            let whose = match driver {
+                Driver::Engine => "the engine's sessions",
+                Driver::Wire => "a run's sessions",
+            };
+            let message = format!("configuration parameter \"{}\" has no effect on {whose}", unserved.name);
+            return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).hint(unserved.hint));
         }
         if let Some(gone) = citus::gone_parameter(name)? {
             return Err(gone);
@@ -68,6 +66,11 @@ pub fn check(settings: &[(String, String)]) -> Result<(), UserError> {
         guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
+}
+
+/// The parameter's entry, if the driver's sessions are without it.
+fn unserved_by(driver: Driver, name: &str) -> Option<&'static Unserved> {
+    unserved::find(name).filter(|u| driver == Driver::Engine || u.is_unserved_over_connections())
 }
 
 /// The server's error with a hint, where the server has none: the name that was probably meant, or where to set a parameter
@@ -94,7 +97,8 @@ fn with_hint(name: &str, error: UserError) -> UserError {
 
 /// A client is a new session: what the caller has SET does not reach it. Says so, with the
 /// `settings` to pass.
-pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserError> {
+pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
+    let given = &options.settings;
     const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits";
     let differing = fetch::<pgrx::JsonB>(
         "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
@@ -105,7 +109,7 @@ pub fn tell_what_does_not_apply(given: &[(String, String)]) -> Result<(), UserEr
     let Some(pgrx::JsonB(serde_json::Value::Object(mut differing))) = differing else { return Ok(()) };
     differing.retain(|name, _| {
         // This project's own are the caller's.
-        unserved::find(name).is_none()
+        unserved_by(options.driver, name).is_none()
             && !name.starts_with("pgbench_ext.")
             && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
     });

@@ -1,10 +1,10 @@
 //! A session that never waits: its owner comes back to it.
 
-use bench_core::error::{UserError, sqlstate};
+use bench_core::error::UserError;
 use bench_core::wire::{Event, Outcome, Session};
 use mio::{Registry, Token};
 
-use super::{Done, Link, Route, failed, failed_by};
+use super::{Done, Link, Route, failed};
 use crate::error::internal;
 
 /// As much as is read at once, in bytes.
@@ -107,7 +107,7 @@ impl PolledSession {
             self.send(route)?;
             let session = &mut self.session;
             let read = self.link.read(&mut buffer, route, |bytes| {
-                event = Some(session.receive(bytes).map_err(|error| named(route, session, error))?);
+                event = Some(session.receive(bytes).map_err(|error| route.named(session, error))?);
                 Ok(())
             });
             match read? {
@@ -149,12 +149,4 @@ impl PolledSession {
         }
         Ok(())
     }
-}
-
-/// An error of the server's before it takes commands, with the server's place as psql puts it.
-fn named(route: &Route, session: &Session, error: UserError) -> UserError {
-    if error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some() {
-        return error;
-    }
-    failed_by(&route.to, error)
 }

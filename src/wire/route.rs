@@ -213,6 +213,15 @@ impl Route {
         Ok(())
     }
 
+    /// An error of the server's before it takes commands; of another server, with its place, as psql puts it.
+    pub fn named(&self, session: &Session, error: UserError) -> UserError {
+        if !self.is_elsewhere || error.sqlstate == sqlstate::PROTOCOL_VIOLATION || session.backend().is_some()
+        {
+            return error;
+        }
+        failed_by(&self.to, error)
+    }
+
     /// TLS for one of its connections.
     ///
     /// # Errors

@@ -202,12 +202,23 @@ is "$(sql "SELECT count > 0, failed FROM bench.errors WHERE run_id = $RUN AND sq
     "$name: attempts are among the errors, and no transactions"
 over "$name"
 
+# What only sessions over connections do can be set and measured.
+name='settings => log_statement'
+before=$(grep -c 'SELECT 4711' "$PGHOST/log")
+try "SELECT bench.run(script => 'SELECT 4711', clients => 2, transactions => 3, driver => 'wire',
+    settings => '{\"log_min_duration_statement\": 0, \"idle_in_transaction_session_timeout\": \"1min\"}')"
+status_is "$(last_run)" completed "$name"
+is "$(($(grep -c 'duration: .* execute P_0: SELECT 4711' "$PGHOST/log") - before))" 6 "$name: each execution is logged"
+try "SELECT bench.run(script => 'SELECT 1', transactions => 1, driver => 'wire', settings => '{\"role\": \"postgres\"}')"
+like "$OUT" 'ERROR:  0A000: configuration parameter "role" has no effect on a run' "$name: who it is cannot be set"
+
 #
 # Servers that do not let it in
 #
 name='more clients than max_connections'
 try "SELECT bench.run('pk_select', clients => 40, secs => 5, driver => 'wire')"
 like "$OUT" 'ERROR:  53300: (sorry, too many clients already|remaining connection slots)' "$name: the server's error"
+like "$OUT" 'The run has 40 connections; max_connections is 30' "$name: with the numbers"
 like "$OUT" 'HINT:  .*max_connections' "$name: with a hint"
 eventually 10 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
 over "$name"

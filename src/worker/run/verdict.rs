@@ -7,6 +7,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 
 use crate::catalog::recorder::{ErrorLine, Status};
+use crate::server::guc;
 use crate::server::process::current_timestamp;
 use crate::server::signals::termination_requested;
 use crate::shm::{Segment, StopReason};
@@ -175,14 +176,23 @@ pub fn start_error(segment: &Segment, spec: &RunSpec, client: u32) -> UserError 
             let hint = start_hint(spec, &state);
             let preparing =
                 format!("A client got this error while preparing workload \"{}\".", spec.options.workload);
-            let detail = match entry.detail.get() {
-                None => preparing,
-                Some(detail) => format!("{preparing}\n{detail}"),
-            };
+            let own = if state == sqlstate::TOO_MANY_CONNECTIONS { connections(spec) } else { None };
+            let details = [Some(preparing), entry.detail.get(), own];
+            let detail = details.into_iter().flatten().collect::<Vec<_>>().join("\n");
             let error = UserError::new(&state, message).detail(detail);
             UserError { hint: hint.or(entry.hint.get()), ..error }
         }
     }
+}
+
+/// How many connections a run takes, and how many there can be where they lead, as far as that is known.
+fn connections(spec: &RunSpec) -> Option<String> {
+    const NAME: &str = "max_connections";
+    let limit = match &spec.target {
+        None => guc::current(NAME),
+        Some(target) => target.settings.iter().find(|s| s.name == NAME).map(|s| s.setting.clone()),
+    };
+    Some(format!("The run has {} connections; {NAME} is {}.", spec.options.clients, limit?))
 }
 
 fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {

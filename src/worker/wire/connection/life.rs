@@ -54,8 +54,9 @@ impl Connection<'_> {
         let mut event = None;
         let session = &mut self.session;
         loop {
-            let read = link.read(&mut shared.buffer, &shared.routes[self.way], |bytes| {
-                event = Some(session.receive(bytes)?);
+            let route = &shared.routes[self.way];
+            let read = link.read(&mut shared.buffer, route, |bytes| {
+                event = Some(session.receive(bytes).map_err(|error| route.named(session, error))?);
                 Ok(())
             });
             match read? {
