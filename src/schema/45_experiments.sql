@@ -256,7 +256,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
        u.server_cpu_us, u.connect_avg_ms,
-       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome
+       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -284,6 +284,7 @@ COMMENT ON COLUMN bench.sweep_runs.latency_p99_ms IS '99th percentile of the lat
 COMMENT ON COLUMN bench.sweep_runs.cpu_idle IS 'Mean share of all processors'' time idle';
 COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_runs.connect_avg_ms IS 'With reconnect: mean time to open a connection in milliseconds, as in bench.summary';
+COMMENT ON COLUMN bench.sweep_runs.driver_cpu_us IS 'With driver => wire: processor time of the run''s jobs per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint)';
 COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints';
@@ -301,7 +302,8 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids,
        avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
-       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate
+       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate,
+       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant, rate;
@@ -324,6 +326,7 @@ COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for be
 COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
 COMMENT ON COLUMN bench.sweep_results.connect_avg_ms IS 'With reconnect: mean of the runs'' mean times to open a connection in milliseconds';
 COMMENT ON COLUMN bench.sweep_results.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
+COMMENT ON COLUMN bench.sweep_results.driver_cpu_us IS 'With driver => wire: mean of the runs'' processor times of their jobs per committed transaction in microseconds';
 
 CREATE VIEW bench.capacities WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,

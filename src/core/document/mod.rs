@@ -177,6 +177,9 @@ pub struct Summary {
     pub backlog: Option<u64>,
     /// Processor time of the clients' processes for each committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
+    /// Processor time of the wire driver's jobs for each committed transaction, in microseconds: of all that they did for the
+    /// run, which for short runs is more than what was measured.
+    pub driver_cpu_us: Option<f64>,
     /// Milliseconds to open a connection, in a run with reconnect.
     pub connect_avg_ms: Option<f64>,
     pub connect_p50_ms: Option<f64>,

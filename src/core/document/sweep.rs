@@ -141,6 +141,8 @@ pub struct SweepRun {
     pub cpu_idle: Option<f64>,
     /// As `Summary::server_cpu_us` of a run's document.
     pub server_cpu_us: Option<f64>,
+    /// As `Summary::driver_cpu_us` of a run's document.
+    pub driver_cpu_us: Option<f64>,
     /// As `Summary::connect_avg_ms` of a run's document.
     pub connect_avg_ms: Option<f64>,
     /// Transactions given up.

@@ -14,6 +14,7 @@ pub(crate) mod hygiene;
 mod markdown;
 pub(crate) mod number;
 mod plot;
+mod round_trip;
 pub mod sweep;
 mod text;
 mod thin;

@@ -30,6 +30,7 @@ fn filled() -> SweepDocument {
         latency_p99_ms: None,
         cpu_idle: None,
         server_cpu_us: None,
+        driver_cpu_us: None,
         connect_avg_ms: None,
         failed: 0,
         findings: vec![RunFinding {

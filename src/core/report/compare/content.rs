@@ -5,6 +5,7 @@ use crate::comparison::{Line, scripts_differ};
 use crate::report::content::{Kind, Section, Table};
 use crate::report::hygiene::{cut, one_line};
 use crate::report::number::{self, MISSING, count, finite, fixed, ms, percent, tps, us};
+use crate::report::round_trip::RoundTrip;
 
 /// What the report is about.
 pub const SUBJECT: &str = "Comparison";
@@ -103,20 +104,12 @@ fn round_trip(report: &ComparisonReport) -> Option<String> {
         true => (&report.baseline, &report.candidate),
         false => (&report.candidate, &report.baseline),
     };
-    let driver = mean(wire, |run| run.driver_cpu_us);
-    let compared = |difference: f64, word: &str, less: &str, shown: fn(Option<f64>) -> String| {
-        format!("{} {}", shown(Some(difference.abs())), if difference < 0.0 { less } else { word })
+    let round_trip = RoundTrip {
+        latency_ms: more("latency_avg_ms")?,
+        server_cpu_us: more("server_cpu_us"),
+        driver_cpu_us: mean(wire, |run| run.driver_cpu_us),
     };
-    let latency = compared(more("latency_avg_ms")?, "ms longer", "ms shorter", ms);
-    let mut costs: Vec<String> = Vec::new();
-    costs.extend(
-        more("server_cpu_us").map(|cpu| {
-            format!("{} of processor time in the server", compared(cpu, "µs more", "µs less", us))
-        }),
-    );
-    costs.extend(driver.map(|cpu| format!("{} µs in the driver", us(Some(cpu)))));
-    let costs = if costs.is_empty() { String::new() } else { format!(", and takes {}", costs.join(" and ")) };
-    Some(format!("Over a connection a transaction is {latency} on average{costs}.{}", switches(engine, wire)))
+    Some(round_trip.sentence() + &switches(engine, wire))
 }
 
 /// What connections add to the context switches, as a sentence; empty where they are not known.

@@ -100,7 +100,7 @@ impl Collected {
             latency_p95_ms: summary.latency_p95_ms,
             latency_p99_ms: summary.latency_p99_ms,
             server_cpu_us: summary.server_cpu_us,
-            driver_cpu_us: driver_cpu_us(document),
+            driver_cpu_us: summary.driver_cpu_us,
             server_context_switches: document.environment.server_context_switches,
             driver_context_switches: document.environment.driver_context_switches,
             samples: RunSamples { elapsed: samples.elapsed.clone(), tps: samples.tps.clone() },
@@ -134,12 +134,6 @@ impl Collected {
         let sum = self.waits.get(wait).copied().unwrap_or_default();
         (self.observed > 0).then(|| sum / f64::from(self.observed))
     }
-}
-
-/// Of all that the jobs did for the run, which for short runs is more than what was measured.
-fn driver_cpu_us(document: &Document) -> Option<f64> {
-    let secs = document.environment.driver_cpu_secs.filter(|secs| secs.is_finite())?;
-    (document.summary.transactions > 0).then(|| secs * 1e6 / document.summary.transactions as f64)
 }
 
 /// A line for each wait of either side, the greatest share first.

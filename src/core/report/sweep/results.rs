@@ -41,6 +41,8 @@ pub struct RungResult {
     pub cpu_idle: Option<f64>,
     /// Processor time of the clients for each transaction in microseconds, mean of the runs'.
     pub server_cpu_us: Option<f64>,
+    /// Processor time of the wire driver's jobs for each transaction in microseconds, mean of the runs'.
+    pub driver_cpu_us: Option<f64>,
     /// Time to open a connection, where each transaction had one of its own, mean of the runs'.
     pub connect_avg_ms: Option<f64>,
     /// Transactions given up, of all runs.
@@ -124,6 +126,7 @@ fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) ->
         latency_p99_ms: of_all(|run| run.latency_p99_ms),
         cpu_idle: of_all(|run| run.cpu_idle),
         server_cpu_us: of_all(|run| run.server_cpu_us),
+        driver_cpu_us: of_all(|run| run.driver_cpu_us),
         connect_avg_ms: of_all(|run| run.connect_avg_ms),
         failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
     }

@@ -36,7 +36,7 @@ pub fn hostile() -> Document {
     (summary.tps, summary.latency_avg_ms, summary.latency_p99_ms) =
         (Some(f64::INFINITY), Some(f64::NAN), Some(f64::MAX));
     (summary.secs, summary.tps_max) = (Some(f64::MAX), Some(f64::MAX));
-    summary.server_cpu_us = Some(f64::NEG_INFINITY);
+    (summary.server_cpu_us, summary.driver_cpu_us) = (Some(f64::NEG_INFINITY), Some(f64::NAN));
     for (index, column) in document.samples.columns_mut().into_iter().enumerate() {
         for (interval, value) in column.iter_mut().enumerate() {
             *value = match (index + interval) % 7 {

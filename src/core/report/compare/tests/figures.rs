@@ -150,8 +150,7 @@ fn the_cost_of_a_round_trip_is_told() {
     };
     set(&mut engine[0], "engine", 0.5, 20.0);
     set(&mut wire[0], "wire", 0.75, 32.0);
-    wire[0].summary.transactions = 10_000;
-    wire[0].environment.driver_cpu_secs = Some(0.07);
+    wire[0].summary.driver_cpu_us = Some(7.0);
     let expected = "Over a connection a transaction is 0.250 ms longer on average, and takes 12.0 µs more of processor time in \
                     the server and 7.00 µs in the driver.";
     let said = |baseline: &[Document], candidate: &[Document]| {

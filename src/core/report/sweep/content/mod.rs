@@ -2,6 +2,7 @@
 
 mod capacity;
 mod headline;
+mod round_trip;
 mod runs;
 mod scalability;
 mod setup;

@@ -1,7 +1,7 @@
 //! The figures of a sweep.
 
 use super::super::results::{RangeOf, RungResult, is_completed, peak, rungs, variants};
-use super::{Report, counted, label, without_variants};
+use super::{Report, counted, label, round_trip, without_variants};
 use crate::document::sweep::SweepDocument;
 use crate::report::content::{Body, Kind, Section, Table};
 use crate::report::number::{self, MISSING, count, fixed, ms, tps, us};
@@ -134,6 +134,9 @@ pub fn peaks(report: &Report) -> Section {
 /// The column of processor time.
 const CPU: &str = "CPU µs";
 
+/// The column of the driver's processor time.
+const DRIVER_CPU: &str = "driver µs";
+
 /// The column of the time to connect.
 const CONNECT: &str = "connect ms";
 
@@ -149,6 +152,7 @@ pub fn latency(report: &Report) -> Section {
         ("p99 ms", Kind::Number),
         (CONNECT, Kind::Number),
         (CPU, Kind::Number),
+        (DRIVER_CPU, Kind::Number),
         ("failed", Kind::Number),
         ("CPU idle", Kind::Number),
     ]);
@@ -163,12 +167,13 @@ pub fn latency(report: &Report) -> Section {
             ms(result.latency_p99_ms),
             ms(result.connect_avg_ms),
             us(result.server_cpu_us),
+            us(result.driver_cpu_us),
             count(result.failed),
             number::percent(result.cpu_idle),
         ]);
     }
     let table = without_variants(table, report.document)
-        .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, "failed", "CPU idle"]);
+        .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, "failed", "CPU idle"]);
     let has = |column| table.columns.iter().any(|(name, _)| name == column);
     let mut note = "Means over the runs; failed transactions are summed.".to_owned();
     if has(CONNECT) {
@@ -176,6 +181,12 @@ pub fn latency(report: &Report) -> Section {
     }
     if has(CPU) {
         note += " CPU µs: processor time of the clients' processes per transaction.";
+    }
+    if has(DRIVER_CPU) {
+        note += " driver µs: processor time of the driver's jobs per transaction.";
+    }
+    if let Some(sentence) = round_trip::sentence(report) {
+        note = format!("{note} {sentence}");
     }
     Section::of_table("latency", "Latency", table).with_note(Some(note))
 }

@@ -34,6 +34,7 @@ pub fn run(round: u32, variant: &str, clients: u32, tps: f64) -> SweepRun {
         latency_p99_ms: Some(latency_ms * 4.0),
         cpu_idle: Some(0.25),
         server_cpu_us: Some(1e6 / tps),
+        driver_cpu_us: None,
         connect_avg_ms: None,
         failed: 0,
         findings: Vec::new(),

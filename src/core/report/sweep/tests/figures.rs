@@ -1,7 +1,7 @@
 //! What is computed of the runs.
 
 use super::example::{by_setting, ladder, run, small};
-use crate::document::sweep::SweepRun;
+use crate::document::sweep::{SweepRun, VariantDescription};
 use crate::report::Format;
 use crate::report::sweep::results::{RangeOf, peak};
 use crate::report::sweep::{SweepDocument, render, results, scalability};
@@ -44,6 +44,38 @@ fn the_time_to_connect_is_the_mean_of_the_runs_that_have_one() {
     assert_eq!((results[0].connect_avg_ms, results[1].connect_avg_ms), (Some(1.5), None));
     let text = render(&document, Format::Text);
     assert!(text.contains("connect ms") && text.contains("1.50"), "{text}");
+}
+
+#[test]
+fn the_drivers_processor_time_is_a_column_where_there_is_a_driver() {
+    let mut document = small();
+    assert!(!render(&document, Format::Text).contains("driver µs"));
+    document.runs[0].driver_cpu_us = Some(6.25);
+    let text = render(&document, Format::Text);
+    assert!(text.contains("driver µs") && text.contains("6.25"), "{text}");
+}
+
+#[test]
+fn what_a_round_trip_costs_is_said_where_variants_differ_in_the_driver() {
+    let mut document = small();
+    let said = "With 8 clients: Over a connection a transaction is 0.250 ms longer on average, and takes 12.0 µs more of \
+                processor time in the server and 7.00 µs in the driver.";
+    let text = |document: &SweepDocument| render(document, Format::Markdown);
+    assert!(!text(&document).contains("Over a connection"));
+    let driver = |name: &str| serde_json::Map::from_iter([("driver".to_owned(), name.into())]);
+    for (variant, name) in document.sweep.variants.iter_mut().zip(["wire", "engine"]) {
+        *variant = VariantDescription { name: variant.name.clone(), run: driver(name), ..Default::default() };
+    }
+    let wire = document.sweep.variants[0].name.clone();
+    for run in &mut document.runs {
+        let over = f64::from(run.variant == wire);
+        run.latency_avg_ms = Some(0.5 + 0.25 * over);
+        run.server_cpu_us = Some(20.0 + 12.0 * over);
+        run.driver_cpu_us = (run.variant == wire).then_some(7.0);
+    }
+    assert!(text(&document).contains(said), "{}", text(&document));
+    document.sweep.variants[0].settings.insert("work_mem".to_owned(), "1MB".into());
+    assert!(!text(&document).contains("Over a connection"), "they differ in more");
 }
 
 #[test]

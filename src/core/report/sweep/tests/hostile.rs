@@ -55,6 +55,7 @@ pub fn hostile() -> SweepDocument {
             &mut run.latency_p99_ms,
             &mut run.cpu_idle,
             &mut run.server_cpu_us,
+            &mut run.driver_cpu_us,
             &mut run.connect_avg_ms,
         ];
         for (place, field) in fields.into_iter().enumerate() {
