@@ -6,6 +6,7 @@ mod capacity;
 mod comparisons;
 mod definitions;
 mod extensions;
+mod feeders;
 pub mod fixtures;
 mod help;
 mod jobs;

@@ -6,7 +6,7 @@ use bench_core::spec::limits;
 use pgrx::prelude::*;
 
 use super::required;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, notice};
 use crate::launch::checks::check_length;
 use crate::server::roles::{self, superuser};
 use crate::{catalog, fixture};
@@ -51,7 +51,12 @@ fn create(
             owner = old.owner;
         }
     }
-    catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())
+    let dropped = catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())?;
+    if dropped > 0 {
+        let message = format!("the feeders that another role had given workload \"{name}\" are dropped");
+        notice(message, "Read their queries, then add your own: SELECT bench.add_feeder(…).");
+    }
+    Ok(())
 }
 
 /// Removes a workload. See the COMMENT ON.
@@ -72,7 +77,11 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
     catalog::delete_workload(&name)
 }
 
-fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
+/// That a role may replace a workload.
+///
+/// # Errors
+/// 42501.
+pub fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
     let refuse = |why: String| UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, why);
     if workload.builtin {
         return Err(

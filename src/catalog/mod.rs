@@ -7,6 +7,7 @@
 
 mod definitions;
 mod document;
+mod feeders;
 mod fixtures;
 mod history;
 mod horizon;
@@ -34,6 +35,7 @@ use crate::server::roles::{acts_for, as_role};
 
 pub use definitions::*;
 pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};
+pub use feeders::*;
 pub use fixtures::*;
 pub use history::{calibration_of, history};
 pub use horizon::*;

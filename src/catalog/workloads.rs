@@ -3,7 +3,7 @@
 use bench_core::error::UserError;
 
 use super::as_owner;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 
 /// A row of bench.workloads.
 pub struct Workload {
@@ -42,26 +42,36 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
 
 /// Stores a workload of this owner's, over an older one of the same name.
 ///
-/// A member who replaces the owner's leaves it the owner's; a superuser takes it over.
+/// A member who replaces the owner's leaves it the owner's; a superuser takes it over. Feeders of another owner's go: whoever
+/// takes a script over has not read their queries. Their number.
 pub fn put_workload(
     name: &str,
     owner: &str,
     fixture: Option<&str>,
     script: &str,
     description: Option<&str>,
-) -> Result<(), UserError> {
+) -> Result<usize, UserError> {
     as_owner(|| {
+        let sql = "SELECT owner FROM bench.workloads WHERE name = $1 FOR UPDATE";
+        let old = locked_rows(sql, &[name.into()], |row| row.get::<String>(1))?;
         run(
             "INSERT INTO bench.workloads (name, owner, fixture, script, description) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, fixture = EXCLUDED.fixture, \
                  script = EXCLUDED.script, description = EXCLUDED.description",
             &[name.into(), owner.into(), fixture.into(), script.into(), description.into()],
         )?;
-        Ok(())
+        if old.iter().flatten().any(|old| old == owner) { Ok(0) } else { delete_feeders(name) }
     })
 }
 
-/// Removes a workload.
+/// Removes a workload and its feeders.
 pub fn delete_workload(name: &str) -> Result<(), UserError> {
-    as_owner(|| run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()]).map(drop))
+    as_owner(|| {
+        run("DELETE FROM bench.workloads WHERE name = $1", &[name.into()])?;
+        delete_feeders(name).map(drop)
+    })
+}
+
+fn delete_feeders(workload: &str) -> Result<usize, UserError> {
+    run("DELETE FROM bench.feeders WHERE workload = $1", &[workload.into()])
 }

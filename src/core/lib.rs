@@ -10,6 +10,7 @@
 //! | `progress` | the figures of a line of progress |
 //! | `missing` | the parts of a run's end that could not be written |
 //! | `script` | pgbench's script language: parser, expressions, random numbers |
+//! | `feeder` | rows of queries that give a script's variables their values |
 //! | `target` | what a foreign server and a user mapping say of a connection |
 //! | `wire` | PostgreSQL's protocol, as a client speaks it |
 //! | `stats` | histograms, moments, comparisons, change points, the scalability law |
@@ -41,6 +42,7 @@ pub mod cluster;
 pub mod comparison;
 pub mod document;
 pub mod error;
+pub mod feeder;
 pub mod findings;
 pub mod help;
 pub mod intervals;

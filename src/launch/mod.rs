@@ -2,6 +2,7 @@
 //! worker is started, the segment, and the wait of the session that asked.
 
 pub mod checks;
+pub mod feeders;
 pub mod handle;
 pub mod horizon;
 pub mod load;

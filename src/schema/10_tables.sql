@@ -37,6 +37,23 @@ COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
 COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 
+CREATE TABLE bench.feeders (
+    workload text NOT NULL,
+    prefix   text NOT NULL,
+    query    text NOT NULL,
+    "order"  text NOT NULL,
+    once     boolean NOT NULL,
+    max_rows int NOT NULL,
+    PRIMARY KEY (workload, prefix)
+);
+COMMENT ON TABLE bench.feeders IS 'Feeders of workloads: queries whose rows become variables of the script, one row per transaction. Use bench.add_feeder and bench.drop_feeder to change them.';
+COMMENT ON COLUMN bench.feeders.workload IS 'Name of the workload';
+COMMENT ON COLUMN bench.feeders.prefix IS 'Put before each column''s name to form the variable''s';
+COMMENT ON COLUMN bench.feeders.query IS 'SELECT that returns the rows; it runs as the role that runs the workload';
+COMMENT ON COLUMN bench.feeders."order" IS 'Which row a transaction takes: random, sequence (one after the other, over all clients) or weighted (by column weight)';
+COMMENT ON COLUMN bench.feeders.once IS 'With sequence: the run ends when each row has been taken';
+COMMENT ON COLUMN bench.feeders.max_rows IS 'Rows kept at most: of more, a random choice of this size; with sequence, more are an error';
+
 CREATE TABLE bench.fixtures (
     name         text NOT NULL,
     owner        text NOT NULL,
@@ -575,10 +592,11 @@ BEGIN
     END LOOP;
 END $$;
 
-GRANT SELECT ON bench.workloads, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions, bench.standbys TO PUBLIC;
+GRANT SELECT ON bench.workloads, bench.feeders, bench.fixtures, bench.samples, bench.warmup_samples, bench.latencies, bench.transactions, bench.standbys TO PUBLIC;
 
 -- Results, the users' own workloads and fixtures, and the sequence go into dumps.
 SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
+SELECT pg_catalog.pg_extension_config_dump('bench.feeders', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.custom_fixtures', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');

@@ -32,6 +32,15 @@ CREATE FUNCTION bench.drop_workload(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
 COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload. Built-in workloads cannot be removed.';
 
+CREATE FUNCTION bench.add_feeder(workload text, query text, prefix text DEFAULT '', "order" text DEFAULT 'random', once boolean DEFAULT false, max_rows int DEFAULT 100000)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'add_feeder_wrapper';
+COMMENT ON FUNCTION bench.add_feeder IS
+'Gives a workload of your own a feeder, or replaces its feeder of this prefix: a SELECT whose columns become variables of the script, named prefix and column; each transaction takes one row. Before a run the rows are read once, as the role that runs the workload. order: random, sequence (each row once over all clients, then from the beginning) or weighted (as often as column weight says). once: with sequence, the run ends when each row has been taken. max_rows: rows to keep at most; of more, a random choice of this size is kept.';
+
+CREATE FUNCTION bench.drop_feeder(workload text, prefix text DEFAULT '')
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_feeder_wrapper';
+COMMENT ON FUNCTION bench.drop_feeder IS 'Removes the feeder of a prefix from a workload.';
+
 CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}')
     RETURNS TABLE (transaction int, command int, line int, output text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preview_wrapper';
@@ -182,5 +191,5 @@ COMMENT ON FUNCTION bench.version IS
 'Returns the version of the library that this session has loaded, the PostgreSQL version that it was built for, and a hash of its sources: equal hashes are equal sources';
 
 REVOKE ALL ON FUNCTION
-    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.run, bench.start, bench.preflight
+    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.add_feeder, bench.drop_feeder, bench.run, bench.start, bench.preflight
     FROM PUBLIC;

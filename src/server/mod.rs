@@ -19,6 +19,7 @@ pub mod own_settings;
 pub mod parser;
 pub mod prewarm;
 pub mod process;
+pub mod query;
 pub mod relations;
 pub mod roles;
 pub mod set_function;

@@ -32,13 +32,15 @@ FROM (VALUES
     ('unload', $$SELECT bench.unload('pk')$$),
     ('create_workload', $$SELECT bench.create_workload('w', 'SELECT 1;')$$),
     ('drop_workload', $$SELECT bench.drop_workload('pk_select')$$),
+    ('add_feeder', $$SELECT bench.add_feeder('w', 'SELECT 1 AS id')$$),
+    ('drop_feeder', $$SELECT bench.drop_feeder('w')$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),
     ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)
 ) AS v (name, call);
 SELECT lives_ok('SELECT * FROM bench.' || name, format('bench.%s may be read', name))
 FROM unnest(
-    '{workloads,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,audits}'::text[]
+    '{workloads,feeders,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,audits}'::text[]
 ) AS name;
 SELECT throws_ok('SELECT * FROM bench.' || name, '42501', NULL, format('bench.%s may not', name))
 FROM unnest('{run_log,error_log,audit_log,summary_of_all}'::text[]) AS name;

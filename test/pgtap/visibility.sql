@@ -78,7 +78,8 @@ SELECT
 WHERE c.relnamespace = 'bench'::regnamespace
     AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
     AND has_table_privilege('vis_stranger', c.oid, 'SELECT');
-SELECT is(array_agg(relation ORDER BY relation), '{bench.fixture_definitions,bench.fixtures,bench.workloads}',
+SELECT is(array_agg(relation ORDER BY relation),
+    '{bench.feeders,bench.fixture_definitions,bench.fixtures,bench.workloads}',
     'relations that everybody may read and that are not about runs')
 FROM shown
 WHERE keys IS NULL;
@@ -203,6 +204,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('drop_fixture', NULL, NULL),
     ('create_workload', NULL, NULL),
     ('drop_workload', NULL, NULL),
+    ('add_feeder', NULL, NULL),
+    ('drop_feeder', NULL, NULL),
     ('sweep', NULL, NULL),
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),

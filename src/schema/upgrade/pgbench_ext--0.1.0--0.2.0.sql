@@ -142,9 +142,27 @@ COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from w
 COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
 COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
 COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
-GRANT SELECT ON bench.transactions, bench.standbys TO PUBLIC;
+CREATE TABLE bench.feeders (
+    workload text NOT NULL,
+    prefix   text NOT NULL,
+    query    text NOT NULL,
+    "order"  text NOT NULL,
+    once     boolean NOT NULL,
+    max_rows int NOT NULL,
+    PRIMARY KEY (workload, prefix)
+);
+COMMENT ON TABLE bench.feeders IS 'Feeders of workloads: queries whose rows become variables of the script, one row per transaction. Use bench.add_feeder and bench.drop_feeder to change them.';
+COMMENT ON COLUMN bench.feeders.workload IS 'Name of the workload';
+COMMENT ON COLUMN bench.feeders.prefix IS 'Put before each column''s name to form the variable''s';
+COMMENT ON COLUMN bench.feeders.query IS 'SELECT that returns the rows; it runs as the role that runs the workload';
+COMMENT ON COLUMN bench.feeders."order" IS 'Which row a transaction takes: random, sequence (one after the other, over all clients) or weighted (by column weight)';
+COMMENT ON COLUMN bench.feeders.once IS 'With sequence: the run ends when each row has been taken';
+COMMENT ON COLUMN bench.feeders.max_rows IS 'Rows kept at most: of more, a random choice of this size; with sequence, more are an error';
+
+GRANT SELECT ON bench.transactions, bench.standbys, bench.feeders TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.standbys', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.feeders', '');
 
 -- Functions that are new.
 
@@ -203,6 +221,17 @@ CREATE FUNCTION bench_internal.check_extension(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'check_extension_wrapper';
 COMMENT ON FUNCTION bench_internal.check_extension IS
 'Raises 42501 if a role could replace functions of an extension: it owns the extension, its schema or an object in that schema, or may create objects there. Superusers are trusted, and so is the calling role unless SET ROLE has changed it.';
+
+CREATE FUNCTION bench.add_feeder(workload text, query text, prefix text DEFAULT '', "order" text DEFAULT 'random', once boolean DEFAULT false, max_rows int DEFAULT 100000)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'add_feeder_wrapper';
+COMMENT ON FUNCTION bench.add_feeder IS
+'Gives a workload of your own a feeder, or replaces its feeder of this prefix: a SELECT whose columns become variables of the script, named prefix and column; each transaction takes one row. Before a run the rows are read once, as the role that runs the workload. order: random, sequence (each row once over all clients, then from the beginning) or weighted (as often as column weight says). once: with sequence, the run ends when each row has been taken. max_rows: rows to keep at most; of more, a random choice of this size is kept.';
+
+CREATE FUNCTION bench.drop_feeder(workload text, prefix text DEFAULT '')
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_feeder_wrapper';
+COMMENT ON FUNCTION bench.drop_feeder IS 'Removes the feeder of a prefix from a workload.';
+
+REVOKE ALL ON FUNCTION bench.add_feeder, bench.drop_feeder FROM PUBLIC;
 
 -- Functions with another body.
 

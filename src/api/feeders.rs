@@ -1,0 +1,78 @@
+//! bench.add_feeder and bench.drop_feeder.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::feeder::Feeder;
+use pgrx::prelude::*;
+
+use super::required;
+use super::workloads::check_owner;
+use crate::catalog::{self, Workload};
+use crate::error::OrRaise;
+use crate::launch;
+use crate::launch::checks::{check_encoding, check_length};
+
+/// Gives a workload a feeder. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn add_feeder(
+    workload: Option<String>,
+    query: Option<String>,
+    prefix: Option<String>,
+    order: Option<String>,
+    once: Option<bool>,
+    max_rows: Option<i32>,
+) {
+    add(workload, query, prefix, order, once, max_rows).or_raise();
+}
+
+fn add(
+    workload: Option<String>,
+    query: Option<String>,
+    prefix: Option<String>,
+    order: Option<String>,
+    once: Option<bool>,
+    max_rows: Option<i32>,
+) -> Result<(), UserError> {
+    check_encoding()?;
+    let name = required("workload", workload)?;
+    let query = required("query", query)?;
+    let (prefix, order) = (required("prefix", prefix)?, required("order", order)?);
+    let (once, max_rows) = (required("once", once)?, required("max_rows", max_rows)?);
+    check_length([query.as_str()])?;
+    let feeder = Feeder::new(prefix, query, &order, once, max_rows)?;
+    let workload = owned(&name)?;
+    let mut feeders = catalog::feeders(&name)?;
+    feeders.retain(|other| other.prefix != feeder.prefix);
+    launch::feeders::check_new(&workload, &feeder, &feeders)?;
+    catalog::put_feeder(&workload, &feeder)
+}
+
+/// Removes a feeder. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn drop_feeder(workload: Option<String>, prefix: Option<String>) {
+    remove(workload, prefix).or_raise();
+}
+
+fn remove(workload: Option<String>, prefix: Option<String>) -> Result<(), UserError> {
+    let name = required("workload", workload)?;
+    let prefix = required("prefix", prefix)?;
+    let workload = owned(&name)?;
+    if catalog::delete_feeder(&workload, &prefix)? {
+        return Ok(());
+    }
+    let message = format!("workload \"{name}\" has no feeder with prefix \"{prefix}\"");
+    let error = UserError::new(sqlstate::UNDEFINED_OBJECT, message);
+    let known: Vec<String> =
+        catalog::feeders(&name)?.iter().map(|feeder| format!("\"{}\"", feeder.prefix)).collect();
+    Err(if known.is_empty() { error } else { error.hint(format!("Its prefixes: {}.", known.join(", "))) })
+}
+
+/// A workload that the caller may replace.
+fn owned(name: &str) -> Result<Workload, UserError> {
+    let Some(workload) = catalog::workload(name)? else {
+        let message = format!("workload \"{name}\" does not exist");
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message)
+            .hint("Create it first: SELECT bench.create_workload(…)."));
+    };
+    check_owner(&workload)?;
+    Ok(workload)
+}

@@ -1,0 +1,75 @@
+//! Feeders: rows of bench.feeders.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::feeder::{Feeder, Order};
+
+use super::{Workload, as_owner};
+use crate::error::internal;
+use crate::server::spi::{fetch_all, run};
+
+/// A workload's feeders, by their prefixes.
+pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
+    let found = as_owner(|| {
+        let sql = "SELECT prefix, query, \"order\", once, max_rows FROM bench.feeders WHERE workload = $1 \
+                   ORDER BY prefix COLLATE \"C\"";
+        fetch_all(sql, &[workload.into()], |row| {
+            let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            let (once, max_rows) = (row.get::<bool>(4)?, row.get::<i32>(5)?);
+            Ok((text(1)?, text(2)?, text(3)?, once.unwrap_or_default(), max_rows.unwrap_or_default()))
+        })
+    })?;
+    found
+        .into_iter()
+        .map(|(prefix, query, order, once, max_rows)| {
+            let max_rows = u32::try_from(max_rows).map_err(|e| internal(e.to_string()))?;
+            Ok(Feeder { prefix, query, order: Order::new(&order)?, once, max_rows })
+        })
+        .collect()
+}
+
+/// Stores a feeder of a workload, over an older one of the same prefix.
+///
+/// # Errors
+/// 55006 when the workload has become another's, or has gone, since it was looked at.
+pub fn put_feeder(workload: &Workload, feeder: &Feeder) -> Result<(), UserError> {
+    as_owner(|| {
+        hold(workload)?;
+        run(
+            "INSERT INTO bench.feeders (workload, prefix, query, \"order\", once, max_rows) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (workload, prefix) DO UPDATE SET query = EXCLUDED.query, \"order\" = EXCLUDED.\"order\", \
+                 once = EXCLUDED.once, max_rows = EXCLUDED.max_rows",
+            &[
+                workload.name.as_str().into(),
+                feeder.prefix.as_str().into(),
+                feeder.query.as_str().into(),
+                feeder.order.as_str().into(),
+                feeder.once.into(),
+                i32::try_from(feeder.max_rows).unwrap_or(i32::MAX).into(),
+            ],
+        )?;
+        Ok(())
+    })
+}
+
+/// Removes the feeder of a prefix; false where there is none.
+///
+/// # Errors
+/// As [`put_feeder`].
+pub fn delete_feeder(workload: &Workload, prefix: &str) -> Result<bool, UserError> {
+    as_owner(|| {
+        hold(workload)?;
+        let sql = "DELETE FROM bench.feeders WHERE workload = $1 AND prefix = $2";
+        Ok(run(sql, &[workload.name.as_str().into(), prefix.into()])? > 0)
+    })
+}
+
+/// Keeps a workload as it is until the transaction ends. A change, not a lock: whoever takes the workload over at the same
+/// time, in whatever isolation level, either sees its feeders or fails.
+fn hold(workload: &Workload) -> Result<(), UserError> {
+    let sql = "UPDATE bench.workloads SET owner = owner WHERE name = $1 AND owner = $2 AND NOT builtin";
+    if run(sql, &[workload.name.as_str().into(), workload.owner.as_str().into()])? > 0 {
+        return Ok(());
+    }
+    let message = format!("workload \"{}\" has been changed by another session", workload.name);
+    Err(UserError::new(sqlstate::OBJECT_IN_USE, message).hint("Check bench.workloads, then try again."))
+}
