@@ -1,13 +1,20 @@
 //! bench.preview.
 
+use std::sync::atomic::AtomicU64;
+
 use bench_core::error::{UserError, sqlstate};
-use bench_core::script::{self, PreviewLine, Symbols, Variables, client_seeds};
+use bench_core::feeder::{Source, Stride, unpack};
+use bench_core::script::{self, PreviewLine, Prng, Symbols, Variables, client_seeds};
+use bench_core::spec::ScriptSpec;
 use pgrx::prelude::*;
 
 use super::required;
+use crate::catalog::{self, Workload};
 use crate::error::{OrRaise, raise};
-use crate::fixture::local_shard_keys;
+use crate::fixture::{self, local_shard_keys};
 use crate::launch::checks::check_length;
+use crate::launch::feeders::{Fed, read_here};
+use crate::launch::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::worker::run::variables::{automatic_values, shard_values, value_of};
 
@@ -26,11 +33,12 @@ fn preview(
     client: Option<i32>,
     seed: Option<i64>,
     variables: Option<Jsonb>,
+    workload: Option<String>,
 ) -> TableIterator<
     'static,
     (name!(transaction, i32), name!(command, i32), name!(line, i32), name!(output, String)),
 > {
-    let lines = lines(script, transactions, client, seed, variables).or_raise();
+    let lines = lines(script, transactions, client, seed, variables, workload).or_raise();
     TableIterator::new(
         lines
             .into_iter()
@@ -44,8 +52,11 @@ fn lines(
     client: Option<i32>,
     seed: Option<i64>,
     variables: Option<Jsonb>,
+    workload: Option<String>,
 ) -> Result<Vec<PreviewLine>, UserError> {
     crate::launch::checks::check_encoding()?;
+    let workload = workload.map(|name| find(&name)).transpose()?;
+    let script = script.or_else(|| workload.as_ref().map(|workload| workload.script.clone()));
     let script = required("script", script)?;
     check_length([script.as_str()])?;
     let transactions = between("transactions", required("transactions", transactions)?, 1, MAX_TRANSACTIONS)?;
@@ -65,6 +76,16 @@ fn lines(
     for (name, json) in &given {
         variables.set(symbols.intern(name), value_of(json));
     }
+    let fed = workload.map_or_else(|| Ok(Fed::default()), |workload| read(workload, seed))?;
+    let taken: Vec<AtomicU64> = (0..fed.feeders).map(|_| AtomicU64::new(0)).collect();
+    let id_of = |name: &str| symbols.lookup(name).filter(|_| !given.contains_key(name));
+    let rows = unpack(&fed.bytes).unwrap_or_default().into_iter();
+    let feeds: Vec<Source> =
+        rows.zip(&taken).map(|(rows, taken)| Source::new(rows, taken, Stride::WHOLE, id_of)).collect();
+    feeds.iter().flat_map(Source::variables).for_each(|variable| variables.feed(variable));
+    let mut begin = |variables: &mut Variables, random: &mut Prng| {
+        feeds.iter().all(|feed| feed.draw(random).map(|row| feed.set(row, variables)).is_some())
+    };
     let mut lines = Vec::new();
     let mut bytes = 0;
     let mut keep = |line: PreviewLine| {
@@ -79,8 +100,25 @@ fn lines(
     let mut pulse = || {
         pgrx::check_for_interrupts!();
     };
-    script::preview(&script, 0, variables, seeds.functions, transactions, &mut keep, &mut pulse)?;
+    script::preview(&script, 0, variables, seeds.functions, transactions, &mut begin, &mut keep, &mut pulse)?;
     Ok(lines)
+}
+
+/// The rows of a workload's feeders, as a run reads them.
+fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
+    let schema = match &workload.fixture {
+        Some(name) => fixture::usable(name)?.and_then(|fixture| fixture.schema),
+        None => None,
+    };
+    let mut script = ScriptSpec {
+        feeders: catalog::feeders(&workload.name)?,
+        name: workload.name,
+        source: workload.script,
+        weight: 1,
+        fixture: None,
+    };
+    let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
+    read_here(std::slice::from_mut(&mut script), seed, &schemas, &[])
 }
 
 fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {

@@ -14,7 +14,8 @@ use crate::server::spi::{fetch, fetch_all, read};
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
 SELECT pg_catalog.jsonb_build_object( \
-    'run', (SELECT pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', pg_catalog.md5(r.script)) \
+    'run', (SELECT pg_catalog.to_jsonb(r) || pg_catalog.jsonb_build_object('script_hash', \
+                pg_catalog.md5(r.script || coalesce(pg_catalog.jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != \"rows\").value', '{}', true)::pg_catalog.text, ''))) \
             FROM bench.runs r WHERE r.run_id = $1), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
     'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \

@@ -22,7 +22,7 @@ pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
         .into_iter()
         .map(|(prefix, query, order, once, max_rows)| {
             let max_rows = u32::try_from(max_rows).map_err(|e| internal(e.to_string()))?;
-            Ok(Feeder { prefix, query, order: Order::new(&order)?, once, max_rows })
+            Ok(Feeder { prefix, query, order: Order::new(&order)?, once, max_rows, rows: None })
         })
         .collect()
 }

@@ -8,10 +8,11 @@ mod target;
 mod warmup;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cluster::{ClusterSpec, Nodes, PartOf};
 use crate::error::{UserError, sqlstate};
+use crate::feeder::{Feeder, Stride};
 use crate::script::is_variable_name;
 
 pub use before::Before;
@@ -29,6 +30,9 @@ pub struct ScriptSpec {
     pub weight: u32,
     /// Index of its fixture in [`RunSpec::fixtures`].
     pub fixture: Option<usize>,
+    /// The workload's feeders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feeders: Vec<Feeder>,
 }
 
 /// The loaded fixture that a run works on.
@@ -116,6 +120,35 @@ impl RunSpec {
     /// OIDs of all tables that the run works on.
     pub fn tables(&self) -> impl Iterator<Item = u32> {
         self.fixtures.iter().flat_map(|fixture| &fixture.tables).copied()
+    }
+
+    /// Which rows of a feeder in sequence its clients take.
+    pub fn stride(&self) -> Stride {
+        let part = self.part_of.as_ref().filter(|part| part.place < part.places);
+        part.map_or(Stride::WHOLE, |part| Stride { first: part.place.into(), of: part.places.into() })
+    }
+
+    /// The feeders of all scripts, each with the index of its script.
+    pub fn feeders(&self) -> impl Iterator<Item = (usize, &Feeder)> {
+        let scripts = self.scripts.iter().enumerate();
+        scripts.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)))
+    }
+
+    /// The feeders of all scripts, as bench.runs shows them; `None` where there are none.
+    pub fn fed(&self) -> Option<Value> {
+        let shown = |(script, feeder): (usize, &Feeder)| {
+            json!({
+                "workload": self.scripts[script].name,
+                "prefix": feeder.prefix,
+                "query": feeder.query,
+                "order": feeder.order.as_str(),
+                "once": feeder.once,
+                "max_rows": feeder.max_rows,
+                "rows": feeder.rows,
+            })
+        };
+        let all: Vec<Value> = self.feeders().map(shown).collect();
+        (!all.is_empty()).then_some(Value::Array(all))
     }
 
     /// The rows that each of the fixtures was loaded with; `None` where there are none.

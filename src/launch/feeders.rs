@@ -1,16 +1,191 @@
 //! Feeders: their queries are looked at when they are defined, and read before a run.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::Feeder;
+use bench_core::feeder::{Cell, Collector, Feeder, Kind, MAX_BYTES};
+use bench_core::spec::{RunSpec, ScriptSpec};
 
 use crate::catalog::Workload;
-use crate::error::warn;
+use crate::error::{internal, warn};
 use crate::fixture;
 use crate::server::guc;
 use crate::server::parser::is_one_select;
-use crate::server::query::{self, Described};
+use crate::server::query::{self, Column, Described};
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::transaction::rolled_back;
+
+/// The rows of a run's feeders.
+#[derive(Default)]
+pub struct Fed {
+    /// As `bench_core::feeder::unpack` reads them.
+    pub bytes: Vec<u8>,
+    /// How many feeders there are.
+    pub feeders: u32,
+    /// The variables that they set.
+    pub variables: Vec<String>,
+}
+
+impl Fed {
+    /// Takes up a feeder's rows, where all have come.
+    fn add(&mut self, script: usize, collector: &Collector) -> Result<(u32, usize), UserError> {
+        let packed = collector.pack(script as u32, &mut self.bytes)?;
+        self.variables.extend(collector.variables().into_iter().map(str::to_owned));
+        self.feeders += 1;
+        Ok(packed)
+    }
+}
+
+/// Reads the rows of a run's feeders as the current role, in a subtransaction that leaves nothing behind, with what a client's
+/// session would be set to. Each feeder then knows how many it has.
+///
+/// # Errors
+/// Those of [`check_new`]; 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail.
+pub fn read(spec: &mut RunSpec) -> Result<Fed, UserError> {
+    let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
+    read_here(&mut spec.scripts, spec.seed, &schemas, &spec.options.settings)
+}
+
+/// As [`read`], for these scripts, whose fixtures are in these schemas.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_here(
+    scripts: &mut [ScriptSpec],
+    seed: i64,
+    schemas: &[&str],
+    settings: &[(String, String)],
+) -> Result<Fed, UserError> {
+    collect(scripts, seed, |feeder, collect| {
+        let path = guc::search_path_with(schemas, &guc::initial_search_path()?);
+        rolled_back(|| {
+            as_run_role(current_role_oid(), || {
+                guc::set_as_session("search_path", &path)?;
+                for (name, value) in settings {
+                    guc::set_as_session(name, value)?;
+                }
+                guc::set_as_session("transaction_read_only", "on")?;
+                check_select(&feeder.query)?;
+                if query::describe(&feeder.query)?.writes {
+                    return Err(writes());
+                }
+                read_one(&feeder.query, collect)
+            })
+        })
+    })
+}
+
+/// Who takes a feeder's rows: first it is told the columns, then of each row whether it is to be kept, and then given it.
+pub trait Take {
+    fn columns(&mut self, columns: &[Column]) -> Result<(), UserError>;
+    fn row<'t>(
+        &mut self,
+        text: &dyn Fn(usize) -> Result<Option<&'t str>, UserError>,
+    ) -> Result<(), UserError>;
+}
+
+struct Taker<'a> {
+    feeder: &'a Feeder,
+    seed: u64,
+    room: usize,
+    kinds: Vec<Kind>,
+    collector: Option<Collector<'a>>,
+}
+
+impl Take for Taker<'_> {
+    fn columns(&mut self, columns: &[Column]) -> Result<(), UserError> {
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        self.kinds = columns.iter().map(|column| Kind::of(column.type_oid.to_u32())).collect();
+        self.collector = Some(Collector::new(self.feeder, &names, self.seed, self.room)?);
+        Ok(())
+    }
+
+    fn row<'t>(
+        &mut self,
+        text: &dyn Fn(usize) -> Result<Option<&'t str>, UserError>,
+    ) -> Result<(), UserError> {
+        let Some(collector) = &mut self.collector else { return Ok(()) };
+        let Some(place) = collector.place()? else { return Ok(()) };
+        let cell = |(column, kind): (usize, &Kind)| Ok(kind.cell(text(column)?));
+        let cells = self.kinds.iter().enumerate().map(cell).collect::<Result<Vec<Cell>, UserError>>()?;
+        collector.put(place, cells)
+    }
+}
+
+/// Has each feeder's rows read by `read`.
+pub fn collect(
+    scripts: &mut [ScriptSpec],
+    seed: i64,
+    mut read: impl FnMut(&Feeder, &mut dyn Take) -> Result<(), UserError>,
+) -> Result<Fed, UserError> {
+    let mut fed = Fed::default();
+    let mut room = MAX_BYTES;
+    let mut counts = Vec::new();
+    let feeders = scripts.iter().enumerate();
+    let feeders = feeders.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)));
+    for (number, (script, feeder)) in feeders.enumerate() {
+        let seed = seed.cast_unsigned().wrapping_add(number as u64);
+        let mut taker = Taker { feeder, seed, room, kinds: Vec::new(), collector: None };
+        read(feeder, &mut taker).map_err(|error| named(error, feeder))?;
+        let collector = taker.collector.ok_or_else(|| internal("a feeder without columns"))?;
+        let of_script = |other: &Feeder| other.prefix != feeder.prefix;
+        if scripts[script].feeders.iter().any(of_script) {
+            check_twice(&fed, script, &collector)?;
+        }
+        let (rows, bytes) = fed.add(script, &collector)?;
+        room -= bytes.min(room);
+        counts.push(rows);
+    }
+    let feeders = scripts.iter_mut().flat_map(|script| &mut script.feeders);
+    feeders.zip(counts).for_each(|(feeder, rows)| feeder.rows = Some(rows));
+    Ok(fed)
+}
+
+/// # Errors
+/// 22023 for a variable that another feeder of the script has as well.
+fn check_twice(fed: &Fed, script: usize, collector: &Collector) -> Result<(), UserError> {
+    let others = bench_core::feeder::unpack(&fed.bytes).unwrap_or_default();
+    let theirs = others.iter().filter(|rows| rows.script == script).flat_map(|rows| &rows.variables);
+    let mine = collector.variables();
+    match theirs.copied().find(|name| mine.contains(name)) {
+        Some(both) => Err(twice(both)),
+        None => Ok(()),
+    }
+}
+
+/// An error of the server's says which feeder it is of.
+fn named(error: UserError, feeder: &Feeder) -> UserError {
+    let named = feeder.named();
+    match &error.detail {
+        Some(detail) if *detail == named => error,
+        Some(detail) => {
+            let detail = format!("{detail}\n{named}");
+            error.detail(detail)
+        }
+        None => error.detail(named),
+    }
+}
+
+fn read_one(query: &str, collect: &mut dyn Take) -> Result<(), UserError> {
+    let collect = std::cell::RefCell::new(collect);
+    query::read(
+        query,
+        |columns| collect.borrow_mut().columns(&columns),
+        |row| {
+            collect
+                .borrow_mut()
+                .row(&|column| row.text(column).map(|text| text.to_str().map_err(|_| not_text())).transpose())
+        },
+    )
+}
+
+/// A database in SQL_ASCII may have any bytes.
+pub fn not_text() -> UserError {
+    UserError::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, "a feeder's row has a text that is not UTF-8")
+}
+
+fn writes() -> UserError {
+    let message = "the query of a feeder must not change or lock rows";
+    UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+}
 
 /// Everything that can be found wrong with a feeder before there is a run. `others` are the workload's feeders of other
 /// prefixes.
@@ -59,9 +234,11 @@ pub fn check_new(workload: &Workload, feeder: &Feeder, others: &[Feeder]) -> Res
     Ok(())
 }
 
+/// That a query is one SELECT.
+///
 /// # Errors
 /// 42601.
-fn check_select(query: &str) -> Result<(), UserError> {
+pub fn check_select(query: &str) -> Result<(), UserError> {
     if is_one_select(query)? {
         return Ok(());
     }
@@ -71,8 +248,7 @@ fn check_select(query: &str) -> Result<(), UserError> {
 
 fn variables(feeder: &Feeder, described: &Described) -> Result<Vec<Option<String>>, UserError> {
     if described.writes {
-        let message = "the query of a feeder must not change or lock rows";
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        return Err(writes());
     }
     let columns: Vec<&str> = described.columns.iter().map(|column| column.name.as_str()).collect();
     feeder.variables(&columns)

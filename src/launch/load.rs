@@ -66,9 +66,11 @@ pub fn begin(
         ring: 1,
         nodes: 0,
         log: 0,
+        feeders: 0,
+        fed_bytes: 0,
         spec_bytes: 0,
     };
-    let segment = Segment::create(shape, &json);
+    let segment = Segment::create(shape, &json, &[]);
     let pid = my_pid();
     segment.header().caller_pid.store(pid, std::sync::atomic::Ordering::Relaxed);
     segment.header().interruptible.store(1, std::sync::atomic::Ordering::Relaxed);

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 use super::checks::{check_connection_limit, check_length, check_role, check_server};
 use super::run::{Prepared, start_prepared};
-use super::{nodes, settings, workload};
+use super::{feeders, nodes, settings, workload};
 use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
@@ -31,7 +31,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     check_server()?;
     check_length(spec.scripts.iter().map(|script| script.source.as_str()))?;
     let names: Vec<String> = spec.fixtures.iter().map(|fixture| fixture.name.clone()).collect();
-    let checked = workload::check_scripts(&spec.scripts, &names, &spec.options)?;
+    let checked = workload::check_scripts(&spec.scripts, &spec.options)?;
     workload::check_rows(&spec.fixtures, &spec.scripts, &checked)?;
     settings::check(&spec.options.settings, spec.options.driver)?;
     check_role()?;
@@ -43,7 +43,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         .zip(tables)
         .map(|(fixture, names)| Ok(FixtureSpec { tables: tables_of(fixture, &names)?, ..fixture.clone() }))
         .collect::<Result<Vec<_>, UserError>>()?;
-    let spec = RunSpec {
+    let mut spec = RunSpec {
         fixtures,
         role: roles::current_role(),
         role_oid: current_role_oid().to_u32(),
@@ -51,9 +51,11 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         starter: Default::default(),
         ..spec
     };
+    let fed = feeders::read(&mut spec)?;
+    workload::check_variables(&spec.scripts, &names, &spec.options, &fed.variables)?;
     // With its id it can be asked why it has failed, and dropped.
     let (result, run_id) =
-        start_prepared(&Prepared { spec, commands: checked.commands, secrets: Default::default() })?;
+        start_prepared(&Prepared { spec, commands: checked.commands, secrets: Default::default(), fed })?;
     if run_id != 0 { Ok(run_id) } else { result.map(|()| run_id) }
 }
 

@@ -14,12 +14,14 @@ use pgrx::pg_sys;
 use super::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
 };
+use super::feeders::{self, Fed};
 use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
 use super::target::{self, Reached};
 use super::workload::Found;
 use super::{load, nodes, outcome, preflight, settings, workload};
+use crate::catalog;
 use crate::integration::citus;
 use crate::observe::{counters, machine};
 use crate::server::process::{my_pid, random_seed};
@@ -63,7 +65,13 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
                 fixture_names.len() - 1
             }
         });
+        let feeders = if workload.builtin || options.script.is_some() {
+            Vec::new()
+        } else {
+            catalog::feeders(&workload.name)?
+        };
         scripts.push(ScriptSpec {
+            feeders,
             name: workload.name,
             source: workload.script,
             weight: share.weight,
@@ -71,7 +79,11 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
         });
     }
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
-    let checked = workload::check_scripts(&scripts, &fixture_names, &options)?;
+    let checked = workload::check_scripts(&scripts, &options)?;
+    // Which variables feeders set is known when they are read.
+    if scripts.iter().all(|script| script.feeders.is_empty()) {
+        workload::check_variables(&scripts, &fixture_names, &options, &[])?;
+    }
     // What another server says of them, it says when it is asked.
     if options.target.is_none() {
         settings::check(&options.settings, options.driver)?;
@@ -105,6 +117,8 @@ pub struct Prepared {
     pub commands: u32,
     /// What its connections are let in with.
     pub secrets: Secrets,
+    /// The rows of its feeders; none where other nodes read them.
+    pub fed: Fed,
 }
 
 /// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first.
@@ -176,7 +190,7 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 
 /// The rest of [`prepare`], once the fixtures are there.
 fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared, UserError> {
-    let Request { options, scripts, checked, builtin, .. } = request;
+    let Request { options, scripts, checked, fixture_names, builtin } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
@@ -194,7 +208,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
         let needed = u64::from(here) + cluster.nodes.len() as u64;
         worker_slots::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
     }
-    let spec = RunSpec {
+    let mut spec = RunSpec {
         observation: settings::observation(),
         cluster,
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
@@ -206,11 +220,16 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
         let what = format!("before => '{}'", step.as_str());
         check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
     }
+    // Each node reads its own.
+    let fed = if spec.is_of_several_nodes() { Fed::default() } else { feeders::read(&mut spec)? };
+    if fed.feeders > 0 {
+        workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
+    }
     let secrets = match spec.options.driver {
         Driver::Engine => Secrets::default(),
         Driver::Wire => target::local_password()?,
     };
-    Ok(Prepared { spec, commands: checked.commands, secrets })
+    Ok(Prepared { spec, commands: checked.commands, secrets, fed })
 }
 
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
@@ -224,10 +243,17 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
     own_scale.map_or(Ok(()), |given| workload::check_scale(&fixtures, &scripts, &builtin, given))?;
     let mut spec =
         RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures)? };
+    let RunSpec { scripts, fixtures, options, seed, .. } = &mut spec;
+    let fed = feeders::collect(scripts, *seed, |feeder, take| {
+        reached.read(fixtures, &options.settings, &feeder.query, take)
+    })?;
+    if fed.feeders > 0 {
+        workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
+    }
     let (target, secrets) = reached.examine(&spec)?;
     spec.target = Some(target);
     before::check_run(&spec.options.before, &spec, &secrets)?;
-    Ok(Prepared { spec, commands: checked.commands, secrets })
+    Ok(Prepared { spec, commands: checked.commands, secrets, fed })
 }
 
 /// The specification of a run of the current role in this database, of which nothing is observed.
@@ -281,7 +307,7 @@ const MAX_SEGMENT: usize = 1 << 30;
 
 /// Starts the coordinator.
 pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, UserError> {
-    let Prepared { spec, commands, secrets } = prepared;
+    let Prepared { spec, commands, secrets, fed } = prepared;
     let commands = *commands;
     let json = serde_json::to_string(spec).unwrap_or_default();
     // The coordinator of a run on several nodes has no clients of its own.
@@ -294,7 +320,9 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
         ring: ring_for(spec.options.sample_interval_secs),
         log: if is_here && spec.options.log_rate > 0.0 { log_for(workers_of(&spec.options)) } else { 0 },
         nodes: spec.cluster.as_ref().map_or(0, |cluster| cluster.nodes.len() as u32),
+        feeders: fed.feeders,
         spec_bytes: json.len() as u32,
+        fed_bytes: fed.bytes.len() as u32,
     };
     if shape.bytes() > MAX_SEGMENT {
         return Err(UserError::new(
@@ -310,7 +338,7 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
         ))
         .hint("Use fewer clients, a smaller mix, or a longer sample_interval."));
     }
-    let segment = Segment::create(shape, &json);
+    let segment = Segment::create(shape, &json, &fed.bytes);
     segment.header().caller_pid.store(caller_pid, Relaxed);
     segment.header().horizon_held.store(spec.horizon_held.into(), Relaxed);
     segment.header().exit_on_abort.store(spec.options.exit_on_abort.into(), Relaxed);

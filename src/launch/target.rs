@@ -25,6 +25,7 @@ use crate::worker::run::client;
 use crate::worker::run::statements::point_at;
 
 mod description;
+mod feeders;
 
 use description::Description;
 
@@ -248,7 +249,7 @@ impl Reached {
             );
         }
         if run.options.query_mode != QueryMode::Simple {
-            let mut workload = client::workload(run)?;
+            let mut workload = client::workload(run, None)?;
             let result = parse_statements(&mut self.session, run, &mut workload);
             result.map_err(|error| {
                 let error = UserError::from(error);

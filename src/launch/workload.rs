@@ -94,52 +94,17 @@ pub struct Reads {
 /// The scripts of a run, parsed once to see that they are whole.
 ///
 /// # Errors
-/// What the parser says; 0A000 for pipelines; 42703 for a variable that nothing defines; 42601 for what a statement with
-/// parameters cannot hold.
-pub fn check_scripts(
-    scripts: &[ScriptSpec],
-    fixture_names: &[String],
-    options: &RunOptions,
-) -> Result<Checked, UserError> {
-    let mut symbols = Symbols::new();
-    let parsed = scripts
-        .iter()
-        .map(|script| script::parse(&script.name, &script.source, &mut symbols))
-        .collect::<Result<Vec<Script>, _>>()?;
-    if options.driver == Driver::Engine {
-        parsed.iter().try_for_each(Script::check_without_connection)?;
-    }
-    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
-    let mut assigned = vec![false; symbols.len()];
-    for script in &parsed {
-        script.for_each_assigned(&mut |id| assigned[id.index()] = true);
-    }
+/// What the parser says; 0A000 for pipelines.
+pub fn check_scripts(scripts: &[ScriptSpec], options: &RunOptions) -> Result<Checked, UserError> {
     let mut checked = Checked { commands: 0, reads: Vec::new() };
-    for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
-        let fixture = fixture.and_then(|index| fixture_names.get(index));
-        let is_constant = |id: script::VariableId| {
-            let variable = symbols.name(id);
-            AUTOMATIC.contains(&variable)
-                || (fixture.is_some() && variable == ROWS)
-                || (fixture.is_some_and(|name| name == SHARDS) && shard_keys::number_of(variable).is_some())
-                || options.variables.contains_key(variable)
-        };
-        let is_captured = |variable: &str| {
-            parsed.iter().flat_map(Script::capture_prefixes).any(|prefix| variable.starts_with(prefix))
-        };
-        if options.query_mode != QueryMode::Simple {
-            let undefined = script.undefined_variables(&symbols, &|id| {
-                is_constant(id) || assigned[id.index()] || is_captured(symbols.name(id))
-            });
-            if let Some((line, id)) = undefined {
-                return Err(undefined_variable(symbols.name(id), name, line));
-            }
-            script.check_parameterized(&symbols, &|id| assigned[id.index()], &is_constant)?;
+    for ScriptSpec { name, source, .. } in scripts {
+        // What counts is this one's text, so it has symbols of its own.
+        let mut own = Symbols::new();
+        let script = script::parse(name, source, &mut own)?;
+        if options.driver == Driver::Engine {
+            script.check_without_connection()?;
         }
         checked.commands += script.commands.len() as u32;
-        // Symbols are of all scripts: what counts is this one's text.
-        let mut own = Symbols::new();
-        script::parse(name, &script.source, &mut own)?;
         let reads =
             |variable: &str| own.lookup(variable).is_some() && !options.variables.contains_key(variable);
         let last_key = shard_keys::names().zip(1..).filter(|(name, _)| reads(name)).last();
@@ -150,6 +115,60 @@ pub fn check_scripts(
         });
     }
     Ok(checked)
+}
+
+/// That each variable of a run's scripts has a value, and stands where it can; `fed` are those of feeders.
+///
+/// # Errors
+/// 42703 for a variable that nothing defines; 42601 for what a statement with parameters, or with a feeder's values, cannot
+/// hold.
+pub fn check_variables(
+    scripts: &[ScriptSpec],
+    fixture_names: &[String],
+    options: &RunOptions,
+    fed: &[String],
+) -> Result<(), UserError> {
+    let mut symbols = Symbols::new();
+    let parsed = scripts
+        .iter()
+        .map(|script| script::parse(&script.name, &script.source, &mut symbols))
+        .collect::<Result<Vec<Script>, _>>()?;
+    // A client's variables outlast its transactions: what one script of a mix sets, all can read.
+    let mut assigned = vec![false; symbols.len()];
+    for script in &parsed {
+        script.for_each_assigned(&mut |id| assigned[id.index()] = true);
+    }
+    let given = |variable: &str| options.variables.contains_key(variable);
+    let fed: Vec<_> =
+        fed.iter().filter(|name| !given(name)).filter_map(|name| symbols.lookup(name)).collect();
+    for id in &fed {
+        assigned[id.index()] = true;
+    }
+    for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
+        if options.query_mode == QueryMode::Simple {
+            script.check_simple(&symbols, &|id| fed.contains(&id))?;
+            continue;
+        }
+        let fixture = fixture.and_then(|index| fixture_names.get(index));
+        let is_constant = |id: script::VariableId| {
+            let variable = symbols.name(id);
+            AUTOMATIC.contains(&variable)
+                || (fixture.is_some() && variable == ROWS)
+                || (fixture.is_some_and(|name| name == SHARDS) && shard_keys::number_of(variable).is_some())
+                || given(variable)
+        };
+        let is_captured = |variable: &str| {
+            parsed.iter().flat_map(Script::capture_prefixes).any(|prefix| variable.starts_with(prefix))
+        };
+        let undefined = script.undefined_variables(&symbols, &|id| {
+            is_constant(id) || assigned[id.index()] || is_captured(symbols.name(id))
+        });
+        if let Some((line, id)) = undefined {
+            return Err(undefined_variable(symbols.name(id), name, line));
+        }
+        script.check_parameterized(&symbols, &|id| assigned[id.index()], &is_constant)?;
+    }
+    Ok(())
 }
 
 fn undefined_variable(variable: &str, script: &str, line: u32) -> UserError {

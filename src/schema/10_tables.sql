@@ -183,7 +183,8 @@ CREATE TABLE bench.run_log (
     connect_p99_ms    double precision,
     connect_max_ms    double precision,
     unknown           bigint,
-    warmup_took       double precision
+    warmup_took       double precision,
+    feeders           jsonb
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.

@@ -41,11 +41,11 @@ CREATE FUNCTION bench.drop_feeder(workload text, prefix text DEFAULT '')
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_feeder_wrapper';
 COMMENT ON FUNCTION bench.drop_feeder IS 'Removes the feeder of a prefix from a workload.';
 
-CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}')
+CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}', workload text DEFAULT NULL)
     RETURNS TABLE (transaction int, command int, line int, output text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preview_wrapper';
 COMMENT ON FUNCTION bench.preview IS
-'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
+'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written. workload: use the feeders of this workload, and its script if script is NULL.';
 
 CREATE FUNCTION bench.run(
     workload        text             DEFAULT NULL,

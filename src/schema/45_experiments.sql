@@ -360,14 +360,15 @@ SELECT r.workload,
            'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
-           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
+           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script',
+           md5(r.script || coalesce(jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != "rows").value', '{}', true)::text, '')))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
        s.server_cpu_us
 FROM bench.runs r JOIN bench.summary s USING (run_id)
 WHERE r.status = 'completed' AND r.part_of IS NULL;
 COMMENT ON VIEW bench.history IS 'Completed runs in comparable series: all runs of a series have the same workload, options and tags';
 COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run; system: server parameters set by a sweep; role; origin: the server of an imported run';
+COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run and of its feeders; system: server parameters set by a sweep; role; origin: the server of an imported run';
 COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';
 COMMENT ON COLUMN bench.history.run_id IS 'The run';
 COMMENT ON COLUMN bench.history.started_at IS 'When the clients started';

@@ -38,6 +38,35 @@ pub fn set_local(name: &CStr, value: &CStr) {
     }
 }
 
+/// Sets a parameter as SET LOCAL would in the current role's session, up to the end of the (sub)transaction.
+///
+/// # Errors
+/// The server's are raised.
+pub fn set_as_session(name: &str, value: &str) -> Result<(), UserError> {
+    let (name, value) = (c_text(name)?, c_text(value)?);
+    let context = if superuser() { pg_sys::GucContext::PGC_SUSET } else { pg_sys::GucContext::PGC_USERSET };
+    // SAFETY: NUL-terminated strings; as SET LOCAL does it (ExecSetVariableStmt in utils/misc/guc.c).
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            context,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
+    Ok(())
+}
+
+fn c_text(text: &str) -> Result<CString, UserError> {
+    CString::new(text).map_err(|_| {
+        UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
+    })
+}
+
 /// The search_path that a new session of this role begins with: the caller's SET does not count, nor does the path of
 /// the role that the caller has logged in as.
 pub fn initial_search_path() -> Result<String, UserError> {
@@ -152,12 +181,7 @@ fn check_value(
     context: pg_sys::GucContext::Type,
     source: pg_sys::GucSource::Type,
 ) -> Result<(), UserError> {
-    let text = |text: &str| {
-        CString::new(text).map_err(|_| {
-            UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "a setting must not contain a zero byte")
-        })
-    };
-    let (name, value) = (text(name)?, text(value)?);
+    let (name, value) = (c_text(name)?, c_text(value)?);
     PgTryBuilder::new(|| {
         // SAFETY: NUL-terminated strings. With change_val false nothing is assigned: this is
         // how ALTER ROLE SET checks a value (validate_option_array_item in utils/misc/guc.c).

@@ -55,6 +55,76 @@ pub fn describe(query: &str) -> Result<Described, UserError> {
     })
 }
 
+/// How many rows are fetched at a time.
+const ROWS_AT_ONCE: i64 = 1000;
+
+/// A row that has been fetched.
+pub struct FetchedRow {
+    tuple: pg_sys::HeapTuple,
+    description: pg_sys::TupleDesc,
+}
+
+impl FetchedRow {
+    /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL.
+    pub fn text(&self, column: usize) -> Option<&CStr> {
+        // SAFETY: tuple and description are of the fetch that `read` is at, whose memory is kept until its rows have been
+        // seen; SPI_getvalue returns NULL or a palloc'd text, there too.
+        unsafe {
+            let text = pg_sys::SPI_getvalue(self.tuple, self.description, column as i32 + 1);
+            (!text.is_null()).then(|| CStr::from_ptr(text))
+        }
+    }
+}
+
+/// Reads a query's rows through a cursor, as a read-only function does; with the latest snapshot, so that what workers have
+/// committed meanwhile is there. `begin` is told the columns.
+///
+/// # Errors
+/// Those of the closures; the server's are raised.
+pub fn read(
+    query: &str,
+    begin: impl FnOnce(Vec<Column>) -> Result<(), UserError>,
+    mut row: impl FnMut(&FetchedRow) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
+    // SAFETY: inside a transaction; popped below, or by the abort after an error.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+    let result = Spi::connect(|_| {
+        // SAFETY: inside an SPI connection, which frees plan and portal where an error leaves them; a portal has a description
+        // when its query returns rows, and SPI_tuptable has as many tuples as SPI_processed says.
+        unsafe {
+            let plan = pg_sys::SPI_prepare(query.as_ptr(), 0, std::ptr::null_mut());
+            if plan.is_null() || !pg_sys::SPI_is_cursor_plan(plan) {
+                return Err(internal("a query that returns no rows"));
+            }
+            let none = std::ptr::null_mut();
+            let portal = pg_sys::SPI_cursor_open(std::ptr::null(), plan, none, std::ptr::null(), true);
+            begin(columns((*portal).tupDesc))?;
+            loop {
+                pg_sys::SPI_cursor_fetch(portal, true, ROWS_AT_ONCE as _);
+                let table = pg_sys::SPI_tuptable;
+                let count = pg_sys::SPI_processed as usize;
+                if table.is_null() || count == 0 {
+                    break;
+                }
+                // What the output functions leave goes with the table.
+                let before = pg_sys::MemoryContextSwitchTo((*table).tuptabcxt);
+                for at in 0..count {
+                    let tuple = *(*table).vals.add(at);
+                    row(&FetchedRow { tuple, description: (*table).tupdesc })?;
+                }
+                pg_sys::MemoryContextSwitchTo(before);
+                pg_sys::SPI_freetuptable(table);
+            }
+            pg_sys::SPI_cursor_close(portal);
+            Ok(())
+        }
+    });
+    // SAFETY: the one that was pushed above; an error that the closures return has left it, and the portal, as they were.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
+}
+
 /// # Safety
 /// NULL or a valid description.
 pub(super) unsafe fn columns(description: pg_sys::TupleDesc) -> Vec<Column> {

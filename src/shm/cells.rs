@@ -137,6 +137,9 @@ pub struct Header {
     /// Entries that each client's log has room for.
     pub log: AtomicU32,
     pub spec_bytes: AtomicU32,
+    /// Feeders of all scripts together, and the bytes of their rows.
+    pub feeders: AtomicU32,
+    pub fed_bytes: AtomicU32,
     state: AtomicU32,
     stop: AtomicU32,
     /// 1 as soon as the clients may begin.

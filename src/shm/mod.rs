@@ -7,7 +7,7 @@
 //!        | CommandTimes × slots × commands | Tally × ring
 //!        | Tally × slots × scripts of a mix | CommandPlans × commands | NodeCell × nodes
 //!        | Ends × slots | Place × slots × log | ConnectionCell × connections
-//!        | Tally × slots of a run over connections | specification
+//!        | Tally × slots of a run over connections | Taken × feeders | specification | rows of feeders
 //! ```
 
 pub mod build;
@@ -16,12 +16,14 @@ mod client_slot;
 mod connections;
 mod leader;
 mod nodes;
+mod shape;
 mod tallies;
 mod transactions;
 mod work;
 
 use std::marker::PhantomData;
-use std::mem::{align_of, size_of};
+use std::mem::size_of;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::intervals::{ClientIntervals, Ring};
@@ -34,6 +36,8 @@ pub use client_slot::*;
 pub use connections::{ClientSession, ConnectionCell};
 pub use leader::{ask_to_stop, is_under_way};
 pub use nodes::{LinkState, NodeCell};
+pub use shape::Shape;
+use shape::Taken;
 pub use tallies::*;
 pub use transactions::Recorder;
 pub use work::Work;
@@ -42,96 +46,6 @@ use crate::server::database;
 
 /// "pgbench1" in ASCII: a segment whose head is as `build` has it.
 const MAGIC: u64 = u64::from_be_bytes(*b"pgbench1");
-
-/// The dimensions of a segment.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Workers that count, each into a slot of its own: clients of the engine, jobs of the wire driver, loaders.
-    pub slots: u32,
-    /// Clients of the wire driver; 0: each slot is a client's.
-    pub connections: u32,
-    pub scripts: u32,
-    /// Commands of all scripts together.
-    pub commands: u32,
-    /// Intervals that there is room for before the coordinator has read them.
-    pub ring: u32,
-    /// Nodes of the cluster that the coordinator has links to.
-    pub nodes: u32,
-    /// Entries that each client's log has room for before the coordinator has taken them; 0: nothing is logged.
-    pub log: u32,
-    pub spec_bytes: u32,
-}
-
-/// Byte offsets of the parts.
-struct Offsets {
-    slots: usize,
-    intervals: usize,
-    commands: usize,
-    times: usize,
-    ring: usize,
-    tallies: usize,
-    plans: usize,
-    nodes: usize,
-    log_ends: usize,
-    log: usize,
-    connections: usize,
-    connects: usize,
-    spec: usize,
-    end: usize,
-}
-
-impl Shape {
-    /// The segment's length in bytes.
-    pub fn bytes(&self) -> usize {
-        self.offsets().end
-    }
-
-    /// Where there is one script, the intervals tell all of it.
-    fn tallied_scripts(&self) -> usize {
-        if self.scripts > 1 { self.scripts as usize } else { 0 }
-    }
-
-    fn offsets(&self) -> Offsets {
-        let slot_count = self.slots as usize;
-        let slots = size_of::<Header>().next_multiple_of(align_of::<ClientSlot>());
-        let intervals =
-            (slots + slot_count * size_of::<ClientSlot>()).next_multiple_of(align_of::<ClientIntervals>());
-        let commands = intervals + slot_count * size_of::<ClientIntervals>();
-        let times = commands + slot_count * self.commands as usize * size_of::<CommandCounters>();
-        let ring = times + slot_count * self.commands as usize * size_of::<CommandTimes>();
-        let tallies = ring + self.ring as usize * size_of::<Tally>();
-        let plans = tallies + slot_count * self.tallied_scripts() * size_of::<Tally>();
-        let nodes = (plans + self.commands as usize * size_of::<CommandPlans>())
-            .next_multiple_of(align_of::<NodeCell>());
-        let log_ends =
-            (nodes + self.nodes as usize * size_of::<NodeCell>()).next_multiple_of(align_of::<Ends>());
-        let logging = if self.log > 0 { slot_count } else { 0 };
-        let log = log_ends + logging * size_of::<Ends>();
-        let connections = (log + logging * self.log as usize * size_of::<Place>())
-            .next_multiple_of(align_of::<ConnectionCell>());
-        let connects = (connections + self.connections as usize * size_of::<ConnectionCell>())
-            .next_multiple_of(align_of::<Tally>());
-        let counted = if self.connections > 0 { slot_count } else { 0 };
-        let spec = connects + counted * size_of::<Tally>();
-        let end = spec + self.spec_bytes as usize;
-        Offsets {
-            slots,
-            intervals,
-            commands,
-            times,
-            ring,
-            tallies,
-            plans,
-            nodes,
-            log_ends,
-            log,
-            connections,
-            connects,
-            spec,
-            end,
-        }
-    }
-}
 
 /// What is called when this process lets go of a segment, where the mapping is still in place. A static, by whose address the
 /// server knows it.
@@ -160,9 +74,9 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Makes a segment and puts the specification into it. It lasts while somebody is attached.
-    pub fn create(shape: Shape, spec: &str) -> Self {
-        let shape = Shape { spec_bytes: spec.len() as u32, ..shape };
+    /// Makes a segment and puts the specification and the rows of feeders into it. It lasts while somebody is attached.
+    pub fn create(shape: Shape, spec: &str, fed: &[u8]) -> Self {
+        let shape = Shape { spec_bytes: spec.len() as u32, fed_bytes: fed.len() as u32, ..shape };
         let offsets = shape.offsets();
         // SAFETY: dsm_create returns a mapping of at least `end` bytes, aligned for any type, or
         // raises an error. It may reuse memory, hence the zeroes; nobody else knows its handle yet.
@@ -171,6 +85,7 @@ impl Segment {
             let base = pg_sys::dsm_segment_address(raw).cast::<u8>();
             std::ptr::write_bytes(base, 0, offsets.end);
             std::ptr::copy_nonoverlapping(spec.as_ptr(), base.add(offsets.spec), spec.len());
+            std::ptr::copy_nonoverlapping(fed.as_ptr(), base.add(offsets.fed), fed.len());
             Self { raw, base, shape, not_send: PhantomData }
         };
         let header = segment.header();
@@ -181,7 +96,9 @@ impl Segment {
         header.ring.store(shape.ring, Relaxed);
         header.nodes.store(shape.nodes, Relaxed);
         header.log.store(shape.log, Relaxed);
+        header.feeders.store(shape.feeders, Relaxed);
         header.spec_bytes.store(shape.spec_bytes, Relaxed);
+        header.fed_bytes.store(shape.fed_bytes, Relaxed);
         header.database.store(database::oid().to_u32(), Relaxed);
         header.build.store(build::own(), Relaxed);
         header.magic.store(MAGIC, Release);
@@ -245,7 +162,9 @@ impl Segment {
                 ring: header.ring.load(Relaxed),
                 nodes: header.nodes.load(Relaxed),
                 log: header.log.load(Relaxed),
+                feeders: header.feeders.load(Relaxed),
                 spec_bytes: header.spec_bytes.load(Relaxed),
+                fed_bytes: header.fed_bytes.load(Relaxed),
             };
             (shape.offsets().end <= length).then_some(Self { raw, base, shape, not_send: PhantomData })
         }
@@ -417,6 +336,22 @@ impl Segment {
         assert!(self.shape.connections > 0 && job < self.shape.slots);
         // SAFETY: as for `slot`.
         unsafe { &*self.base.add(self.shape.offsets().connects).cast::<Tally>().add(job as usize) }
+    }
+
+    /// How many rows of a feeder its clients have taken in sequence.
+    pub fn taken(&self, feeder: u32) -> &AtomicU64 {
+        assert!(feeder < self.shape.feeders);
+        // SAFETY: as for `slot`.
+        unsafe { &(*self.base.add(self.shape.offsets().taken).cast::<Taken>().add(feeder as usize)).0 }
+    }
+
+    /// The rows of feeders that the segment was created with.
+    pub fn fed(&self) -> &[u8] {
+        // SAFETY: inside the mapping, never written again.
+        unsafe {
+            let bytes = self.base.add(self.shape.offsets().fed);
+            std::slice::from_raw_parts(bytes, self.shape.fed_bytes as usize)
+        }
     }
 
     /// The specification that the segment was created with.

@@ -78,8 +78,20 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
 fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(
-        Shape { slots: 0, connections: 0, scripts: 0, commands: 0, ring: 1, nodes: 0, log: 0, spec_bytes: 0 },
+        Shape {
+            slots: 0,
+            connections: 0,
+            scripts: 0,
+            commands: 0,
+            ring: 1,
+            nodes: 0,
+            log: 0,
+            feeders: 0,
+            spec_bytes: 0,
+            fed_bytes: 0,
+        },
         &json,
+        &[],
     );
     segment.header().caller_pid.store(my_pid(), Relaxed);
     let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };

@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use bench_core::error::{SqlError, UserError};
+use bench_core::error::{SqlError, UserError, sqlstate};
+use bench_core::script::{MAX_CAPTURED, Table};
 use bench_core::wire::Session;
 use mio::{Events, Poll};
 
@@ -71,6 +72,28 @@ impl BlockingSession {
         self.session.ask(sql)?;
         self.settle(None)?;
         self.session.value()
+    }
+
+    /// Has `look` see all that a query returns.
+    ///
+    /// # Errors
+    /// The server's; 54000 for a row that is too large; those of `look`.
+    pub fn rows<T>(
+        &mut self,
+        sql: &str,
+        look: impl FnOnce(Table) -> Result<T, UserError>,
+    ) -> Result<T, UserError> {
+        self.session.ask_rows(sql)?;
+        self.settle(None)?;
+        let outcome = self.session.outcome();
+        if let Some(error) = outcome.error {
+            return Err(error.into());
+        }
+        let table = outcome.captured.table().ok_or_else(|| {
+            UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "a row is too large")
+                .detail(format!("The limit is {MAX_CAPTURED} bytes."))
+        })?;
+        look(table)
     }
 
     /// Has a statement parsed and analyzed.

@@ -56,6 +56,16 @@ impl PolledSession {
         self.session.query(sql)
     }
 
+    /// As [`Self::ask`], and all rows are kept.
+    ///
+    /// # Errors
+    /// As for [`Session::query`].
+    pub fn ask_rows(&mut self, sql: &str) -> Result<(), UserError> {
+        self.received = 0;
+        self.session.capture_rows();
+        self.session.query(sql)
+    }
+
     /// Queues a statement to be parsed and analyzed.
     ///
     /// # Errors

@@ -17,14 +17,17 @@ pub use lateness::Lateness;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
 
 use crate::error::{SqlError, sqlstate};
+use crate::feeder::Source;
 use crate::schedule::Schedule;
 use crate::script::{Action, ClientSeeds, Flow, Prng, Script, Symbols, Value, VariableId, Variables};
 use crate::transaction_log::Sampling;
 use pace::Pace;
 
 /// A script of a mix.
-pub struct Program {
+pub struct Program<'a> {
     pub script: Script,
+    /// Where its transactions get rows from.
+    pub feeds: Vec<Source<'a>>,
     /// Relative to the other scripts' weights, which are together above 0.
     pub weight: u32,
     /// Its first command's place among the commands of the run.
@@ -32,8 +35,8 @@ pub struct Program {
 }
 
 /// What the clients of one process run, and the names of their variables.
-pub struct Workload {
-    pub programs: Vec<Program>,
+pub struct Workload<'a> {
+    pub programs: Vec<Program<'a>>,
     pub symbols: Symbols,
     /// Tries of a transaction at a serialization failure or deadlock; `u64::MAX`: no limit.
     pub max_tries: u64,
@@ -99,6 +102,8 @@ pub struct Client {
     now_ns: i64,
     /// The transaction under way.
     program: usize,
+    /// Its row of each of the script's feeders, which another try has too.
+    rows: Vec<u32>,
     due_ns: i64,
     start_ns: i64,
     tries: u64,
@@ -122,8 +127,11 @@ impl Client {
     /// A client that has not run anything, at `now_ns`, with the arrivals under a rate. Transactions that the ledger does
     /// not count as measured are beyond those that were asked for. Its first step is [`Client::start`].
     pub fn new(workload: &Workload, beginning: Beginning, schedule: Option<Schedule>, now_ns: i64) -> Self {
-        let Beginning { seeds, variables, own, transactions, skips, log, reconnects, survives } = beginning;
+        let Beginning { seeds, mut variables, own, transactions, skips, log, reconnects, survives } =
+            beginning;
         let commands = workload.programs.iter().map(|program| program.script.commands.len()).max();
+        let feeds = workload.programs.iter().flat_map(|program| &program.feeds);
+        feeds.flat_map(Source::variables).for_each(|variable| variables.feed(variable));
         Self {
             variables,
             random: seeds.functions,
@@ -135,6 +143,7 @@ impl Client {
             left: transactions,
             now_ns,
             program: 0,
+            rows: Vec::new(),
             due_ns: 0,
             start_ns: 0,
             tries: 0,
@@ -200,15 +209,32 @@ impl Client {
         if !self.is_connected {
             return Step::Connect;
         }
+        let feeds = &workload.programs[self.program].feeds;
+        if !feeds.is_empty() && !self.take_rows(feeds) {
+            // What is due later is no backlog: there is nothing left to do it with.
+            self.pace = None;
+            return Step::End(None);
+        }
         self.random_before = self.random;
         self.tries = 1;
         self.begin_try(workload, ledger, self.start_ns)
+    }
+
+    /// Takes a row of each feeder for the transaction; false when one of them has no more.
+    fn take_rows(&mut self, feeds: &[Source]) -> bool {
+        self.rows.clear();
+        let random = &mut self.random;
+        self.rows.extend(feeds.iter().map_while(|feed| feed.draw(random)));
+        self.rows.len() == feeds.len()
     }
 
     #[inline]
     fn begin_try<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, now_ns: i64) -> Step {
         for (variable, value) in &self.own[self.program] {
             self.variables.set(*variable, value.clone());
+        }
+        for (feed, row) in workload.programs[self.program].feeds.iter().zip(&self.rows) {
+            feed.set(*row, &mut self.variables);
         }
         self.laps.clear();
         self.command = 0;

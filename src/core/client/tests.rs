@@ -88,13 +88,13 @@ impl Ledger for Book {
     fn debug(&mut self, _: &str) {}
 }
 
-fn workload(scripts: &[&str], max_tries: u64) -> Workload {
+fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
     let mut symbols = Symbols::new();
     let mut first_command = 0;
     let mut program = |source: &&str| {
         let script = parse("test", source, &mut symbols).expect("a script");
         let commands = script.commands.len();
-        let program = Program { script, weight: 1, first_command };
+        let program = Program { script, feeds: Vec::new(), weight: 1, first_command };
         first_command += commands;
         program
     };

@@ -74,6 +74,12 @@ pub struct PartOf {
     pub node: i32,
     pub name: String,
     pub run_id: i64,
+    /// This part's place among the parts of the run, counted from 0.
+    #[serde(default)]
+    pub place: u32,
+    /// How many parts the run has; 0: an older version has asked.
+    #[serde(default)]
+    pub places: u32,
 }
 
 /// Gives the chosen nodes their clients.

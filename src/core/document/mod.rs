@@ -77,7 +77,7 @@ pub struct Run {
     pub fixture: Option<String>,
     /// Rows that each of the fixtures was loaded with.
     pub fixture_rows: Option<Vec<i64>>,
-    /// MD5 of the script as run, in hexadecimal: whether two runs ran the same.
+    /// MD5 of the script as run and of its feeders, in hexadecimal: whether two runs ran the same.
     pub script_hash: String,
     /// On each node that clients ran on.
     pub clients: u32,

@@ -1,9 +1,15 @@
 //! Feeders: queries whose rows give a script's variables their values, a row for each transaction.
 
+mod collect;
+mod pack;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{UserError, sqlstate};
 use crate::script::is_variable_name;
+
+pub use collect::{Collector, Kind, MAX_BYTES};
+pub use pack::{Cell, Rows, Source, Stride, unpack};
 
 /// The column of a weighted feeder that says how often its row is to come.
 pub const WEIGHT: &str = "weight";
@@ -54,6 +60,9 @@ pub struct Feeder {
     pub once: bool,
     /// As many rows are kept at most.
     pub max_rows: u32,
+    /// Rows that a run has kept; `None`: it has not read any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u32>,
 }
 
 impl Feeder {
@@ -86,7 +95,14 @@ impl Feeder {
             .ok()
             .filter(|&rows| rows > 0)
             .ok_or_else(|| invalid(format!("max_rows must be at least 1, not {max_rows}")))?;
-        Ok(Self { prefix, query, order, once, max_rows })
+        Ok(Self { prefix, query, order, once, max_rows, rows: None })
+    }
+
+    /// Its query, for the details of errors.
+    pub fn named(&self) -> String {
+        let start: String = self.query.chars().take(200).collect();
+        let more = if start.len() < self.query.len() { "…" } else { "" };
+        format!("Feeder with prefix \"{}\": {start}{more}", self.prefix)
     }
 
     /// The columns' variables, in their order; `None` for the weight.

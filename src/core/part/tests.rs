@@ -35,6 +35,7 @@ fn request() -> PartRequest {
         source: "SELECT 1;".to_owned(),
         weight,
         fixture: Some(0),
+        feeders: Vec::new(),
     };
     let fixture = FixtureSpec {
         name: "pk".to_owned(),

@@ -14,6 +14,8 @@ pub struct Captured {
     queries: Vec<CapturedQuery>,
     /// How many of `queries` are of this command; the rest are buffers to use again.
     length: usize,
+    /// All rows are kept, not the last one alone.
+    keeps_rows: bool,
 }
 
 /// What one query returned.
@@ -23,6 +25,8 @@ struct CapturedQuery {
     description: Vec<u8>,
     /// The body of its last DataRow message.
     last_row: Vec<u8>,
+    /// The bodies of all DataRow messages, where they are kept.
+    all_rows: Vec<Vec<u8>>,
     rows: u64,
     /// One of the messages was more than a variable may hold, and was not kept.
     is_too_large: bool,
@@ -31,7 +35,12 @@ struct CapturedQuery {
 impl Captured {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { queries: Vec::new(), length: 0 }
+        Self { queries: Vec::new(), length: 0, keeps_rows: false }
+    }
+
+    /// Has all rows kept from now on, or the last one alone.
+    pub fn keep_rows(&mut self, all: bool) {
+        self.keeps_rows = all;
     }
 
     /// A command begins.
@@ -47,6 +56,7 @@ impl Captured {
         let query = &mut self.queries[self.length];
         query.description.clear();
         query.last_row.clear();
+        query.all_rows.clear();
         query.rows = 0;
         query.is_too_large = false;
         self.length += 1;
@@ -59,7 +69,10 @@ impl Captured {
             b'T' => &mut query.description,
             b'D' => {
                 query.rows += 1;
-                &mut query.last_row
+                if self.keeps_rows {
+                    query.all_rows.push(Vec::new());
+                }
+                query.all_rows.last_mut().unwrap_or(&mut query.last_row)
             }
             _ => return,
         };
@@ -77,6 +90,22 @@ impl Captured {
             query.rows += u64::from(kind == b'D');
             query.is_too_large = true;
         }
+    }
+
+    /// The columns of the last query, each with its name and its type's OID, and all its rows; `None` where a message was too
+    /// large. Texts are in the client's encoding.
+    pub fn table(&self) -> Option<Table<'_>> {
+        let query = self.queries[..self.length].last().filter(|query| !query.is_too_large)?;
+        let mut columns = Vec::new();
+        let mut rest = query.description.get(2..).unwrap_or_default();
+        // A name, a zero byte, the table's OID and the column's number, the type's OID, and 8 bytes more.
+        while let Some(end) = rest.iter().position(|&byte| byte == 0) {
+            let oid = rest.get(end + 7..end + 11).and_then(|oid| oid.try_into().ok()).map(u32::from_be_bytes);
+            columns.push((&rest[..end], oid.unwrap_or_default()));
+            rest = rest.get(end + AFTER_NAME..).unwrap_or_default();
+        }
+        let rows = query.all_rows.iter().map(|row| values(row).collect()).collect();
+        Some(Table { columns, rows })
     }
 
     /// The first column of the last query's last row, in the client's encoding; `None` where there is no row.
@@ -130,21 +159,38 @@ impl Captured {
     }
 }
 
+/// All that a query returned.
+pub struct Table<'a> {
+    /// Each column's name and its type's OID.
+    pub columns: Vec<(&'a [u8], u32)>,
+    /// Each row's values; `None` for NULL.
+    pub rows: Vec<Vec<Option<&'a [u8]>>>,
+}
+
+/// Behind a column's name in its description: a zero byte, 18 bytes of table, type and format.
+const AFTER_NAME: usize = 19;
+
+/// The values of a DataRow message; `None` for NULL.
+fn values(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut values = row.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (length, rest) = values.split_first_chunk::<4>()?;
+        // -1 is NULL.
+        let length = usize::try_from(i32::from_be_bytes(*length)).ok();
+        let (value, rest) = rest.split_at(length.unwrap_or(0).min(rest.len()));
+        values = rest;
+        Some(length.map(|_| value))
+    })
+}
+
 impl CapturedQuery {
     /// Each column's name and its value in the last row, in the client's encoding; as for libpq, a NULL is an empty text.
     fn columns(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        // Each column: its name, a zero byte, 18 bytes of table, type and format.
-        const AFTER_NAME: usize = 19;
         let mut names = self.description.get(2..).unwrap_or_default();
-        let mut values = self.last_row.get(2..).unwrap_or_default();
+        let mut values = values(&self.last_row);
         std::iter::from_fn(move || {
             let end = names.iter().position(|&byte| byte == 0)?;
-            let (length, rest) = values.split_first_chunk::<4>()?;
-            // -1 is NULL.
-            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-            let (value, rest) = rest.split_at(length.min(rest.len()));
-            let column = (&names[..end], value);
-            values = rest;
+            let column = (&names[..end], values.next()?.unwrap_or_default());
             names = names.get(end + AFTER_NAME..).unwrap_or_default();
             Some(column)
         })

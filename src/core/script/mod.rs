@@ -25,7 +25,7 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
-pub use capture::{Captured, MAX_CAPTURED};
+pub use capture::{Captured, MAX_CAPTURED, Table};
 pub use expression::Expression;
 pub use meta::Sleep;
 pub use pipeline::{Pipeline, PipelineMode};
@@ -185,6 +185,16 @@ impl Script {
         let source = Source { name: &self.name, text: &self.source };
         self.statements()
             .try_for_each(|(_, sql)| sql.check_parameterized(source, symbols, &is_assigned, defined))
+    }
+
+    /// Whether values of feeders can stand in the texts of all statements, which `query_mode` "simple" asks for: only where
+    /// a value can. `fed` tells which variables have such values.
+    ///
+    /// # Errors
+    /// 42601 for a variable in a wrong place, with script, line and column.
+    pub fn check_simple(&self, symbols: &Symbols, fed: &dyn Fn(VariableId) -> bool) -> Result<(), UserError> {
+        let source = Source { name: &self.name, text: &self.source };
+        self.statements().try_for_each(|(_, sql)| sql.check_simple(source, symbols, fed))
     }
 
     /// Calls `visit` with the variable of each `\set`. What `\gset` and `\aset` assign is not known before they

@@ -20,20 +20,26 @@ pub struct PreviewLine {
 /// Runs `transactions` transactions of one client, whose variables and random numbers begin as `variables` and
 /// `random`, and calls `emit` for each statement and each `debug()`. Nothing sleeps, and what `\gset` and
 /// `\aset` would set stays unset. `script_index` is the script's place among those of a run, counted from 0.
+/// `begin` is called before each transaction, and may set variables; where it returns false, there are no more.
 /// `pulse` is called before each command: it may be long before one shows anything.
 ///
 /// # Errors
 /// Errors of meta commands, with details that name script and line. What came before has been emitted.
+#[allow(clippy::too_many_arguments)]
 pub fn preview(
     script: &Script,
     script_index: u32,
     mut variables: Variables,
     mut random: Prng,
     transactions: u32,
+    begin: &mut dyn FnMut(&mut Variables, &mut Prng) -> bool,
     emit: &mut dyn FnMut(PreviewLine),
     pulse: &mut dyn FnMut(),
 ) -> Result<(), UserError> {
     for transaction in 1..=transactions {
+        if !begin(&mut variables, &mut random) {
+            break;
+        }
         let (mut index, mut otherwise) = (0, false);
         let mut pipeline = PipelineMode::default();
         while let Some(command) = script.commands.get(index) {

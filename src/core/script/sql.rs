@@ -1,5 +1,6 @@
 //! Statements: how variables get into them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Symbols;
@@ -58,6 +59,17 @@ pub(super) struct Mention {
     pub at: usize,
     /// Its bytes in the statement's text, from the colon on.
     range: Range<usize>,
+}
+
+impl Mention {
+    /// What stands in its place in a statement's text; `None`: itself.
+    fn value<'v>(&self, variables: &'v Variables) -> Option<Cow<'v, str>> {
+        let value = variables.get(self.id)?;
+        if !variables.is_fed(self.id) {
+            return Some(value.to_text());
+        }
+        (self.kind == MentionKind::Parameter).then(|| Cow::Owned(value.to_literal()))
+    }
 }
 
 /// A statement from its first word on.
@@ -201,13 +213,13 @@ impl Sql {
 
     /// Appends to `out` the statement as `pgbench -M simple` sends it, without the final semicolon: with the
     /// values of those of the variables that are set wherever they are mentioned, inside quotes and comments
-    /// too.
+    /// too. Values of feeders are literals, and stand only where a value can.
     ///
     /// # Errors
     /// 54000 for more than the 1 GB that a server takes, 53200 where there is no memory for it.
     pub fn substitute(&self, variables: &Variables, out: &mut String) -> Result<(), UserError> {
-        let values = self.mentions.iter().filter_map(|mention| variables.get(mention.id));
-        let length = values.fold(self.text.len(), |sum, value| sum.saturating_add(value.to_text().len()));
+        let values = self.mentions.iter().filter_map(|mention| mention.value(variables));
+        let length = values.fold(self.text.len(), |sum, value| sum.saturating_add(value.len()));
         if length > MAX_LENGTH {
             let message = format!("a statement must not be longer than {MAX_LENGTH} bytes, not {length}");
             return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
@@ -218,13 +230,48 @@ impl Sql {
         }
         let mut copied = 0;
         for mention in &self.mentions {
-            if let Some(value) = variables.get(mention.id) {
+            if let Some(value) = mention.value(variables) {
                 out.push_str(&self.text[copied..mention.range.start]);
-                out.push_str(&value.to_text());
+                out.push_str(&value);
                 copied = mention.range.end;
             }
         }
         out.push_str(&self.text[copied..]);
+        Ok(())
+    }
+
+    /// The error that keeps a feeder's values from the statement's text, if there is one: a literal can stand only where a
+    /// value can, and that must not depend on `standard_conforming_strings`.
+    pub(super) fn check_simple(
+        &self,
+        source: Source,
+        symbols: &Symbols,
+        fed: &dyn Fn(VariableId) -> bool,
+    ) -> Result<(), UserError> {
+        for mention in self.mentions.iter().filter(|mention| fed(mention.id)) {
+            let name = symbols.name(mention.id);
+            let error = |message: String| source.error(mention.at, sqlstate::SYNTAX_ERROR, message);
+            match mention.kind {
+                MentionKind::Glued | MentionKind::InIdentifier => {
+                    let message =
+                        format!("variable \"{name}\" of a feeder cannot be a part of an identifier");
+                    return Err(error(message).hint("Use it where a value can stand."));
+                }
+                MentionKind::Quoted => {
+                    let message =
+                        format!("variable \"{name}\" of a feeder cannot stand inside a string constant");
+                    return Err(error(message).hint(format!("Concatenate: 'text ' || :{name}.")));
+                }
+                MentionKind::Parameter if self.text.contains("\\'") => {
+                    let message =
+                        "a statement with a feeder's values must not have a backslash before a single quote";
+                    return Err(error(message.to_owned())
+                        .detail("Where the string constant ends depends on standard_conforming_strings.")
+                        .hint("Write a quote as '', or use query_mode => 'extended'."));
+                }
+                MentionKind::Parameter | MentionKind::Inert => {}
+            }
+        }
         Ok(())
     }
 

@@ -114,6 +114,27 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The value as a literal, with blanks about it, which is the same under either `standard_conforming_strings`
+    /// (`quote_literal` in the server). It has the type that its place gives it, as a parameter's.
+    pub fn to_literal(&self) -> String {
+        if *self == Value::Null {
+            return " NULL ".to_owned();
+        }
+        let text = self.to_text();
+        let mut literal = String::with_capacity(text.len() + 8);
+        literal.push_str(if text.contains('\\') { " E'" } else { " '" });
+        for character in text.chars() {
+            if matches!(character, '\'' | '\\') {
+                literal.push(character);
+            }
+            literal.push(character);
+        }
+        literal.push_str("' ");
+        literal
+    }
+}
+
 /// What an expression computes with (pgbench's `PgBenchValue`): a [`Value`] whose text was interpreted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
@@ -138,12 +159,14 @@ impl From<Scalar> for Value {
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     slots: Vec<Option<Value>>,
+    /// Those whose values come from outside, row by row, in order; there are few.
+    fed: Vec<VariableId>,
 }
 
 impl Variables {
     /// As many variables as `len`, usually [`Symbols::len`], none of them set.
     pub fn new(len: usize) -> Self {
-        Self { slots: vec![None; len] }
+        Self { slots: vec![None; len], fed: Vec::new() }
     }
 
     /// The value; `None` when it was never set.
@@ -159,6 +182,18 @@ impl Variables {
             self.slots.resize(id.index() + 1, None);
         }
         self.slots[id.index()] = Some(value);
+    }
+
+    /// Has the values of a variable stand in statements' texts as literals only, for they may be of any content.
+    pub fn feed(&mut self, id: VariableId) {
+        if let Err(place) = self.fed.binary_search(&id) {
+            self.fed.insert(place, id);
+        }
+    }
+
+    /// Whether [`Self::feed`] has been said of it.
+    pub fn is_fed(&self, id: VariableId) -> bool {
+        self.fed.binary_search(&id).is_ok()
     }
 }
 

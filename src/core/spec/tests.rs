@@ -152,7 +152,13 @@ fn a_spec_survives_its_journey() {
     let spec = RunSpec {
         options: RunOptions::new(defaults()).expect("valid"),
         seed: -3,
-        scripts: vec![ScriptSpec { name: "x".into(), source: "SELECT 1;".into(), weight: 1, fixture: None }],
+        scripts: vec![ScriptSpec {
+            name: "x".into(),
+            source: "SELECT 1;".into(),
+            weight: 1,
+            fixture: None,
+            feeders: Vec::new(),
+        }],
         fixtures: Vec::new(),
         role: "r".into(),
         role_oid: 10,

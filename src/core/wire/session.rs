@@ -295,8 +295,14 @@ impl Session {
     pub fn capture(&mut self, on: bool) {
         self.captures = on;
         if on {
-            self.captured.get_or_insert_default();
+            self.captured.get_or_insert_default().keep_rows(false);
         }
+    }
+
+    /// Has all rows kept, from the next command on.
+    pub fn capture_rows(&mut self) {
+        self.capture(true);
+        self.captured.get_or_insert_default().keep_rows(true);
     }
 
     /// What has come of the last command, or of the pipeline, until now; the error is taken.

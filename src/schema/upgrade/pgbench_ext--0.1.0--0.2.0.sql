@@ -74,6 +74,7 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before
     ADD COLUMN connect_max_ms double precision,
     ADD COLUMN unknown bigint,
     ADD COLUMN warmup_took double precision,
+    ADD COLUMN feeders jsonb,
     ALTER COLUMN warmup DROP NOT NULL;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -396,7 +397,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
-       on_disconnect, warmup_took
+       on_disconnect, warmup_took, feeders
 FROM bench.run_log
 WHERE bench_internal.is_visible(role);
 COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';
@@ -408,6 +409,7 @@ COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers t
 COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
 COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
 COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run, and for runs before 0.2.0';
+COMMENT ON COLUMN bench.runs.feeders IS 'Feeders of its workloads: workload, prefix, query, order, once, max_rows, and rows, the number of rows kept (null if other nodes read them); NULL: none';
 
 CREATE OR REPLACE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
@@ -693,7 +695,8 @@ SELECT r.workload,
            'target', r.target, 'jobs', r.jobs, 'reconnect', r.reconnect, 'on_disconnect', r.on_disconnect, 'results', r.results, 'nodes', r.nodes,
            'number_of_nodes', CASE WHEN r.nodes <> 'local' THEN (SELECT count(*) FROM bench.nodes n WHERE n.run_id = r.run_id AND n.clients > 0) END, 'variables', r.variables, 'settings', r.settings, 'fixture', r.fixture,
            'fixture_rows', r.fixture_rows, 'fixture_options', r.fixture_options, 'system', nullif(r.system, '{}'), 'role', r.role,
-           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script', md5(r.script))) AS options,
+           'origin', CASE WHEN r.origin IS NOT NULL THEN coalesce(r.origin ->> 'system_identifier', 'unknown') END, 'script',
+           md5(r.script || coalesce(jsonb_path_query_array(r.feeders, '$[*].keyvalue() ? (@.key != "rows").value', '{}', true)::text, '')))) AS options,
        r.tags, r.run_id, r.started_at, s.tps, s.latency_avg_ms, s.latency_p50_ms, s.latency_p95_ms, s.latency_p99_ms,
        s.server_cpu_us
 FROM bench.runs r JOIN bench.summary s USING (run_id)
@@ -722,6 +725,14 @@ COMMENT ON TRIGGER forget_all_runs ON bench.run_log IS 'Deletes the results of a
 
 -- A sample's length follows from the run's by default, a script can stand in place of a workload, the state before the run can be
 -- chosen, transactions can be logged, and the first error can end the run.
+
+SELECT bench_internal.replace_function('bench.preview(text, integer, integer, bigint, jsonb)', $create$
+CREATE FUNCTION bench.preview(script text, transactions int DEFAULT 1, client int DEFAULT 0, seed bigint DEFAULT 0, variables jsonb DEFAULT '{}', workload text DEFAULT NULL)
+    RETURNS TABLE (transaction int, command int, line int, output text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preview_wrapper';
+COMMENT ON FUNCTION bench.preview IS
+'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written. workload: use the feeders of this workload, and its script if script is NULL.';
+$create$, 'bench.preview(text, integer, integer, bigint, jsonb, text)');
 
 SELECT bench_internal.replace_function('bench.run(text, integer, double precision, bigint, double precision, double precision, double precision, integer, bigint, jsonb, jsonb, double precision, text, text, text, text, jsonb)', $create$
 CREATE FUNCTION bench.run(
@@ -1033,8 +1044,6 @@ COMMENT ON FUNCTION bench.create_workload IS
 'Stores a script under a name, or replaces your own of this name. Scripts use pgbench''s language: SQL statements, :variables and meta commands. Built-in workloads cannot be replaced.';
 COMMENT ON FUNCTION bench.drop_workload IS
 'Removes a workload. Built-in workloads cannot be removed.';
-COMMENT ON FUNCTION bench.preview IS
-'Shows what a client would send, without sending it: each statement with its values, and the output of debug(). transaction and command count from 1. client and seed determine the random numbers, as in pgbench --random-seed with one thread per client. Variables that \gset and \aset would set are shown as written.';
 COMMENT ON FUNCTION bench.run IS
 'Runs a workload in concurrent sessions of the calling role, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after the warm-up (10 if neither secs nor transactions is given). warmup: seconds to run before measuring; NULL: until throughput is steady, at most 300 seconds. transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. Canceling the call stops the run; results up to then are kept.';
 COMMENT ON FUNCTION bench.start IS
@@ -1435,7 +1444,7 @@ COMMENT ON COLUMN bench.sweep_results.run_ids IS 'Runs, ordered by round, for be
 COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' processor times per committed transaction in microseconds';
 COMMENT ON COLUMN bench.sweep_results.connect_avg_ms IS 'With reconnect: mean of the runs'' mean times to open a connection in milliseconds';
 COMMENT ON COLUMN bench.history.workload IS 'Name of the workload, or the mix as given';
-COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run; system: server parameters set by a sweep; role; origin: the server of an imported run';
+COMMENT ON COLUMN bench.history.options IS 'Other arguments of bench.run that affect the results; the fixture with its rows and options; script: a hash of the script as run and of its feeders; system: server parameters set by a sweep; role; origin: the server of an imported run';
 COMMENT ON COLUMN bench.history.tags IS 'Labels chosen by the user';
 COMMENT ON COLUMN bench.history.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.history.tps IS 'Transactions per second of the whole run';

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bench_core::client::{Beginning, Client, Consequence, Ledger, Program, Step, Workload};
 use bench_core::error::{SqlError, sqlstate};
+use bench_core::feeder::{self, Source};
 use bench_core::schedule::Schedule;
 use bench_core::script::{Symbols, Value, VariableId, Variables, parse};
 use bench_core::spec::{Extent, Observation, OnDisconnect, RunOptions, RunSpec};
@@ -23,7 +24,7 @@ use crate::server::guc;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::wait::as_idle;
-use crate::shm::{ClientState, CommandCounters, Header, Recorder, StopReason, unclear, untracked};
+use crate::shm::{ClientState, CommandCounters, Header, Recorder, Segment, StopReason, unclear, untracked};
 use crate::worker::{WorkerContext, attach, leave_last_words};
 
 /// About a client's round trip. Without it the loser of a deadlock is back at the row before the
@@ -86,7 +87,7 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
     let counters = context.segment.commands(context.index);
     let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
-    let mut workload = workload(&spec)?;
+    let mut workload = workload(&spec, Some(&context.segment))?;
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
     let mut statements = Statements::new(session, counters, plans);
     compile(&spec, &workload, &beginning, &mut statements)?;
@@ -144,8 +145,8 @@ pub fn prepare_session(session: &Session, spec: &RunSpec) -> Result<Option<Strin
     Ok(path)
 }
 
-/// The scripts of a run.
-pub fn workload(spec: &RunSpec) -> Result<Workload, SqlError> {
+/// The scripts of a run, with the rows of their feeders, where it has a segment.
+pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Workload<'a>, SqlError> {
     let mut symbols = Symbols::new();
     let mut first_command = 0;
     let mut programs = Vec::with_capacity(spec.scripts.len());
@@ -153,8 +154,16 @@ pub fn workload(spec: &RunSpec) -> Result<Workload, SqlError> {
         let weight = script.weight;
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        programs.push(Program { script, weight, first_command });
+        programs.push(Program { script, feeds: Vec::new(), weight, first_command });
         first_command += commands;
+    }
+    let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));
+    let rows = rows.ok_or_else(|| internal("the rows of the feeders are damaged"))?;
+    for (number, (rows, segment)) in rows.into_iter().zip(segment.into_iter().cycle()).enumerate() {
+        let Some(program) = programs.get_mut(rows.script) else { continue };
+        // What the run itself is given wins, and what no script reads need not be set.
+        let find = |name: &str| symbols.lookup(name).filter(|_| !spec.options.variables.contains_key(name));
+        program.feeds.push(Source::new(rows, segment.taken(number as u32), spec.stride(), find));
     }
     let max_tries = match spec.options.max_tries {
         0 => u64::MAX,
@@ -205,7 +214,7 @@ pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: 
 
 /// Prepares all statements of a run whose clients are not in here, and leaves in the counters what can be told of each.
 pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
-    let mut workload = workload(spec)?;
+    let mut workload = workload(spec, None)?;
     let beginning = beginning(spec, 0, &mut workload.symbols);
     compile(spec, &workload, &beginning, &mut Statements::new(session, counters, &[]))
 }

@@ -83,7 +83,7 @@ pub extern "C-unwind" fn pgbench_ext_job_main(segment: pg_sys::Datum) {
 fn work(context: &WorkerContext) -> Result<(), UserError> {
     let header = context.segment.header();
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
-    let workload = client::workload(&spec).map_err(UserError::from)?;
+    let workload = client::workload(&spec, Some(&context.segment)).map_err(UserError::from)?;
     let Some(mut job) = Job::connect(context, &spec, workload)? else { return Ok(()) };
     let slot = context.segment.slot(context.index);
     slot.set_state(ClientState::Ready);
@@ -127,7 +127,7 @@ impl<'a> Job<'a> {
     fn connect(
         context: &'a WorkerContext,
         spec: &RunSpec,
-        mut workload: Workload,
+        mut workload: Workload<'a>,
     ) -> Result<Option<Self>, UserError> {
         let segment = &context.segment;
         let header = segment.header();

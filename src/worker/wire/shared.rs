@@ -20,7 +20,7 @@ const READ_BYTES: usize = 65_536;
 /// What all connections of a job have in common.
 pub struct Shared<'a> {
     pub header: &'a Header,
-    pub workload: Workload,
+    pub workload: Workload<'a>,
     pub recorder: Recorder<'a>,
     pub counters: &'a [CommandCounters],
     /// How long connections took.
@@ -55,7 +55,7 @@ impl<'a> Shared<'a> {
     pub fn new(
         segment: &'a Segment,
         slot: u32,
-        workload: Workload,
+        workload: Workload<'a>,
         recorder: Recorder<'a>,
         departing: Departing,
         options: &RunOptions,

@@ -10,7 +10,16 @@ fn lines(source: &str, transactions: u32) -> (Vec<PreviewLine>, Option<UserError
     variables.set(symbols.intern("scale"), Value::Integer(1));
     let mut lines = Vec::new();
     let mut emit = |line| lines.push(line);
-    let result = preview(&script, 3, variables, Prng::from_seed(42), transactions, &mut emit, &mut || {});
+    let result = preview(
+        &script,
+        3,
+        variables,
+        Prng::from_seed(42),
+        transactions,
+        &mut |_, _| true,
+        &mut emit,
+        &mut || {},
+    );
     (lines, result.err())
 }
 
@@ -97,7 +106,7 @@ proptest! {
                 assert!((line.transaction, line.command) > last);
                 last = (line.transaction, line.command);
             };
-            let _ = preview(&script, 0, Variables::default(), Prng::from_seed(1), 3, emit, &mut || {});
+            let _ = preview(&script, 0, Variables::default(), Prng::from_seed(1), 3, &mut |_, _| true, emit, &mut || {});
         }
     }
 }

@@ -100,7 +100,12 @@ impl Link<'_> {
     pub(super) fn start_part(&mut self) -> Result<(), UserError> {
         let cluster = self.spec.cluster.as_ref();
         let asking = cluster.and_then(|cluster| cluster.nodes.iter().find(|node| node.is_local));
+        let served: Vec<i32> = cluster.map_or_else(Vec::new, |cluster| {
+            cluster.nodes.iter().filter(|node| node.clients > 0).map(|node| node.node).collect()
+        });
         let part_of = PartOf {
+            place: served.iter().position(|node| *node == self.node.node).unwrap_or_default() as u32,
+            places: served.len() as u32,
             node: asking.map_or(0, |node| node.node),
             name: asking.map(NodeSpec::name).unwrap_or_default(),
             run_id: self.context.segment.run_id(),
@@ -115,9 +120,7 @@ impl Link<'_> {
         let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
         // Other random numbers on each node, and its share of the rate.
         spec.seed = spec.seed.wrapping_add(self.node.node.into());
-        let served =
-            cluster.map_or(1, |cluster| cluster.nodes.iter().filter(|node| node.clients > 0).count());
-        spec.options.rate = spec.options.rate.map(|rate| rate / served as f64);
+        spec.options.rate = spec.options.rate.map(|rate| rate / served.len().max(1) as f64);
         let request =
             serde_json::to_string(&PartRequest { spec, tables }).map_err(|e| internal(e.to_string()))?;
         match self
