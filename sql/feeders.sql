@@ -1,7 +1,7 @@
 --
 -- bench.add_feeder and bench.drop_feeder, and what runs say of feeders
 --
-\set VERBOSITY verbose
+SET client_min_messages = warning;
 \pset format unaligned
 CREATE TABLE feeders_rows (id int, note text);
 INSERT INTO feeders_rows VALUES (1, 'one'), (2, 'it''s'), (3, E'a\\b'), (4, NULL), (5, E'two\nlines');
@@ -63,13 +63,10 @@ SELECT * FROM bench.preview(NULL);
 SELECT * FROM bench.preview('SELECT 1;', workload => 'feeders_nonesuch');
 
 -- A run ends when each row has been taken
-\set VERBOSITY terse
-SET client_min_messages = warning;
 SELECT bench.run('feeders_w', clients => 2, secs => 60) AS run \gset
-SELECT status, transactions, feeders FROM bench.runs JOIN bench.summary USING (run_id, status) WHERE run_id = :run;
+SELECT s.status, s.transactions, r.feeders FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = :run;
 
 -- What is wrong when a run is to start
-\set VERBOSITY verbose
 SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows WHERE id > 9');
 SELECT bench.run('feeders_w', secs => 1);
 SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows', "order" => 'sequence', max_rows => 4);
@@ -89,7 +86,6 @@ SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS x, 2 AS y');
 SELECT bench.add_feeder('feeders_w', 'SELECT id AS xid FROM feeders_rows');
 
 -- Identifiers and string constants are no places for a feeder's values
-\set VERBOSITY default
 SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows');
 DO $$
 DECLARE
@@ -103,7 +99,7 @@ BEGIN
         FOREACH mode IN ARRAY '{simple,extended,prepared}'::text[] LOOP
             PERFORM bench.create_workload('feeders_w', script);
             BEGIN
-                PERFORM bench.run('feeders_w', transactions => 1, query_mode => mode);
+                PERFORM bench.preflight('feeders_w', transactions => 1, query_mode => mode);
                 RAISE WARNING '% % passes', mode, script;
             EXCEPTION WHEN syntax_error OR undefined_column THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;

@@ -54,7 +54,10 @@ fn create(
     let dropped = catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())?;
     if dropped > 0 {
         let message = format!("the feeders that another role had given workload \"{name}\" are dropped");
-        notice(message, "Read their queries, then add your own: SELECT bench.add_feeder(…).");
+        notice(
+            message,
+            "Their queries would run with your privileges. Add your own: SELECT bench.add_feeder(…).",
+        );
     }
     Ok(())
 }

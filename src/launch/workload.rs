@@ -145,8 +145,9 @@ pub fn check_variables(
         assigned[id.index()] = true;
     }
     for (script, ScriptSpec { name, fixture, .. }) in parsed.iter().zip(scripts) {
-        if options.query_mode == QueryMode::Simple {
-            script.check_simple(&symbols, &|id| fed.contains(&id))?;
+        let is_simple = options.query_mode == QueryMode::Simple;
+        script.check_fed(&symbols, &|id| fed.contains(&id), is_simple)?;
+        if is_simple {
             continue;
         }
         let fixture = fixture.and_then(|index| fixture_names.get(index));

@@ -19,6 +19,7 @@ sql "CREATE ROLE dump_alice LOGIN" "CREATE SCHEMA dump_data AUTHORIZATION dump_a
     "GRANT EXECUTE ON FUNCTION bench.run, bench.load TO dump_alice" \
     "SELECT bench.create_workload('dump_own', E'\\\\set id random(1, :rows)\\nSELECT info FROM pk WHERE id = :id;',
         'pk', 'it''s my own')" \
+    "SELECT bench.add_feeder('dump_own', 'SELECT g AS other FROM generate_series(1, 3) AS g', 'it_')" \
     "SELECT bench.create_workload('dump_fails', 'SELECT 1 / 0;')" \
     "SET ROLE dump_alice" "SELECT bench.load('log', 10, options => '{\"schema\": \"dump_data\"}')" "RESET ROLE" \
     "SELECT bench.load('wide', 10)" "DROP TABLE bench_data.wide" \
@@ -51,6 +52,7 @@ for db in restored restored_in_parallel; do
             "$db: bench.$table is the same"
     done
     is "$(content $db workloads true)" "$(content postgres workloads true)" "$db: bench.workloads is the same"
+    is "$(content $db feeders true)" "$(content postgres feeders true)" "$db: bench.feeders is the same"
     is "$(in_db $db "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$(sql "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$db: runs are the same"

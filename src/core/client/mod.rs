@@ -6,6 +6,7 @@
 //! The states and their order are those of `advanceConnectionState` in pgbench.c.
 
 mod connecting;
+mod feeding;
 mod lateness;
 mod ledger;
 mod pace;
@@ -209,10 +210,7 @@ impl Client {
         if !self.is_connected {
             return Step::Connect;
         }
-        let feeds = &workload.programs[self.program].feeds;
-        if !feeds.is_empty() && !self.take_rows(feeds) {
-            // What is due later is no backlog: there is nothing left to do it with.
-            self.pace = None;
+        if !self.take_rows(&workload.programs[self.program].feeds) {
             return Step::End(None);
         }
         self.random_before = self.random;
@@ -220,22 +218,12 @@ impl Client {
         self.begin_try(workload, ledger, self.start_ns)
     }
 
-    /// Takes a row of each feeder for the transaction; false when one of them has no more.
-    fn take_rows(&mut self, feeds: &[Source]) -> bool {
-        self.rows.clear();
-        let random = &mut self.random;
-        self.rows.extend(feeds.iter().map_while(|feed| feed.draw(random)));
-        self.rows.len() == feeds.len()
-    }
-
     #[inline]
     fn begin_try<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, now_ns: i64) -> Step {
         for (variable, value) in &self.own[self.program] {
             self.variables.set(*variable, value.clone());
         }
-        for (feed, row) in workload.programs[self.program].feeds.iter().zip(&self.rows) {
-            feed.set(*row, &mut self.variables);
-        }
+        self.set_rows(&workload.programs[self.program].feeds);
         self.laps.clear();
         self.command = 0;
         self.command_start_ns = now_ns;

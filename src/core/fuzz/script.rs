@@ -29,5 +29,5 @@ fuzz_target!(|text: &str| {
             script.at(index, error);
         }
     }
-    let _ = preview(&script, 0, variables, seeds.functions, 1, &mut |_| {}, &mut || {});
+    let _ = preview(&script, 0, variables, seeds.functions, 1, &mut |_, _| true, &mut |_| {}, &mut || {});
 });

@@ -187,14 +187,19 @@ impl Script {
             .try_for_each(|(_, sql)| sql.check_parameterized(source, symbols, &is_assigned, defined))
     }
 
-    /// Whether values of feeders can stand in the texts of all statements, which `query_mode` "simple" asks for: only where
-    /// a value can. `fed` tells which variables have such values.
+    /// Whether values of feeders can stand where they do: only where a value can, and with `in_text`, as `query_mode` "simple"
+    /// has them, as literals. `fed` tells which variables have such values.
     ///
     /// # Errors
     /// 42601 for a variable in a wrong place, with script, line and column.
-    pub fn check_simple(&self, symbols: &Symbols, fed: &dyn Fn(VariableId) -> bool) -> Result<(), UserError> {
+    pub fn check_fed(
+        &self,
+        symbols: &Symbols,
+        fed: &dyn Fn(VariableId) -> bool,
+        in_text: bool,
+    ) -> Result<(), UserError> {
         let source = Source { name: &self.name, text: &self.source };
-        self.statements().try_for_each(|(_, sql)| sql.check_simple(source, symbols, fed))
+        self.statements().try_for_each(|(_, sql)| sql.check_fed(source, symbols, fed, in_text))
     }
 
     /// Calls `visit` with the variable of each `\set`. What `\gset` and `\aset` assign is not known before they

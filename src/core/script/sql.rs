@@ -240,13 +240,14 @@ impl Sql {
         Ok(())
     }
 
-    /// The error that keeps a feeder's values from the statement's text, if there is one: a literal can stand only where a
-    /// value can, and that must not depend on `standard_conforming_strings`.
-    pub(super) fn check_simple(
+    /// The error that keeps a feeder's values from the statement, if there is one: they can stand only where a value can, and
+    /// `in_text`, as literals, only where that does not depend on `standard_conforming_strings`.
+    pub(super) fn check_fed(
         &self,
         source: Source,
         symbols: &Symbols,
         fed: &dyn Fn(VariableId) -> bool,
+        in_text: bool,
     ) -> Result<(), UserError> {
         for mention in self.mentions.iter().filter(|mention| fed(mention.id)) {
             let name = symbols.name(mention.id);
@@ -262,7 +263,7 @@ impl Sql {
                         format!("variable \"{name}\" of a feeder cannot stand inside a string constant");
                     return Err(error(message).hint(format!("Concatenate: 'text ' || :{name}.")));
                 }
-                MentionKind::Parameter if self.text.contains("\\'") => {
+                MentionKind::Parameter if in_text && self.text.contains("\\'") => {
                     let message =
                         "a statement with a feeder's values must not have a backslash before a single quote";
                     return Err(error(message.to_owned())

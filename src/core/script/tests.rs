@@ -176,7 +176,7 @@ proptest! {
             }
             let mut emitted = 0;
             let generator = Prng::from_seed(1);
-            let _ = preview(&script, 0, Variables::default(), generator, 2, &mut |_| emitted += 1, &mut || {});
+            let _ = preview(&script, 0, Variables::default(), generator, 2, &mut |_, _| true, &mut |_| emitted += 1, &mut || {});
             prop_assert!(emitted <= 2 * script.commands.len() * 10);
         }
     }

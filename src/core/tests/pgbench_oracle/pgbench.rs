@@ -264,7 +264,16 @@ impl Job {
                         sent.push(Sent::Query(line.output));
                     }
                 };
-                script::preview(&script, 0, variables, seeds.functions, self.transactions, emit, &mut || {})
+                script::preview(
+                    &script,
+                    0,
+                    variables,
+                    seeds.functions,
+                    self.transactions,
+                    &mut |_, _| true,
+                    emit,
+                    &mut || {},
+                )
             } else {
                 with_parameters(&script, variables, seeds.functions, self.transactions, &mut sent)
             };
