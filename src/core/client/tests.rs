@@ -1,4 +1,5 @@
 mod connecting;
+mod feeding;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicI64;

@@ -59,7 +59,8 @@ fn another_try_has_the_same_row_whatever_the_script_has_made_of_it() {
     let (bytes, taken) = (packed(false, 9), AtomicU64::new(0));
     let workload = fed("SELECT :n;\n\\set n :n + 100\nSELECT :n;", 3, &bytes, &taken);
     let mut client = Client::new(&workload, beginning(&workload, 2), None, 0);
-    let answers = [Ok(false), Err("40001"), Ok(false), Err("40P01"), Ok(false), Ok(false), Ok(false), Ok(false)];
+    let answers =
+        [Ok(false), Err("40001"), Ok(false), Err("40P01"), Ok(false), Ok(false), Ok(false), Ok(false)];
     let numbers = values(&workload, &mut client, &mut book(), &answers);
     assert_eq!(numbers, [0, 100, 0, 100, 0, 100, 1, 101].map(Value::Integer));
 }

@@ -208,3 +208,40 @@ fn what_may_have_committed() {
     }
     assert!(of("ROLLBACK \\; UPDATE t SET n = 1;", true));
 }
+
+#[test]
+fn a_feeders_value_is_a_literal_where_a_value_can_stand_and_nothing_elsewhere() {
+    let hostile = "\\'); DROP TABLE t; --\\\n*/";
+    let mut given = given("SELECT :x, -:x::text /* :x */, ':y' -- :x\n;", &[("x", hostile), ("y", "b")]);
+    let x = given.symbols.lookup("x").unwrap();
+    given.values.feed(x);
+    let literal = " E'\\\\''); DROP TABLE t; --\\\\\n*/' ";
+    assert_eq!(given.substituted(), format!("SELECT {literal}, -{literal}::text /* :x */, 'b' -- :x"));
+    given.values.set(x, Value::Null);
+    assert_eq!(given.substituted(), "SELECT  NULL , - NULL ::text /* :x */, 'b' -- :x");
+    given.values.set(x, Value::Integer(-5));
+    assert_eq!(given.substituted(), "SELECT  '-5' , - '-5' ::text /* :x */, 'b' -- :x");
+}
+
+#[test]
+fn a_feeders_value_is_no_part_of_identifiers_and_strings() {
+    let check = |source: &str, in_text: bool| {
+        let given = given(source, &[]);
+        let x = given.symbols.lookup("x");
+        given.script.check_fed(&given.symbols, &|id| Some(id) == x, in_text).map_err(|error| error.message)
+    };
+    for in_text in [false, true] {
+        assert_eq!(check("SELECT :x, ':y', t_:y, \"t_:y\" /* :x */;", in_text), Ok(()));
+        let identifier = "variable \"x\" of a feeder cannot be a part of an identifier";
+        assert_eq!(check("SELECT * FROM t_:x;", in_text), Err(identifier.to_owned()));
+        assert_eq!(check("SELECT \"t_:x\";", in_text), Err(identifier.to_owned()));
+        let string = "variable \"x\" of a feeder cannot stand inside a string constant";
+        assert_eq!(check("SELECT 'a:x';", in_text), Err(string.to_owned()));
+        assert_eq!(check("SELECT $$a:x$$;", in_text), Err(string.to_owned()));
+    }
+    // Without standard_conforming_strings the first string constant ends behind the variable.
+    assert_eq!(check("SELECT '\\' || :x || '\\';", false), Ok(()));
+    let backslash = "a statement with a feeder's values must not have a backslash before a single quote";
+    assert_eq!(check("SELECT '\\' || :x || '\\';", true), Err(backslash.to_owned()));
+    assert_eq!(check("SELECT '\\' || :y || '\\';", true), Ok(()));
+}
