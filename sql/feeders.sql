@@ -44,7 +44,8 @@ SELECT bench.drop_feeder('feeders_w');
 
 -- One that is kept, replaced, joined by another, and removed
 SELECT bench.add_feeder('feeders_w', 'SELECT id FROM feeders_rows');
-SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows ORDER BY id', "order" => 'sequence', once => true);
+SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows ORDER BY id', "order" => 'sequence',
+    once => true);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS te', prefix => 'no', max_rows => 5);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS more', prefix => 'no', max_rows => 5);
 SELECT * FROM bench.feeders ORDER BY prefix;
@@ -64,7 +65,8 @@ SELECT * FROM bench.preview('SELECT 1;', workload => 'feeders_nonesuch');
 
 -- A run ends when each row has been taken
 SELECT bench.run('feeders_w', clients => 2, secs => 60) AS run \gset
-SELECT s.status, s.transactions, r.feeders FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = :run;
+SELECT s.status, s.transactions, r.feeders
+FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = :run;
 
 -- What is wrong when a run is to start
 SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows WHERE id > 9');
@@ -94,7 +96,8 @@ DECLARE
     message text;
     hint text;
 BEGIN
-    FOREACH script IN ARRAY ARRAY['SELECT * FROM t_:id;', 'SELECT "a:note";', 'SELECT '':note'';', 'SELECT $x$:note$x$;',
+    FOREACH script IN ARRAY ARRAY['SELECT * FROM t_:id;', 'SELECT "a:note";', 'SELECT '':note'';',
+        'SELECT $x$:note$x$;',
         E'SELECT \'\\\' || :note || \'\\\';', 'SELECT :nonesuch;'] LOOP
         FOREACH mode IN ARRAY '{simple,extended,prepared}'::text[] LOOP
             PERFORM bench.create_workload('feeders_w', script);
@@ -110,9 +113,9 @@ BEGIN
 END $$;
 
 -- Another role's
-CREATE ROLE feeders_alice;
-GRANT EXECUTE ON FUNCTION bench.create_workload, bench.add_feeder, bench.drop_feeder TO feeders_alice;
-SET ROLE feeders_alice;
+CREATE ROLE regress_bench_fed;
+GRANT EXECUTE ON FUNCTION bench.create_workload, bench.add_feeder, bench.drop_feeder TO regress_bench_fed;
+SET ROLE regress_bench_fed;
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id');
 SELECT bench.drop_feeder('feeders_w');
 SELECT bench.create_workload('feeders_alices', 'SELECT :id;');
@@ -123,7 +126,7 @@ SELECT bench.create_workload('feeders_alices', 'SELECT :id;');
 SELECT workload FROM bench.feeders;
 SELECT bench.drop_workload('feeders_alices'), bench.drop_workload('feeders_w');
 SELECT count(*) FROM bench.feeders;
-REVOKE EXECUTE ON FUNCTION bench.create_workload, bench.add_feeder, bench.drop_feeder FROM feeders_alice;
-DROP ROLE feeders_alice;
+REVOKE EXECUTE ON FUNCTION bench.create_workload, bench.add_feeder, bench.drop_feeder FROM regress_bench_fed;
+DROP ROLE regress_bench_fed;
 DROP TABLE feeders_rows;
 DROP SEQUENCE feeders_seq;

@@ -9,15 +9,15 @@ use crate::server::spi::{fetch_all, run};
 
 /// A workload's feeders, by their prefixes.
 pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
-    let found = as_owner(|| {
-        let sql = "SELECT prefix, query, \"order\", once, max_rows FROM bench.feeders WHERE workload = $1 \
-                   ORDER BY prefix COLLATE \"C\"";
+    let mut found = as_owner(|| {
+        let sql = "SELECT prefix, query, \"order\", once, max_rows FROM bench.feeders WHERE workload = $1";
         fetch_all(sql, &[workload.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             let (once, max_rows) = (row.get::<bool>(4)?, row.get::<i32>(5)?);
             Ok((text(1)?, text(2)?, text(3)?, once.unwrap_or_default(), max_rows.unwrap_or_default()))
         })
     })?;
+    found.sort();
     found
         .into_iter()
         .map(|(prefix, query, order, once, max_rows)| {

@@ -33,6 +33,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
+    ("launch/feeders.rs", "customers", "a hint"),
+    ("launch/target/feeders.rs", "bench_feeder", "a cursor on another server"),
     ("launch/nodes.rs", "run_command_on_all_nodes", "a hint"),
     ("integration/pg_cron.rs", "cron.job", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule", "after check_extension_trusted"),
