@@ -6,15 +6,20 @@ SELECT no_plan();
 \o /dev/null
 DROP TABLE IF EXISTS public.fdr_rows, public.fdr_got, public.fdr_locked;
 DROP ROLE IF EXISTS fdr_alice, fdr_bob;
-CREATE TABLE public.fdr_rows (id int PRIMARY KEY, note text, flag boolean, list text[], share double precision, real_share real,
+CREATE TABLE public.fdr_rows (id int PRIMARY KEY, note text, flag boolean, list text[], share double precision,
+    real_share real,
     money numeric, owner text, weight int);
 INSERT INTO public.fdr_rows
-SELECT id, CASE id % 8 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'it''s' WHEN 3 THEN E'back\\slash\\' WHEN 4 THEN E'two\nlines'
-        WHEN 5 THEN E'ü \u20ac \U0001F600' WHEN 6 THEN E'\'); DROP TABLE public.fdr_got; --' ELSE E'\\\' OR 1 = 1 /* $1 :id */' END,
-    CASE WHEN id % 3 > 0 THEN id % 3 = 1 END, ARRAY[id::text, NULL, '{"x"}', E'a\\b'], id / 7.0::float8, id / 10.0::real,
+SELECT id, CASE id % 8 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'it''s' WHEN 3 THEN E'back\\slash\\' WHEN 4 THEN
+    E'two\nlines'
+        WHEN 5 THEN E'ü \u20ac \U0001F600' WHEN 6 THEN E'\'); DROP TABLE public.fdr_got;
+        --' ELSE E'\\\' OR 1 = 1 /* $1 :id */' END,
+    CASE WHEN id % 3 > 0 THEN id % 3 = 1 END, ARRAY[id::text, NULL, '{"x"}', E'a\\b'], id / 7.0::float8,
+    id / 10.0::real,
     1.50 * id, CASE WHEN id <= 10 THEN 'fdr_alice' ELSE 'fdr_bob' END, id % 4 + 1
 FROM generate_series(1, 40) AS id;
-CREATE TABLE public.fdr_got (client int, id int, note text, flag boolean, list text[], share double precision, real_share real,
+CREATE TABLE public.fdr_got (client int, id int, note text, flag boolean, list text[], share double precision,
+    real_share real,
     money numeric);
 SELECT bench.create_workload('fdr_all',
     'INSERT INTO public.fdr_got VALUES (:client_id, :id, :note, :flag, :list, :share, :real_share, :money);');
@@ -40,7 +45,8 @@ DECLARE
 BEGIN
     FOR r IN SELECT driver, mode FROM unnest('{engine,wire}'::text[]) AS driver,
         unnest('{simple,extended,prepared}'::text[]) AS mode LOOP
-        PERFORM bench.run('fdr_all', clients => 2, transactions => 40, seed => 7, driver => r.driver, query_mode => r.mode);
+        PERFORM bench.run('fdr_all', clients => 2, transactions => 40, seed => 7, driver => r.driver,
+        query_mode => r.mode);
         INSERT INTO pg_temp.runs SELECT r.driver, r.mode, NULL, pg_temp.wrong(), count(DISTINCT id) FROM public.fdr_got;
         UPDATE pg_temp.runs SET got = pg_temp.got() WHERE got IS NULL;
     END LOOP;
@@ -53,7 +59,8 @@ SELECT bench.run('fdr_all', clients => 2, transactions => 40, seed => 8) \g /dev
 SELECT isnt(pg_temp.got(), max(got), 'another seed gives others') FROM pg_temp.runs;
 -- An expression takes numbers and booleans for what they are.
 SELECT is(output, 'debug(script=0,command=1): ' || expected, 'an expression on ' || expected)
-FROM (VALUES ('\set x debug(:i + 1)', 'int 3'), ('\set x debug(:d * 2)', 'double 0.5'), ('\set x debug(:b)', 'boolean true'),
+FROM (VALUES ('\set x debug(:i + 1)', 'int 3'), ('\set x debug(:d * 2)', 'double 0.5'), ('\set x debug(:b)',
+    'boolean true'),
     ('\set x debug(:n)', 'null')) AS v (script, expected),
     bench.create_workload('fdr_typed', 'SELECT 1;'),
     bench.add_feeder('fdr_typed', 'SELECT 2::smallint AS i, 0.25::float8 AS d, true AS b, NULL::int AS n'),
@@ -62,20 +69,24 @@ FROM (VALUES ('\set x debug(:i + 1)', 'int 3'), ('\set x debug(:d * 2)', 'double
 --
 -- Orders
 --
-SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows', "order" => 'sequence')
+SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows',
+    "order" => 'sequence')
 \g /dev/null
 SELECT bench.run('fdr_all', clients => 4, transactions => 20, driver => 'wire') \g /dev/null
 SELECT is((SELECT array_agg(DISTINCT n) FROM (SELECT count(*) AS n FROM public.fdr_got GROUP BY id) AS c), '{2}',
     'in sequence 4 clients take each of 40 rows twice with 80 transactions');
 SELECT is(count(DISTINCT id), 40::bigint, 'and none is left out') FROM public.fdr_got;
 SELECT pg_temp.got() \g /dev/null
-SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows', "order" => 'sequence',
+SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows',
+    "order" => 'sequence',
     once => true) \g /dev/null
 SELECT bench.run('fdr_all', clients => 4, secs => 60, driver => driver, rate => rate) AS run
 FROM (VALUES ('engine', NULL), ('wire', NULL), ('engine', 10000)) AS v (driver, rate) \g /dev/null
-SELECT is((SELECT array_agg(n) FROM (SELECT count(*) AS n FROM public.fdr_got GROUP BY id) AS c), array_fill(3::bigint, ARRAY[40]),
+SELECT is((SELECT array_agg(n) FROM (SELECT count(*) AS n FROM public.fdr_got GROUP BY id) AS c),
+    array_fill(3::bigint, ARRAY[40]),
     'once: each of three runs took each row once');
-SELECT is(array_agg(s.status || ' ' || s.transactions || ' ' || (r.finished_at - r.started_at < interval '30 s') ORDER BY run_id),
+SELECT is(array_agg(s.status || ' ' || s.transactions || ' ' || (r.finished_at - r.started_at < interval '30 s') ORDER
+    BY run_id),
     '{completed 40 true,completed 40 true,completed 40 true}', 'and ended with the last one')
 FROM (SELECT * FROM bench.runs ORDER BY run_id DESC LIMIT 3) AS r JOIN bench.summary s USING (run_id);
 SELECT pg_temp.got() \g /dev/null
@@ -93,11 +104,13 @@ SELECT pg_temp.got() \g /dev/null
 --
 \o /dev/null
 SELECT setting AS directory FROM pg_settings WHERE name = 'unix_socket_directories' \gset
-SELECT format('CREATE SERVER fdr_target FOREIGN DATA WRAPPER bench_wire OPTIONS (host %L, port %L, dbname %L)', :'directory',
+SELECT format('CREATE SERVER fdr_target FOREIGN DATA WRAPPER bench_wire OPTIONS (host %L, port %L, dbname %L)',
+    :'directory',
     current_setting('port'), current_database()) \gexec
 CREATE USER MAPPING FOR CURRENT_USER SERVER fdr_target;
 SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows -- all');
-SELECT bench.run('fdr_all', clients => 2, transactions => 40, seed => 7, driver => 'wire', target => 'fdr_target') AS run \gset
+SELECT bench.run('fdr_all', clients => 2, transactions => 40, seed => 7, driver => 'wire',
+    target => 'fdr_target') AS run \gset
 \o
 SELECT is(pg_temp.wrong(), 0::bigint, 'over a target each value is that of its row');
 SELECT is(pg_temp.got(), max(got), 'and the rows are those that the run without it took') FROM pg_temp.runs;
@@ -121,12 +134,14 @@ UPDATE public.fdr_locked SET n = n + :row WHERE id = 1;
 INSERT INTO public.fdr_got (id, note) VALUES (:row, 'done');
 END;
 $$);
-SELECT bench.add_feeder('fdr_retries', 'SELECT id AS row FROM generate_series(1, 400) AS id', "order" => 'sequence', once => true);
+SELECT bench.add_feeder('fdr_retries', 'SELECT id AS row FROM generate_series(1, 400) AS id', "order" => 'sequence',
+    once => true);
 SELECT bench.run('fdr_retries', clients => 4, secs => 60, max_tries => 0) AS run \gset
 \o
 SELECT is(count(*) FILTER (WHERE note = 'done'), 400::bigint, 'each row is worked off once, however often it was tried')
 FROM public.fdr_got;
-SELECT is(count(DISTINCT id) FILTER (WHERE note = 'done'), 400::bigint, 'no row of a failed try was lost') FROM public.fdr_got;
+SELECT is(count(DISTINCT id) FILTER (WHERE note = 'done'), 400::bigint,
+    'no row of a failed try was lost') FROM public.fdr_got;
 SELECT is(n, 80200, 'and none counted twice') FROM public.fdr_locked WHERE id = 1;
 SELECT ok(count(*) FILTER (WHERE note = 'try') >= 400 + retried, 'there were as many tries more as retries')
 FROM public.fdr_got, LATERAL (SELECT retried FROM bench.summary WHERE run_id = :run) AS s GROUP BY retried;
@@ -149,24 +164,29 @@ SELECT bench.add_feeder('fdr_alices', 'SELECT id FROM public.fdr_rows');
 SELECT bench.run('fdr_alices', transactions => 60);
 \o
 RESET ROLE;
-SELECT ok(max(id) <= 10 AND count(*) = 60, 'rows are those that the role sees under row-level security') FROM public.fdr_got;
+SELECT ok(max(id) <= 10 AND count(*) = 60, 'rows are those that the role sees under row-level security') FROM
+    public.fdr_got;
 TRUNCATE public.fdr_got;
 SET ROLE fdr_bob;
 SELECT bench.run('fdr_alices', transactions => 60) \g /dev/null
 RESET ROLE;
-SELECT ok(min(id) > 10 AND count(*) = 60, 'of the role that runs, not of the one whose workload it is') FROM public.fdr_got;
+SELECT ok(min(id) > 10 AND count(*) = 60, 'of the role that runs, not of the one whose workload it is') FROM
+    public.fdr_got;
 TRUNCATE public.fdr_got;
 REVOKE SELECT ON public.fdr_rows FROM fdr_bob;
 SET ROLE fdr_bob;
-SELECT throws_ok($$SELECT bench.run('fdr_alices', transactions => 60)$$, '42501', 'permission denied for table fdr_rows',
+SELECT throws_ok($$SELECT bench.run('fdr_alices', transactions => 60)$$, '42501',
+    'permission denied for table fdr_rows',
     'a role without privileges on the rows has no run');
 RESET ROLE;
 -- Nothing in a query can go back to being the session's own role, or change or keep anything.
 \o /dev/null
 CREATE SCHEMA fdr_hostile AUTHORIZATION fdr_bob;
 CREATE FUNCTION fdr_hostile.become() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RESET ROLE; RETURN 1; END $$;
-CREATE FUNCTION fdr_hostile.write() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.fdr_got (id) VALUES (1); RETURN 1; END $$;
-CREATE FUNCTION fdr_hostile.set() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '1MB', false); RETURN 1; END $$;
+CREATE FUNCTION fdr_hostile.write() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.fdr_got (id) VALUES
+    (1); RETURN 1; END $$;
+CREATE FUNCTION fdr_hostile.set() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '1MB',
+    false); RETURN 1; END $$;
 SET ROLE fdr_bob;
 SELECT bench.create_workload('fdr_bobs', 'SELECT :id;');
 \o
@@ -181,7 +201,8 @@ SELECT is(current_setting('work_mem'), :'work_mem', 'what it sets does not last'
 RESET ROLE;
 SELECT is(current_user, session_user, 'the session is its own again');
 -- In one transaction with the call.
-SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows') \g /dev/null
+SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows')
+\g /dev/null
 BEGIN;
 SELECT bench.start('fdr_all', transactions => 1) AS run \gset
 -- Before an assertion of pgTAP's assigns one.
@@ -198,20 +219,24 @@ SELECT is(bench.wait(:run), 'completed', 'and the run goes its way');
 \o /dev/null
 SELECT bench.create_workload('fdr_two', 'INSERT INTO public.fdr_got (id, note) VALUES (:a_id, :b_id);');
 SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 5) AS id', prefix => 'a_', "order" => 'sequence');
-SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(11, 15) AS id', prefix => 'b_', "order" => 'sequence');
+SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(11, 15) AS id', prefix => 'b_',
+    "order" => 'sequence');
 TRUNCATE public.fdr_got;
 SELECT bench.sweep('fdr_two', '{1,2}', secs => 0.2) AS sweep \gset
 \o
-SELECT is(array_agg(DISTINCT jsonb_path_query_array(r.feeders, '$[*].rows')), ARRAY['[5, 5]'::jsonb], 'the runs of a sweep are fed')
+SELECT is(array_agg(DISTINCT jsonb_path_query_array(r.feeders, '$[*].rows')), ARRAY['[5, 5]'::jsonb],
+    'the runs of a sweep are fed')
 FROM bench.sweep_runs s JOIN bench.runs r USING (run_id) WHERE s.sweep_id = :sweep;
 SELECT is(count(DISTINCT (id, note)), 5::bigint, 'two feeders in sequence go side by side with one client')
 FROM (SELECT id, note FROM public.fdr_got LIMIT 20) AS g;
 SELECT bench.run('fdr_two,fdr_weighted', transactions => 100, seed => 3) AS run \gset
 SELECT is(status, 'completed', 'a mix has the feeders of its scripts') FROM bench.runs WHERE run_id = :run;
-SELECT is(jsonb_path_query_array(feeders, '$[*].workload'), '["fdr_two", "fdr_two", "fdr_weighted"]', 'each under its workload')
+SELECT is(jsonb_path_query_array(feeders, '$[*].workload'), '["fdr_two", "fdr_two", "fdr_weighted"]',
+    'each under its workload')
 FROM bench.runs WHERE run_id = :run;
 SELECT bench.run('fdr_two', transactions => 1, seed => 3) AS one \gset
-SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 6) AS id', prefix => 'a_', "order" => 'sequence') \g /dev/null
+SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 6) AS id', prefix => 'a_', "order" => 'sequence')
+\g /dev/null
 SELECT bench.run('fdr_two', transactions => 1, seed => 3) AS other \gset
 SELECT isnt(a.options, b.options, 'a run with other feeders is one of another series')
 FROM bench.history a, bench.history b WHERE a.run_id = :one AND b.run_id = :other;

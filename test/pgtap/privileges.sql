@@ -40,7 +40,8 @@ FROM (VALUES
 ) AS v (name, call);
 SELECT lives_ok('SELECT * FROM bench.' || name, format('bench.%s may be read', name))
 FROM unnest(
-    '{workloads,feeders,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,audits}'::text[]
+    ('{workloads,feeders,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,'
+    || 'audits}')::text[]
 ) AS name;
 SELECT throws_ok('SELECT * FROM bench.' || name, '42501', NULL, format('bench.%s may not', name))
 FROM unnest('{run_log,error_log,audit_log,summary_of_all}'::text[]) AS name;

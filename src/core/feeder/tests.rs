@@ -305,7 +305,7 @@ mod rows {
         assert_eq!(Kind::of(20).cell(Some("-9223372036854775808")), Cell::Integer(i64::MIN));
         assert_eq!(Kind::of(701).cell(Some("0.1")), Cell::Double(0.1));
         assert_eq!(Kind::of(701).cell(Some("1e+300")), Cell::Double(1e300));
-        assert_eq!(Kind::of(701).cell(Some("Infinity")), Cell::Text("Infinity".into()));
+        assert_eq!(Kind::of(701).cell(Some("-Infinity")), Cell::Double(f64::NEG_INFINITY));
         assert_eq!(Kind::of(1700).cell(Some("1.50")), Cell::Text("1.50".into()));
         assert_eq!(Kind::of(25).cell(Some("")), Cell::Text("".into()));
         assert_eq!(Kind::of(1007).cell(Some("{1,NULL}")), Cell::Text("{1,NULL}".into()));
