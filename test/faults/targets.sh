@@ -231,9 +231,10 @@ on_far cluster_resume
 over "$name"
 name='more clients than its max_connections'
 try "SELECT bench.run(script => 'SELECT 1', clients => 40, secs => 5, driver => 'wire', target => 'far')"
-like "$OUT" 'ERROR:  53300: connection to server on socket .* failed: .*(sorry, too many clients|remaining connection slots)' \
+like "$OUT" 'ERROR:  53300: connection to server on socket .* failed: .*(too many clients|remaining connection slots)' \
     "$name: the error of the target, which is named"
-like "$OUT" "The run has 40 connections; max_connections is $(on_far sql 'SHOW max_connections')" "$name: with the numbers"
+limit=$(on_far sql 'SHOW max_connections')
+like "$OUT" "The run has 40 connections; max_connections is $limit" "$name: with the numbers"
 on_far eventually 5 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
 over "$name"
 

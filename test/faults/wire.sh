@@ -209,7 +209,8 @@ try "SELECT bench.run(script => 'SELECT 4711', clients => 2, transactions => 3, 
     settings => '{\"log_min_duration_statement\": 0, \"idle_in_transaction_session_timeout\": \"1min\"}')"
 status_is "$(last_run)" completed "$name"
 is "$(($(grep -c 'duration: .* execute P_0: SELECT 4711' "$PGHOST/log") - before))" 6 "$name: each execution is logged"
-try "SELECT bench.run(script => 'SELECT 1', transactions => 1, driver => 'wire', settings => '{\"role\": \"postgres\"}')"
+try "SELECT bench.run(script => 'SELECT 1', transactions => 1, driver => 'wire',
+    settings => '{\"role\": \"postgres\"}')"
 like "$OUT" 'ERROR:  0A000: configuration parameter "role" has no effect on a run' "$name: who it is cannot be set"
 
 #
