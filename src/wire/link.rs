@@ -237,7 +237,7 @@ fn closed_early(route: &Route) -> UserError {
         .hint("The server's log has the reason, if the server ended in good order.")
 }
 
-fn done(result: io::Result<usize>) -> io::Result<Done> {
+pub(super) fn done(result: io::Result<usize>) -> io::Result<Done> {
     match result {
         Ok(0) => Ok(Done::Closed),
         Ok(bytes) => Ok(Done::Some(bytes)),

@@ -10,7 +10,7 @@ mod socket;
 
 pub use address::{candidates, this_server};
 pub use blocking::BlockingSession;
-pub use cancel::cancel;
+pub use cancel::{CancelRequest, cancel};
 pub use link::{Done, Link};
 pub use polled::PolledSession;
 pub use route::Route;

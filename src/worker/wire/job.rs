@@ -14,6 +14,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pgrx::pg_sys;
 
+use super::cancels::{self, Cancels};
 use super::connection::{Connection, Next};
 use super::departing::Departing;
 use super::farewells::Farewells;
@@ -51,9 +52,6 @@ const OPENED_AT_ONCE: usize = 32;
 
 /// When a connection is tried again for which there was no room in the server's queue.
 const AGAIN_NS: i64 = 5_000_000;
-
-/// How long it may take to have statements canceled, one after the other: each request is a process that the server starts.
-const CANCEL_NS: i64 = 2_000_000_000;
 
 /// How long the server has to end the sessions.
 const FAREWELL_NS: i64 = 5_000_000_000;
@@ -106,6 +104,7 @@ struct Job<'a> {
     served: Vec<usize>,
     /// Connections whose clients are over.
     farewells: Farewells,
+    cancels: Cancels,
     /// When it was last told which connections are ready, by CLOCK_MONOTONIC.
     ready_ns: i64,
     /// How late it came to them while measuring.
@@ -150,6 +149,7 @@ impl<'a> Job<'a> {
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
             .map_err(failed_to_wait)?;
         let departing = Departing::new(registry.try_clone().map_err(failed_to_wait)?);
+        let cancels = Cancels::new(registry.try_clone().map_err(failed_to_wait)?);
         let mut job = Self {
             poll,
             events: Events::with_capacity(1024),
@@ -157,6 +157,7 @@ impl<'a> Job<'a> {
             shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
             served: Vec::new(),
             farewells: Farewells::default(),
+            cancels,
             ready_ns: 0,
             lateness: Lateness::default(),
             at_work: connections.len(),
@@ -267,7 +268,7 @@ impl<'a> Job<'a> {
                 self.note(index, next);
             }
         }
-        let (mut has_stopped, mut has_canceled) = (false, false);
+        let mut has_stopped = false;
         let mut farewell_ns = i64::MAX;
         while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
             self.wait(LOOK)?;
@@ -276,10 +277,10 @@ impl<'a> Job<'a> {
                 has_stopped = true;
                 self.stop_connecting();
             }
-            if !has_canceled && self.shared.header.cancels.load(Relaxed) != 0 {
-                has_canceled = true;
-                self.cancel_statements();
+            if self.shared.header.cancels.load(Relaxed) != 0 {
+                self.cancels.begin(self.connections.len());
             }
+            self.cancels.go_on(&self.connections, &self.shared);
             self.wake_those_due(has_stopped);
             while let Some(index) = self.farewells.next() {
                 self.connections[index].take_leave();
@@ -295,8 +296,8 @@ impl<'a> Job<'a> {
                 }
             }
         }
-        if self.shared.routes[0].is_elsewhere && self.at_work > 0 && !has_canceled {
-            self.cancel_statements();
+        if self.shared.routes[0].is_elsewhere {
+            self.cancel_statements()?;
         }
         if farewell_ns == i64::MAX {
             self.tell_backlog(spec);
@@ -355,6 +356,7 @@ impl<'a> Job<'a> {
         for event in &self.events {
             match event.token() {
                 TIMER => self.timer.acknowledge(),
+                cancels::TOKEN => {}
                 Token(index) => {
                     if event.is_read_closed() {
                         self.connections[index].closed();
@@ -405,16 +407,16 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Has another server cancel the statements that are under way: here, the coordinator does it by a signal.
-    fn cancel_statements(&self) {
-        let deadline_ns = now_ns() + CANCEL_NS;
-        for connection in &self.connections {
-            let Some(backend) = connection.backend_at_work() else { continue };
-            if now_ns() >= deadline_ns {
-                return;
-            }
-            wire::cancel(&connection.route(&self.shared).to, backend);
+    /// Has another server cancel the statements that are still under way: here, the coordinator does it by a signal.
+    fn cancel_statements(&mut self) -> Result<(), UserError> {
+        self.cancels.begin(self.connections.len());
+        self.cancels.go_on(&self.connections, &self.shared);
+        while self.at_work > 0 && !self.cancels.are_over() {
+            self.wait(GATE)?;
+            self.serve()?;
+            self.cancels.go_on(&self.connections, &self.shared);
         }
+        Ok(())
     }
 
     /// Tells what is known when all sessions have ended, or are waited for no longer.

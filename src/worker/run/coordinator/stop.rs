@@ -12,9 +12,13 @@ use crate::worker::workers;
 /// How long clients have after the end of the measuring for the transaction they are in.
 const DRAIN_NS: i64 = 60_000_000_000;
 
-/// After a stop: when their statement is canceled, and when they are ended.
+/// After a stop: when their statement is canceled, and how long after that they are ended.
 const STOP_CANCEL_NS: i64 = 200_000_000;
-const STOP_TERMINATE_NS: i64 = 500_000_000;
+const STOP_TERMINATE_NS: i64 = 300_000_000;
+
+/// The same on another server, to which each word takes its time.
+const STOP_CANCEL_ELSEWHERE_NS: i64 = 1_000_000_000;
+const STOP_TERMINATE_ELSEWHERE_NS: i64 = 1_500_000_000;
 
 /// After a stop: how long the server has to end the sessions of connections whose clients are over. Thousands take longer;
 /// they end when the run has, and the audit says that their statistics are missing.
@@ -47,6 +51,10 @@ impl Run<'_> {
             self.sampler.end_at(end);
         }
         self.stopped_at_ns = self.stopped_at_ns.or(stop.map(|_| now));
+        let (cancel_ns, terminate_ns) = match self.spec.target {
+            Some(_) => (STOP_CANCEL_ELSEWHERE_NS, STOP_TERMINATE_ELSEWHERE_NS),
+            None => (STOP_CANCEL_NS, STOP_TERMINATE_NS),
+        };
         let began = now;
         let mut terminated_ns = None;
         while !self.all_over() {
@@ -55,7 +63,7 @@ impl Run<'_> {
             }
             let now = now_ns();
             let since_stop = self.stopped_at_ns.map_or(0, |at| now - at);
-            if since_stop > STOP_CANCEL_NS && !self.canceled {
+            if since_stop > cancel_ns && !self.canceled {
                 self.canceled = true;
                 self.cancel_statements();
             }
@@ -66,7 +74,7 @@ impl Run<'_> {
                 workers::forget();
                 return;
             }
-            let must_end = since_stop > STOP_TERMINATE_NS && !only_sessions_are_left;
+            let must_end = since_stop > cancel_ns + terminate_ns && !only_sessions_are_left;
             let overdue = must_end || now - began > DRAIN_NS;
             if overdue && !self.terminated {
                 self.terminated = true;
