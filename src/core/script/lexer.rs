@@ -32,6 +32,8 @@ pub(super) struct Statement {
     pub range: Range<usize>,
     /// Where its text ends: before the semicolon.
     pub text_end: usize,
+    /// Where that ends which pgbench sends: behind the semicolon, or before the meta command or the script's end.
+    pub sent_end: usize,
     /// The variables that it mentions, in the order of the text.
     pub mentions: Vec<Mention>,
     /// The backslashes of `\;` and `\:`, which are no part of its text, in order.
@@ -94,7 +96,7 @@ pub(super) fn split(source: Source) -> Result<Vec<Piece>, UserError> {
             }
             Token::End => {
                 scanner.extend_from(start);
-                pieces.extend(scanner.finish(start, scanner.at));
+                pieces.extend(scanner.finish(start, scanner.at, scanner.at));
             }
             Token::Backslash => {
                 pieces.extend(scanner.finish_unterminated(start));
@@ -141,17 +143,17 @@ impl Scanner<'_> {
     }
 
     /// The statement collected so far, if there is one, whose semicolon is at `text_end`.
-    fn finish(&mut self, text_end: usize, end: usize) -> Option<Piece> {
+    fn finish(&mut self, text_end: usize, end: usize, sent_end: usize) -> Option<Piece> {
         let start = self.start.take()?;
         let statement = std::mem::take(&mut self.statement);
-        Some(Piece::Sql(Statement { range: start..end, text_end, ..statement }))
+        Some(Piece::Sql(Statement { range: start..end, text_end, sent_end, ..statement }))
     }
 
     /// The statement collected so far, if there is one, that a meta command or the script's end at `limit` ends.
     fn finish_unterminated(&mut self, limit: usize) -> Option<Piece> {
         let start = self.start?;
         let end = start + trim_end(&self.source.text[start..limit]).len();
-        self.finish(end, end)
+        self.finish(end, end, limit)
     }
 
     /// The byte `ahead` of the current one; 0, which no text in PostgreSQL contains, past the end.

@@ -25,6 +25,8 @@ pub struct Sql {
     pub capture: Option<Capture>,
     /// As written, without the final semicolon and without the backslashes of `\;` and `\:`.
     text: String,
+    /// Blanks and the final semicolon.
+    ending: Box<str>,
     /// In the order of the text.
     pub(super) mentions: Vec<Mention>,
     is_compound: bool,
@@ -118,7 +120,10 @@ impl Sql {
             copied = backslash + 1;
         }
         text.push_str(&script[copied..statement.text_end]);
-        text.truncate(super::blanks::trim_end(&text).len());
+        let length = super::blanks::trim_end(&text).len();
+        let blanks = text.len() - length;
+        text.truncate(length);
+        let ending = script[statement.text_end - blanks..statement.sent_end].into();
 
         let mut escapes = statement.escapes.iter().peekable();
         let mut removed = start;
@@ -136,7 +141,7 @@ impl Sql {
         });
         let mentions = mentions.collect();
         let (is_compound, is_empty) = (statement.is_compound, !statement.has_content);
-        Sql { capture: None, text, mentions, is_compound, is_empty }
+        Sql { capture: None, text, ending, mentions, is_compound, is_empty }
     }
 
     /// The statement for the extended protocol: `$n` for each variable where a value can stand. Where one is glued to
@@ -274,6 +279,12 @@ impl Sql {
             }
         }
         Ok(())
+    }
+
+    /// What is behind the text in the script, and pgbench sends with it: blanks, and the final semicolon unless a meta
+    /// command or the script's end ends the statement.
+    pub fn ending(&self) -> &str {
+        &self.ending
     }
 
     /// Whether there is nothing to execute: nothing but semicolons and comments.

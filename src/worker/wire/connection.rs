@@ -1,5 +1,6 @@
 //! One client of a job, and its connection.
 
+mod failure;
 mod life;
 
 use bench_core::client::{Beginning, Client, Ledger, Step};
@@ -26,6 +27,8 @@ enum Waits {
     Prepared { program: usize, command: usize, statement: usize },
     /// The statement of this place to be executed, or the pipeline that ends there.
     Executed { program: usize, command: usize },
+    /// The Sync after this error in a pipeline.
+    Discarded(Box<SqlError>),
     /// The rollback after this error.
     RolledBack(Box<SqlError>),
     /// The server to end the session.
@@ -198,7 +201,7 @@ impl<'a> Connection<'a> {
                 let first = shared.workload.programs[program].first_command;
                 if let Some(error) = self.session.outcome().error {
                     let error = self.point_at(error, (program, statement), shared);
-                    return self.failed(first + command, error, shared);
+                    return self.failed((program, command), error, shared);
                 }
                 self.prepared[first + statement] = true;
                 let Some(step) = self.try_to_execute(program, command, shared) else { return Next::Server };
@@ -220,11 +223,15 @@ impl<'a> Connection<'a> {
                     ),
                 };
                 if let Err(error) = result {
-                    return self.failed(place, error, shared);
+                    return self.failed((program, command), error, shared);
                 }
                 counters.executions.add(1);
                 let in_block = self.session.status() != Status::Idle;
                 client.executed(&shared.workload, &mut shared.recorder, Ok(in_block))
+            }
+            Waits::Discarded(error) => {
+                let Some(step) = self.roll_back(*error, shared) else { return Next::Server };
+                step
             }
             Waits::RolledBack(error) => {
                 // An error of the rollback ends the client.
@@ -238,37 +245,6 @@ impl<'a> Connection<'a> {
             }
         };
         self.go_on(step, shared)
-    }
-
-    #[cold]
-    fn point_at(&self, error: SqlError, place: (usize, usize), shared: &Shared) -> SqlError {
-        match &self.client {
-            Some(client) => shared.point_at(error, &client.variables, place),
-            None => error,
-        }
-    }
-
-    /// The command under way has failed: what is open is rolled back, where the client may go on after it.
-    fn failed(&mut self, place: usize, error: SqlError, shared: &mut Shared) -> Next {
-        shared.counters[place].errors.add(1);
-        self.pipeline = PipelineMode::default();
-        if error.is_retryable() && self.session.status() != Status::Idle {
-            self.session.capture(false);
-            if self.session.query("ROLLBACK").is_ok() {
-                self.waits = Waits::RolledBack(Box::new(error));
-                self.flush();
-                return Next::Server;
-            }
-        }
-        let step = self.fail(error, shared);
-        self.go_on(step, shared)
-    }
-
-    fn fail(&mut self, error: SqlError, shared: &mut Shared) -> Step {
-        match &mut self.client {
-            Some(client) => client.failed(&shared.workload, &mut shared.recorder, error),
-            None => Step::End(None),
-        }
     }
 
     /// Does what the client's step says, and what follows from it, until it has to wait.
@@ -424,8 +400,10 @@ impl<'a> Connection<'a> {
 
     /// What a request to cancel its statement names, if it has one under way.
     pub fn backend_at_work(&self) -> Option<(i32, i32)> {
-        let is_busy =
-            matches!(self.waits, Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_));
+        let is_busy = matches!(
+            self.waits,
+            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::Discarded(_) | Waits::RolledBack(_)
+        );
         self.session.backend().filter(|_| is_busy)
     }
 

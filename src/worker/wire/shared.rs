@@ -72,7 +72,7 @@ impl<'a> Shared<'a> {
             text: if sql.needs_constants() {
                 None
             } else {
-                sql.parameterized(&none).ok().map(|statement| statement.text)
+                sql.parameterized(&none).ok().map(|statement| statement.text + sql.ending())
             },
         };
         let statements = commands
@@ -125,12 +125,12 @@ impl<'a> Shared<'a> {
         if self.mode == QueryMode::Simple {
             let mut text = String::new();
             return match sql.substitute(variables, &mut text) {
-                Ok(()) => point_at(&text, error),
+                Ok(()) => point_at(&(text + sql.ending()), error),
                 Err(_) => error,
             };
         }
         match sql.parameterized(variables) {
-            Ok(statement) => point_at(&statement.text, error),
+            Ok(statement) => point_at(&(statement.text + sql.ending()), error),
             Err(_) => error,
         }
     }
@@ -154,6 +154,7 @@ impl<'a> Shared<'a> {
         if self.mode == QueryMode::Simple {
             self.text.clear();
             sql.substitute(variables, &mut self.text)?;
+            self.text.push_str(sql.ending());
             session.query(&self.text)?;
             return Ok(Sent::Statement);
         }
@@ -163,7 +164,7 @@ impl<'a> Shared<'a> {
         }
         let text = match &statement.text {
             Some(text) => Cow::Borrowed(text),
-            None => Cow::Owned(sql.parameterized(variables)?.text),
+            None => Cow::Owned(sql.parameterized(variables)?.text + sql.ending()),
         };
         if self.mode == QueryMode::Prepared {
             session.prepare(&statement.name, &text)?;

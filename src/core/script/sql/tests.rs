@@ -186,6 +186,23 @@ proptest! {
 }
 
 #[test]
+fn endings_are_what_pgbench_sends_behind_the_text() {
+    let endings = |source: &str| {
+        let script = parse("test", source, &mut Symbols::new()).expect("a script");
+        let ending = |command: &Command| match &command.action {
+            Action::Sql(sql) => Some(sql.ending().to_owned()),
+            _ => None,
+        };
+        script.commands.iter().filter_map(ending).collect::<Vec<_>>()
+    };
+    assert_eq!(endings("SELECT 1;\nSELECT 2 -- two\n ;\n;\nSELECT ';'"), [";", "\n ;", ";", ""]);
+    assert_eq!(
+        endings("SELECT 1 \\gset\nSELECT 2; \\gset\nSELECT 3 \\; \t;\nSELECT 4 -- ;"),
+        [" ", ";", " \t;", ""]
+    );
+}
+
+#[test]
 fn what_may_have_committed() {
     let mut symbols = Symbols::new();
     let mut of = |text: &str, in_block| {

@@ -13,7 +13,7 @@ use crate::pgbench::{Job, Mode, Pgbench};
 use crate::server;
 
 /// Scripts in which all statements end with a semicolon, or directly before a meta command.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     "\\set a 1 + 1\nSELECT :a;\nUPDATE t SET x = :one WHERE y = :a AND z = :one;\n",
     "SELECT 1 AS x\\gset\nSELECT 2 AS y\\aset z_\nSELECT 3;\n",
     "/* block */ BEGIN;\nSELECT :client_id;\n/* block */ END;\n\\if :one = 1\nSELECT 1;\n\\else\nSELECT 2;\n\\endif\n",
@@ -26,6 +26,7 @@ const SCRIPTS: [&str; 12] = [
     "\\syncpipeline\n",
     "SELECT 1;\n\\endpipeline\n",
     "-- comment\nSELECT 'é', :v; ;\nSELECT 1;\n",
+    "SELECT 1 -- one\n ;\nSELECT 2 \t;\nSELECT 3 -- ;",
 ];
 
 /// Those that the simple protocol refuses.
@@ -117,15 +118,10 @@ impl Client<'_> {
         assert_eq!(self.session.receive(&self.server.answer()), Ok(Event::Ready));
     }
 
-    fn statement(&self, index: usize, sql: &Sql) -> Parameterized {
+    fn statement(&self, sql: &Sql) -> Parameterized {
         let mut parameterized = sql.parameterized(&self.variables).expect("parameters");
-        parameterized.text += self.semicolon(index);
+        parameterized.text += sql.ending();
         parameterized
-    }
-
-    /// pgbench sends the semicolon as well.
-    fn semicolon(&self, index: usize) -> &'static str {
-        if self.script.commands[index].source.ends_with(';') { ";" } else { "" }
     }
 
     /// As pgbench counts the statements, over all scripts.
@@ -139,7 +135,7 @@ impl Client<'_> {
         if std::mem::replace(&mut self.prepared[index], true) {
             return Ok(());
         }
-        let text = self.statement(index, sql).text;
+        let text = self.statement(sql).text;
         self.session.prepare(&self.statement_name(index), &text)?;
         if self.pipeline.is_open() { Ok(()) } else { self.finish() }
     }
@@ -149,13 +145,13 @@ impl Client<'_> {
         if self.mode == Mode::Simple {
             let mut text = String::new();
             sql.substitute(&self.variables, &mut text)?;
-            self.session.query(&(text + self.semicolon(index)))?;
+            self.session.query(&(text + sql.ending()))?;
             return self.finish();
         }
         if self.mode == Mode::Prepared {
             self.prepare(index, sql)?;
         }
-        let Parameterized { text, parameters } = self.statement(index, sql);
+        let Parameterized { text, parameters } = self.statement(sql);
         let value = |id: &VariableId| self.variables.get(*id).map(|value| value.to_text());
         let values = parameters.iter().map(value);
         match self.mode {

@@ -7,6 +7,7 @@ use postgres_protocol::message::backend::{
     Message, NO_DATA_TAG, NOTICE_RESPONSE_TAG, NOTIFICATION_RESPONSE_TAG, PARAMETER_DESCRIPTION_TAG,
     PARAMETER_STATUS_TAG, PARSE_COMPLETE_TAG, PORTAL_SUSPENDED_TAG, READY_FOR_QUERY_TAG, ROW_DESCRIPTION_TAG,
 };
+use postgres_protocol::message::frontend;
 
 use super::super::report::Report;
 use super::super::{shown, violation};
@@ -217,6 +218,9 @@ impl Session {
             AUTHENTICATION_TAG => self.authenticate(message)?,
             PARAMETER_STATUS_TAG | BACKEND_KEY_DATA_TAG => self.take_setting(message)?,
             COPY_IN_RESPONSE_TAG | COPY_OUT_RESPONSE_TAG | COPY_BOTH_RESPONSE_TAG => {
+                if tag == COPY_IN_RESPONSE_TAG {
+                    frontend::copy_done(&mut self.output);
+                }
                 let message = "COPY from or to the client is not possible: it neither sends nor keeps rows";
                 return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }

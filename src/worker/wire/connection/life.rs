@@ -100,6 +100,11 @@ impl Connection<'_> {
             return Ok(self.refused(error, shared));
         }
         let in_doubt = self.is_in_doubt(shared);
+        // Where it is the session that has come to an end, the server is told.
+        if !self.is_closed {
+            self.session.terminate();
+            self.flush();
+        }
         self.give_up_link(shared);
         self.cell.hide_backend();
         self.forget_session();
@@ -110,9 +115,11 @@ impl Connection<'_> {
         }
         let Some(client) = &mut self.client else { return Ok(Next::Server) };
         let step = match std::mem::replace(&mut self.waits, Waits::Nothing) {
-            Waits::Prepared { .. } | Waits::Executed { .. } | Waits::RolledBack(_) | Waits::Sleep => {
-                client.lost(&shared.workload, &mut shared.recorder, error, in_doubt)
-            }
+            Waits::Prepared { .. }
+            | Waits::Executed { .. }
+            | Waits::Discarded(_)
+            | Waits::RolledBack(_)
+            | Waits::Sleep => client.lost(&shared.workload, &mut shared.recorder, error, in_doubt),
             waits => {
                 if client.lost_between(&mut shared.recorder, &error) {
                     // It goes on waiting for its next transaction.
