@@ -47,7 +47,7 @@ impl Route {
             user: options.user.clone(),
             database: options.dbname.clone(),
             parameters: Vec::new(),
-            password: secrets.password.clone(),
+            password: secrets.password.clone().map(Into::into),
             tls_server_end_point: None,
             requires_channel_binding: options.channel_binding == ChannelBinding::Require,
         };
@@ -155,7 +155,7 @@ impl Route {
         let startup = Startup {
             user: spec.role.clone(),
             database: spec.database.clone(),
-            password: secrets.password.clone(),
+            password: secrets.password.clone().map(Into::into),
             ..Startup::default()
         };
         let tcp = TcpOptions {

@@ -4,6 +4,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/script.sh
 . test/lib/script.sh
+# shellcheck disable=SC2034 # for as_pgbench
+DRIVERS='engine wire'
 
 #
 # \gset and \aset
@@ -83,10 +85,13 @@ as_pgbench '\aset of several statements' \
 INSERT INTO trail VALUES ((:x)::text || (:z)::text);"
 MODES='simple extended prepared'
 # A client's encoding is that of what goes to it and of what comes from it.
-MODES='extended prepared'
-as_pgbench '\gset of a text in another encoding' "SET client_encoding = 'LATIN1';
+MODES='extended prepared' DRIVERS=engine
+OTHER_ENCODING="SET client_encoding = 'LATIN1';
 SELECT chr(233) AS x \\gset
 UPDATE acct SET n = n + 1 WHERE :x = chr(233);"
+as_pgbench '\gset of a text in another encoding' "$OTHER_ENCODING"
+ends '\gset of a text in another encoding, by the wire driver' incomplete 22021 "$OTHER_ENCODING" \
+    "transactions => 3, driver => 'wire'"
 MODES='simple extended prepared'
 
 script_done

@@ -11,7 +11,7 @@ const GREETING: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
 fn session(stage: u8) -> Session {
     let mut session = Session::new();
-    let password = Some("secret".to_owned());
+    let password = Some("secret".to_owned().into());
     session.start(&Startup { user: "bob".into(), password, ..Startup::default() }).expect("no zero byte");
     if stage % 5 == 0 {
         return session;

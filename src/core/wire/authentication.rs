@@ -10,6 +10,7 @@ use postgres_protocol::authentication::sasl::{
 };
 use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
+use zeroize::Zeroizing;
 
 use super::{Startup, violation};
 use crate::error::{UserError, sqlstate};
@@ -17,7 +18,7 @@ use crate::error::{UserError, sqlstate};
 /// Answers the server's requests, until it is content.
 pub(super) struct Authentication {
     user: String,
-    password: Option<String>,
+    password: Option<Zeroizing<String>>,
     tls_server_end_point: Option<Vec<u8>>,
     requires_channel_binding: bool,
     exchange: Exchange,
@@ -89,7 +90,7 @@ impl Authentication {
 
     fn password(&mut self) -> Result<&str, UserError> {
         self.used_password = true;
-        self.password.as_deref().ok_or_else(|| {
+        self.password.as_ref().map(|password| password.as_str()).ok_or_else(|| {
             let message = format!("server asks for a password of user \"{}\", but none is given", self.user);
             UserError::new(sqlstate::INVALID_PASSWORD, message)
                 .hint("Set option password of the user mapping on the target; for this server, of one on a foreign server bench_local of wrapper bench_wire.")

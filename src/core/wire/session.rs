@@ -5,6 +5,7 @@ use std::io;
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
+use zeroize::Zeroize;
 
 use super::Startup;
 use super::authentication::Authentication;
@@ -159,6 +160,10 @@ impl Session {
     pub fn sent(&mut self, bytes: usize) {
         self.sent = self.output.len().min(self.sent.saturating_add(bytes));
         if self.sent == self.output.len() {
+            // A password may be in it.
+            if let Phase::Authenticating(_) | Phase::Starting = self.phase {
+                self.output.zeroize();
+            }
             self.sent = 0;
             self.output.clear();
             if self.output.capacity() > KEPT {

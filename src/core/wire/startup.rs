@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
+use zeroize::Zeroizing;
 
 use super::{shown, violation};
 use crate::error::UserError;
@@ -17,8 +18,8 @@ pub struct Startup {
     pub database: String,
     /// Settings of the session, as `application_name` and `client_encoding`, in the order in which they are sent.
     pub parameters: Vec<(String, String)>,
-    /// For a server that asks for one; an empty one is none.
-    pub password: Option<String>,
+    /// For a server that asks for one; an empty one is none. Its memory is overwritten when it is let go of.
+    pub password: Option<Zeroizing<String>>,
     /// The hash of the server's certificate (`tls-server-end-point` of RFC 5929), with which SCRAM binds itself to the
     /// TLS connection. `None` without TLS, and for `channel_binding=disable`.
     pub tls_server_end_point: Option<Vec<u8>>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::client::Workload;
-use bench_core::error::{SqlError, UserError};
+use bench_core::error::{SqlError, UserError, sqlstate};
 use bench_core::script::{Action, Captured, Sql, Value, Variables};
 use bench_core::spec::{OnDisconnect, QueryMode, RunOptions};
 use bench_core::wire::Session;
@@ -125,12 +125,12 @@ impl<'a> Shared<'a> {
         if self.mode == QueryMode::Simple {
             let mut text = String::new();
             return match sql.substitute(variables, &mut text) {
-                Ok(()) => point_at(&(text + sql.ending()), error),
+                Ok(()) => point_at(&text, error),
                 Err(_) => error,
             };
         }
         match sql.parameterized(variables) {
-            Ok(statement) => point_at(&(statement.text + sql.ending()), error),
+            Ok(statement) => point_at(&statement.text, error),
             Err(_) => error,
         }
     }
@@ -201,7 +201,15 @@ pub fn keep(
     else {
         return Ok(());
     };
-    // The connection's encoding is UTF8, whatever the database's is.
-    let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
+    // The connection's encoding is UTF8, whatever the database's is, unless the script has set another.
+    let decode = |text: &[u8]| String::from_utf8(text.to_vec()).map_err(|_| not_in_utf8());
     captured.keep(capture, decode, symbols, variables)
+}
+
+#[cold]
+fn not_in_utf8() -> SqlError {
+    let message = "a result for \\gset or \\aset is not encoded in UTF8";
+    UserError::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message)
+        .hint("Do not set client_encoding in the script.")
+        .into()
 }

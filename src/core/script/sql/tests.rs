@@ -189,7 +189,7 @@ proptest! {
 fn endings_are_what_pgbench_sends_behind_the_text() {
     let endings = |source: &str| {
         let script = parse("test", source, &mut Symbols::new()).expect("a script");
-        let ending = |command: &Command| match &command.action {
+        let ending = |command: &crate::script::Command| match &command.action {
             Action::Sql(sql) => Some(sql.ending().to_owned()),
             _ => None,
         };

@@ -15,7 +15,7 @@ fn request(code: i32, data: &[u8]) -> Vec<u8> {
 
 fn with_password() -> Startup {
     let mut startup = Startup { user: "bob".into(), database: "db".into(), ..Startup::default() };
-    startup.password = Some("secret".into());
+    startup.password = Some("secret".to_owned().into());
     startup
 }
 
@@ -31,8 +31,11 @@ fn a_password_in_clear() {
 
 #[test]
 fn a_password_by_md5() {
-    let startup =
-        Startup { user: "md5_user".into(), password: Some("password".into()), ..Startup::default() };
+    let startup = Startup {
+        user: "md5_user".into(),
+        password: Some("password".to_owned().into()),
+        ..Startup::default()
+    };
     let mut session = started(&startup);
     session.receive(&request(5, &[0x2a, 0x3d, 0x8f, 0xe0])).unwrap();
     // From the tests of postgres-protocol.
@@ -41,7 +44,7 @@ fn a_password_by_md5() {
 
 #[test]
 fn no_password_is_given() {
-    for password in [None, Some(String::new())] {
+    for password in [None, Some(String::new().into())] {
         for asked in [request(3, b""), request(5, b"salt"), request(10, b"SCRAM-SHA-256\0\0")] {
             let mut session = started(&Startup { password: password.clone(), ..with_password() });
             let error = session.receive(&asked).unwrap_err();

@@ -18,7 +18,7 @@ fn the_startup_message() {
 
 #[test]
 fn a_password_is_never_shown() {
-    let startup = Startup { password: Some("secret".into()), ..Startup::default() };
+    let startup = Startup { password: Some("secret".to_owned().into()), ..Startup::default() };
     assert!(!format!("{startup:?}").contains("secret"), "{startup:?}");
 }
 

@@ -49,7 +49,7 @@ fn own(mode: &str, root: Option<&str>, host: &str, binding: &str) -> Result<Vec<
             session.start(&Startup {
                 user: "tls".to_owned(),
                 database: "postgres".to_owned(),
-                password: Some(PASSWORD.to_owned()),
+                password: Some(PASSWORD.to_owned().into()),
                 tls_server_end_point: tls.tls_server_end_point(),
                 requires_channel_binding: binding == "require",
                 ..Startup::default()
