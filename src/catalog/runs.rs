@@ -120,6 +120,12 @@ pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
     })
 }
 
+/// What to do about it, where that is known.
+pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
+    let sql = "SELECT error ->> 'hint' FROM bench.run_log WHERE run_id = $1";
+    as_owner(|| fetch::<String>(sql, &[run_id.into()]))
+}
+
 /// Whether errors of a run's transactions have been kept.
 pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1";

@@ -17,9 +17,10 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
     if status != "completed" {
         let why = catalog::error_line(run_id)?;
         let (columns, view) = if catalog::has_errors(run_id)? { ("*", "errors") } else { ("error", "runs") };
+        let hint = catalog::error_hint(run_id)?.map(|hint| hint + "\n").unwrap_or_default();
         warn(
             format!("run {run_id} is {status}: {}", why.unwrap_or_default()),
-            format!("See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
+            format!("{hint}See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
         );
     }
     Ok(())
