@@ -4,6 +4,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/script.sh
 . test/lib/script.sh
+# shellcheck disable=SC2034 # for as_pgbench
+DRIVERS='engine wire'
 
 #
 # Transactions

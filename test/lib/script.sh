@@ -11,7 +11,8 @@
 #   in_role SCRIPT                                      a workload w_eve of role eve
 #   script_done                                         the tests of the server after all of them
 #
-# MODES and ROLES say in which query modes, and as whom, a case runs. After each one the server has not restarted,
+# MODES and ROLES say in which query modes, and as whom, a case runs; DRIVERS, by which drivers `as_pgbench` has it run.
+# After each one the server has not restarted,
 # and no worker, lock, temporary file or temporary table is left.
 
 # shellcheck source=test/lib/common.sh
@@ -156,21 +157,27 @@ by_pgbench() { # MODE ROLE SCRIPT [OPTIONS]
     STATE=$(psql -XAtq -f "$work/state.sql" -f "$work/after.sql" | head -n 1)
 }
 
-MODES='simple extended prepared' ROLES='eve'
+MODES='simple extended prepared' ROLES='eve' DRIVERS='engine'
 # pgbench is the judge.
 as_pgbench() { # NAME SCRIPT [JSON-SETTINGS OPTIONS]
-    local mode role name status message state
+    local mode role driver name status message state
     for role in $ROLES; do
         for mode in $MODES; do
-            name="$1 ($mode${ROLES:+, $role})"
             by_pgbench "$mode" "$role" "$2" "${4:-}"
             status=$STATUS message=$MESSAGE state=$STATE
-            by_bench "$name" "$mode" "$role" "$2" "transactions => 3, settings => '${3:-{\}}'"
-            # What pgbench finds in its first transaction may be found before it.
-            is "${STATUS/failed/incomplete}: ${MESSAGE%: invalid variable name}" "$status: $message" \
-                "$name: ends as with pgbench"
-            [ "$STATUS" = failed ] && state=$FRESH\ /\ $RELATIONS
-            is "$STATE" "$state" "$name: the data are those of pgbench"
+            for driver in $DRIVERS; do
+                name="$1 ($mode${ROLES:+, $role}, $driver)"
+                by_bench "$name" "$mode" "$role" "$2" \
+                    "transactions => 3, settings => '${3:-{\}}', driver => '$driver'"
+                # What pgbench finds in its first transaction may be found before it.
+                is "${STATUS/failed/incomplete}: ${MESSAGE%: invalid variable name}" "$status: $message" \
+                    "$name: ends as with pgbench"
+                if [ "$STATUS" = failed ]; then
+                    is "$STATE" "$FRESH / $RELATIONS" "$name: nothing was done"
+                else
+                    is "$STATE" "$state" "$name: the data are those of pgbench"
+                fi
+            done
         done
     done
 }
