@@ -336,7 +336,7 @@ DROP TYPE pg_temp.e;" prepared
 mix() { # DESCRIPTION SCRIPT@WEIGHT SCRIPT@WEIGHT MODE…
     local at name=$1 scripts=("$2" "$3")
     shift 3
-    FILES=(-s 3) WORKLOAD= OPTIONS=", variables => '{\"scale\": 3}'"
+    FILES=(-s 3) WORKLOAD='' OPTIONS=", variables => '{\"scale\": 3}'"
     for at in 0 1; do
         echo "${scripts[at]%@*}" >"$work/mix$at.sql"
         FILES+=(-f "$work/mix$at.sql@${scripts[at]##*@}")

@@ -7,10 +7,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 faults_start
 
-start() {
+start() { # [DRIVER]
     local before
     before=$(last_run)
-    sql "SELECT bench.start('pk_update', clients => 3, secs => 60, sample_interval => 0.2)" >/dev/null
+    sql "SELECT bench.start('pk_update', clients => 3, secs => 60, sample_interval => 0.2,
+        driver => '${1:-engine}')" >/dev/null
     sampling "${before:-0}" 3
     SAMPLES=$(sql "SELECT count(*) FROM bench.samples WHERE run_id = $RUN")
 }
@@ -104,30 +105,34 @@ cluster_stop immediate
 cluster_resume || exit
 reads_crashed "$name"
 
-name='kill -9 of the postmaster'
-start
-session caller "SELECT bench.wait($RUN)"
-postmaster=$(head -1 "$PGHOST/data/postmaster.pid")
-workers=$(sql "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'")
-eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller'
-    AND wait_event = 'Extension')"
-waiter=$(pid_of caller)
-as_pg kill -9 "$postmaster"
-ended caller 5
-left=
-for _ in {1..160}; do
+for driver in engine wire; do
+    name="kill -9 of the postmaster, driver $driver"
+    start "$driver"
+    session caller "SELECT bench.wait($RUN)"
+    postmaster=$(head -1 "$PGHOST/data/postmaster.pid")
+    workers=$(sql "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE backend_type LIKE 'pgbench_ext%'
+        OR application_name = 'pgbench_ext'")
+    workers+=" $(pgrep -d ' ' -P "$postmaster" -f 'pgbench_ext job')"
+    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'caller'
+        AND wait_event = 'Extension')"
+    waiter=$(pid_of caller)
+    as_pg kill -9 "$postmaster"
+    ended caller 5
     left=
-    for pid in $workers $waiter; do [ -z "$(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline")" ] || left+="$pid "; done
-    [ -n "$left" ] || break
-    sleep 0.05
+    for _ in {1..160}; do
+        left=
+        for pid in $workers $waiter; do [ -z "$(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline")" ] || left+="$pid "; done
+        [ -n "$left" ] || break
+        sleep 0.05
+    done
+    is "$left" '' "$name: every worker and the waiting session end within seconds"
+    # shellcheck disable=SC2086 # a list
+    [ -z "$left" ] || { as_pg kill -9 $left; sleep 0.5; }
+    for _ in {1..40}; do
+        cluster_resume 2>/dev/null && break
+        sleep 0.25
+    done
+    remember_server
+    reads_crashed "$name"
 done
-is "$left" '' "$name: every worker and the waiting session end within seconds"
-# shellcheck disable=SC2086 # a list
-[ -z "$left" ] || { as_pg kill -9 $left; sleep 0.5; }
-for _ in {1..40}; do
-    cluster_resume 2>/dev/null && break
-    sleep 0.25
-done
-remember_server
-reads_crashed "$name"
 done_testing

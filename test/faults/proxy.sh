@@ -44,6 +44,7 @@ like "$OUT" 'actually processed: 80' 'through the proxy: a run'
 eventually 10 "SELECT count(*) = 0 $SESSIONS"
 nothing_left 'through the proxy'
 SEGMENTS=$(segments)
+secrets_in_segments() { as_pg grep -la sesame -r "$PGHOST/data/pg_dynshmem" | wc -l; }
 over() { # DESCRIPTION
     eventually 10 "SELECT count(*) = 0 $SESSIONS" >"$work/over"
     is "$(sql "SELECT count(*) $SESSIONS")" 0 "$1: no session is left"
@@ -72,6 +73,31 @@ for user in mdfive clear; do
     try 'SET ROLE alice' "$as_alice"
     like "$OUT" 'ERROR:  28P01' "$name: a wrong one of it"
     over "$name"
+    sql "ALTER USER MAPPING FOR CURRENT_USER SERVER of_$user OPTIONS (SET password 'sesame')"
+    RUN=$(sql "SELECT bench.start('pk_select', secs => 60, clients => 3, driver => 'wire', target => 'of_$user')")
+    eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $RUN"
+    is "$(($(segments) > SEGMENTS)) $(secrets_in_segments)" '1 0' "$name: while a run measures, no segment has it"
+    sql "SELECT bench.stop($RUN)" >/dev/null
+    # The caller's session gets in, and the fifth client does not.
+    sql "ALTER ROLE $user CONNECTION LIMIT 4"
+    run_on "of_$user" "'pk_select', clients => 6, transactions => 5"
+    like "$OUT" 'ERROR:  53300' "$name: a run that fails to start"
+    is "$(secrets_in_segments)" 0 "$name: leaves it in no segment"
+    sql "ALTER ROLE $user CONNECTION LIMIT -1"
+    over "$name, of runs"
+    mode 'delay 200'
+    session caller "SELECT bench.run('pk_select', transactions => 1, driver => 'wire', target => 'of_$user')"
+    seen=0
+    for _ in {1..200}; do
+        seen=$(secrets_in_segments)
+        [ "$seen" = 0 ] || break
+        sleep 0.01
+    done
+    is "$seen" 1 "$name: until its clients are connected, the run's segment has it"
+    mode pass
+    ended caller
+    like "$OUT" 'actually processed: 1' "$name: and the run goes on"
+    over "$name, of a slow one"
 done
 
 #
@@ -106,7 +132,6 @@ like "$OUT" 'ERROR:  55000: fixture "pk" was loaded with rows' "$name: nothing e
 like "$OUT" 'Target "net" was prepared by before => .truncate' "$name: the error names the target"
 run_on net "'pk_select', transactions => 1, before => 'reload'"
 like "$OUT" 'ERROR:  0A000: before => .reload. is not supported with target' "$name: no reload"
-sql "ALTER USER MAPPING FOR CURRENT_USER SERVER of_mdfive OPTIONS (SET password 'sesame')"
 for step in vacuum prewarm checkpoint; do
     run_on of_mdfive "'pk_select', transactions => 1, before => '$step'"
     like "$OUT" "ERROR:  42501: role \"mdfive\" may not $step" "$name: $step needs the privileges there"
@@ -159,6 +184,55 @@ RUN=$(last_run)
 is "$(sql "SELECT latency_avg_ms >= 20, transactions FROM bench.summary WHERE run_id = $RUN")" 't|40' \
     "$name: the latency has it"
 mode pass
+over "$name"
+
+name='a distant target'
+RUN=$(sql "SELECT bench.start(script => 'SELECT pg_sleep(60)', secs => 60, clients => 60, jobs => 1, driver => 'wire',
+    target => 'net')")
+ASLEEP="SELECT count(*) = 60 $SESSIONS AND wait_event = 'PgSleep'"
+eventually 20 "$ASLEEP"
+mode 'delay 50'
+clock
+sql "SELECT bench.stop($RUN)" >/dev/null
+eventually 3 "${ASLEEP/= 60/= 0}"
+within 3000 "$name: the statements of 60 clients are canceled there within 3 s"
+status_is "$RUN" canceled "$name"
+is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $RUN")" 0 "$name: which is no error"
+mode pass
+over "$name"
+
+# Its queue has room for one, and it takes one at a time.
+name='a socket whose queue is full'
+as_pg python3 - "$PGHOST" "$PGPORT" <<'PY' &
+import os, socket, sys, threading, time
+directory, port = sys.argv[1:]
+def pump(source, sink):
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(f"{directory}/.s.PGSQL.6000")
+    listener.listen(0)
+    while True:
+        time.sleep(0.02)
+        client, _ = listener.accept()
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(f"{directory}/.s.PGSQL.{port}")
+        for ends in ((client, server), (server, client)):
+            threading.Thread(target=pump, args=ends, daemon=True).start()
+PY
+at_exit "kill $! 2>/dev/null"
+until [ -S "$PGHOST/.s.PGSQL.6000" ]; do sleep 0.02; done
+sql "CREATE SERVER queue FOREIGN DATA WRAPPER bench_wire OPTIONS (host '$PGHOST', port '6000', dbname 'postgres')" \
+    'CREATE USER MAPPING FOR CURRENT_USER SERVER queue'
+for reconnect in false true; do
+    run_on queue "script => 'SELECT 1', clients => 12, transactions => 3, reconnect => $reconnect"
+    like "$OUT" 'actually processed: 36' "$name: it is tried again, reconnect => $reconnect"
+    is "$(sql "SELECT count(*) FROM bench.errors WHERE run_id = $(last_run)")" 0 "$name: which is no error"
+done
 over "$name"
 
 for answer in http half; do

@@ -23,6 +23,10 @@ on_far sql 'SELECT pg_reload_conf()' >/dev/null
 faults_start 'max_wal_senders = 4' 'hot_standby = on'
 NEAR=$PGHOST
 
+# All that is printed is looked at for passwords at the end.
+eval "$(declare -f try | sed '1s/try/try_only/')"
+try() { try_only "$@" && echo "$OUT" >>"$work/printed"; }
+
 far_clients() { on_far sql "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"; }
 
 over() { # DESCRIPTION
@@ -94,6 +98,11 @@ sql "CREATE SERVER nobody FOREIGN DATA WRAPPER bench_wire OPTIONS (host '127.0.0
     'CREATE USER MAPPING FOR CURRENT_USER SERVER nobody'
 try "SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'nobody')"
 like "$OUT" 'ERROR:  08006: connection to server at "127.0.0.1", port [0-9]+ failed: Connection refused' "$name"
+name='a database that does not exist'
+sql "CREATE SERVER nowhere FOREIGN DATA WRAPPER bench_wire OPTIONS (host '$FAR', port '$FAR_PORT', dbname 'nowhere')" \
+    'CREATE USER MAPPING FOR CURRENT_USER SERVER nowhere'
+try "SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'nowhere')"
+like "$OUT" 'ERROR:  3D000: .*database "nowhere" does not exist' "$name"
 name='a server that says nothing'
 python3 - "$work/mute" <<'PY' &
 import socket, sys, time
@@ -172,15 +181,29 @@ as_alice far_tcp
 like "$OUT" 'actually processed: 10' "$name: PUBLIC's mapping is for all"
 like "$(psql -XAtc 'SET ROLE alice' -c "SELECT umoptions FROM pg_user_mappings WHERE srvname = 'far_tcp'")" '^SET\s*$' \
     "$name: whose options it cannot see"
+try "SELECT bench.sweep('pk_select', '{1}', secs => 0.2, rounds => 1, before => 'none', driver => 'wire',
+    variants => '{\"a\": {\"target\": \"far_tcp\"}}')"
 name='passwords'
 is "$(sql "SELECT count(*) FROM bench.run_log r WHERE r::text LIKE '%sesame%'")" 0 "$name: none is in a run's row"
-is "$(sql "SELECT count(*) FROM bench.runs r, bench.report(run_id, 'json') j WHERE j LIKE '%sesame%'")" 0 \
-    "$name: none is in a report"
+for format in text html json; do
+    is "$(sql "SELECT count(*) > 5, count(*) FILTER (WHERE report LIKE '%sesame%')
+        FROM bench.runs, bench.report(run_id, '$format') report")" 't|0' "$name: none is in a report, $format"
+done
+is "$(sql "SELECT count(*) > 0, count(*) FILTER (WHERE report LIKE '%sesame%') FROM
+    (SELECT max(sweep_id) AS id FROM bench.sweeps) s,
+    LATERAL (VALUES (bench.sweep_report(id)), (bench.sweep_report(id, 'html'))) r (report)")" 't|0' \
+    "$name: none is in a sweep's report"
+is "$(sql "SELECT count(*) FROM bench.errors e WHERE e::text LIKE '%sesame%'")" 0 "$name: none is in an error"
+for table in $(sql "SELECT oid::regclass FROM pg_class WHERE relnamespace IN
+    ('bench'::regnamespace, 'bench_internal'::regnamespace) AND relkind = 'r'"); do
+    ! sql "SELECT t::text FROM $table t" | grep -q sesame || tap_fail "$name: one is in table $table"
+done
 is "$(sql "SELECT count(*) FROM (SELECT bench.export(array_agg(run_id))::text AS e FROM bench.runs) x
     WHERE e LIKE '%sesame%'")" 0 \
     "$name: none is in an export"
 # The statements that have set them are not logged.
 is "$(grep -c sesame "$NEAR/log")" 0 "$name: none is in the log"
+is "$(grep -v 'CREATE ROLE bob' "$FAR/log" | grep -c sesame)" 0 "$name: none is in the target's log"
 
 #
 # Stops and losses
@@ -229,6 +252,24 @@ like "$(sql "SELECT string_agg(sqlstate, ',') FROM bench.errors WHERE run_id = $
     "$name: its errors"
 on_far cluster_resume
 over "$name"
+name='a server that is restarted, and clients that go on'
+RUN=$(sql "SELECT bench.start('pk_update', secs => 60, clients => 6, jobs => 2, driver => 'wire', target => 'far',
+    on_disconnect => 'reconnect', sample_interval => 0.25)")
+eventually 20 "SELECT sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN"
+as_pg pg_ctl -D "$FAR/data" -l "$FAR/log" -m fast -s -w -t 60 restart </dev/null
+on_far eventually 20 "SELECT coalesce(sum(n_tup_upd), 0) > 0 FROM pg_stat_user_tables, pg_stat_activity
+    WHERE application_name = 'pgbench_ext' AND state_change > pg_postmaster_start_time()"
+seen=$(sql "SELECT sum(transactions) FROM bench.samples WHERE run_id = $RUN")
+eventually 20 "SELECT sum(transactions) > $seen FROM bench.samples WHERE run_id = $RUN"
+tap_pass "$name: transactions are committed again"
+sql "SELECT bench.stop($RUN)" >/dev/null
+status_is "$RUN" canceled "$name"
+is "$(sql "SELECT aborted, failed + unknown BETWEEN 1 AND 6 FROM bench.summary WHERE run_id = $RUN")" '0|t' \
+    "$name: what was under way is failed or in doubt, and no client ended"
+is "$(sql "SELECT bool_and(sqlstate IN ('57P01', '57P03', '08006', '08007', '08001')) FROM bench.errors
+    WHERE run_id = $RUN")" t "$name: the errors"
+is "$(sql "SELECT count(*) FROM bench.audit($RUN) WHERE NOT ok")" 0 "$name: the audit accuses nobody"
+over "$name"
 name='more clients than its max_connections'
 try "SELECT bench.run(script => 'SELECT 1', clients => 40, secs => 5, driver => 'wire', target => 'far')"
 like "$OUT" 'ERROR:  53300: connection to server on socket .* failed: .*(too many clients|remaining connection slots)' \
@@ -237,6 +278,8 @@ limit=$(on_far sql 'SHOW max_connections')
 like "$OUT" "The run has 40 connections; max_connections is $limit" "$name: with the numbers"
 on_far eventually 5 "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'"
 over "$name"
+
+PIPELINE='\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline'
 
 #
 # TLS
@@ -329,8 +372,14 @@ CONF
     like "$OUT" 'ERROR:  08001: private key file .* has group or world access' \
         "$name: whose key others can read is refused"
     as_pg chmod 600 "$FAR/carol.key"
-    name='TLS, rows of a megabyte'
+    name='TLS, connections of each transaction'
     sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'bob', ADD password 'sesame')"
+    for script in 'SELECT 1;' "$PIPELINE"; do
+        try "SELECT bench.run(script => E'$script', clients => 3, transactions => 5, jobs => 2, reconnect => true,
+            query_mode => 'extended', driver => 'wire', target => 'tls')"
+        like "$OUT" 'actually processed: 15' "$name, with a password"
+    done
+    name='TLS, rows of a megabyte'
     try "SELECT bench.run(script => 'SELECT repeat(''x'', 1000000), :n', variables => '{\"n\": 1}', clients => 4,
         transactions => 20, jobs => 2, driver => 'wire', target => 'tls')"
     like "$OUT" 'actually processed: 80' "$name: come through"
@@ -362,6 +411,17 @@ unlike "$OUT" 'WARNING' "$name: without a warning"
 try "SELECT bench.run('pk_update', clients => 2, transactions => 50, driver => 'wire', target => 'replica')"
 like "$OUT" 'WARNING:  01000: target "replica" is read-only' "$name: what cannot work is said before"
 is "$(sql "SELECT sqlstate FROM bench.errors WHERE run_id = $(last_run)")" 25006 "$name: and counted"
+name='a conflict with recovery'
+on_standby sql "ALTER SYSTEM SET max_standby_streaming_delay = '50ms'" 'SELECT pg_reload_conf()' >/dev/null
+RUN=$(sql "SELECT bench.start(script => E'BEGIN;\nSELECT count(*) FROM bench_data.pk;\n\\\\sleep 60 s\nEND;', secs => 60,
+    clients => 3, driver => 'wire', target => 'replica')")
+on_standby eventually 20 "SELECT count(*) = 3 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'
+    AND state = 'idle in transaction'"
+sql 'BEGIN; LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE; COMMIT'
+eventually 20 "SELECT status = 'incomplete' FROM bench.runs WHERE run_id = $RUN"
+status_is "$RUN" incomplete "$name: the sessions that are in its way end, and their clients"
+is "$(sql "SELECT sqlstate, count, message FROM bench.errors WHERE run_id = $RUN")" \
+    '08006|3|terminating connection due to conflict with recovery' "$name: their error"
 name='target_session_attrs'
 for attributes in standby primary read-write read-only prefer-standby any; do
     sql "ALTER SERVER pair OPTIONS (SET target_session_attrs '$attributes')"
@@ -411,6 +471,11 @@ INI
             driver => 'wire', target => 'pool', query_mode => '$mode')"
         like "$OUT" 'actually processed: 300' "$name: query_mode $mode"
     done
+    for reconnect in true false; do
+        try "SELECT bench.run(script => E'$PIPELINE', clients => 6, transactions => 5, reconnect => $reconnect,
+            driver => 'wire', target => 'pool', query_mode => 'extended')"
+        like "$OUT" 'actually processed: 30' "$name: pipelines, reconnect => $reconnect"
+    done
     try "SELECT bench.run('pk_select', clients => 6, secs => 2, driver => 'wire', target => 'pool')"
     like "$OUT" 'actually processed: [1-9]|prepared statement' "$name: prepared statements"
     case $(pgbouncer --version | sed -n 's/^PgBouncer 1\.\([0-9]*\).*/\1/p') in
@@ -418,6 +483,7 @@ INI
         like "$(sql "SELECT sqlstate FROM bench.errors WHERE run_id = $(last_run)")" '42P05|26000' "$name: they fail"
         like "$(sql "SELECT error ->> 'hint' FROM bench.runs WHERE run_id = $(last_run)")" "query_mode => 'extended'" \
             "$name: with a hint"
+        like "$OUT" "query_mode => 'extended'" "$name: which the caller sees"
         ;;
     esac
     on_far sql 'ALTER ROLE postgres RESET search_path'

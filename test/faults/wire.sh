@@ -248,11 +248,32 @@ like "$OUT" 'ERROR:  28P01: password authentication failed for user "asked"' "$n
 over "$name"
 is "$(grep -c secret "$PGHOST/log")" 0 "$name: none is in the log"
 
+name='a pipeline over connections of each transaction'
+try "SELECT bench.run(script => E'\\\\startpipeline\nSELECT 1;\nSELECT 2;\n\\\\endpipeline', clients => 3, transactions => 5,
+    query_mode => 'extended', reconnect => true, driver => 'wire')"
+like "$OUT" 'actually processed: 15' "$name"
+
 name='a role that may not log in'
 sql 'CREATE ROLE nologin' 'GRANT USAGE ON SCHEMA bench TO nologin' 'GRANT EXECUTE ON FUNCTION bench.run TO nologin'
 try 'SET ROLE nologin' "SELECT bench.run(script => 'SELECT 1', secs => 5, driver => 'wire')"
 like "$OUT" 'ERROR:  28000: role "nologin" is not permitted to log in' "$name: is refused before"
 
 no_restart 'the server has not restarted'
+
+#
+# A server whose processes may have few files
+#
+name='few files'
+cluster_stop
+(ulimit -n 128 && cluster_resume)
+remember_server
+try "SELECT bench.run(script => 'SELECT 1', clients => 100, transactions => 1, jobs => 1, driver => 'wire')"
+like "$OUT" 'ERROR:  53000: a job cannot have 100 connections' "$name: is found before connections are made"
+like "$OUT" 'DETAIL:  .*128 files open \(RLIMIT_NOFILE\)' "$name: with the number"
+like "$OUT" 'HINT:  Use more jobs' "$name: with a hint"
+over "$name"
+try "SELECT bench.run(script => 'SELECT 1', clients => 20, transactions => 1, jobs => 1, driver => 'wire')"
+like "$OUT" 'actually processed: 20' "$name: enough for others"
+no_restart "$name: the server has not restarted"
 log_is_clean
 done_testing
