@@ -7,16 +7,9 @@ use pgrx::prelude::*;
 
 use crate::catalog::searches;
 use crate::error::{OrRaise, notice};
-use crate::observe::machine::processors_granted;
+use crate::launch::room;
 use crate::server::jsonb::Jsonb;
-use crate::server::worker_slots::free_slots;
 use crate::sweep::launch::{plan, run_to_the_end, start};
-
-/// Clients for each processor where no number is given: enough to keep it busy while some of them wait.
-const CLIENTS_PER_PROCESSOR: u64 = 8;
-
-/// Workers beside the clients: the sweep's, the run's, and one in reserve.
-const OTHERS: u64 = 3;
 
 /// Everything that bench.capacity and bench.start_capacity take, in their order.
 macro_rules! capacity_function {
@@ -53,7 +46,7 @@ macro_rules! capacity_function {
                 .and_then(|search| {
                     $then(SweepArguments {
                         workload,
-                        clients: Some(vec![Some(clients.unwrap_or_else(|| clients_for(driver.as_deref())))]),
+                        clients: Some(vec![Some(clients.map_or_else(|| room::clients(driver.as_deref(), target.is_some(), nodes.as_deref()), Ok)?)]),
                         secs,
                         rounds,
                         warmup,
@@ -88,16 +81,6 @@ capacity_function!(
     start_capacity_of_workload,
     start_only
 );
-
-/// How many clients there are where nobody has said it. Each of the engine's takes a worker.
-fn clients_for(driver: Option<&str>) -> i32 {
-    let wanted = CLIENTS_PER_PROCESSOR * u64::from(processors_granted());
-    let clients = match driver {
-        Some("wire") => wanted,
-        _ => wanted.min(free_slots().saturating_sub(OTHERS)),
-    };
-    i32::try_from(clients.max(1)).unwrap_or(i32::MAX)
-}
 
 fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     let sweep_id = run_to_the_end(plan(arguments)?)?;

@@ -70,16 +70,21 @@ fn check_connect() -> Result<(), UserError> {
 
 /// The role's own limit, which the server does not enforce for background workers.
 pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
-    let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    let oid = current_role_oid();
-    match spi::fetch::<i32>(sql, &[oid.into()])? {
-        Some(limit) if limit >= 0 && clients > limit.unsigned_abs() => Err(UserError::new(
+    match connection_limit()? {
+        Some(limit) if clients > limit => Err(UserError::new(
             sqlstate::TOO_MANY_CONNECTIONS,
             format!("too many clients for role \"{}\"", roles::current_role()),
         )
         .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
         _ => Ok(()),
     }
+}
+
+/// The role's CONNECTION LIMIT, if it has one.
+pub fn connection_limit() -> Result<Option<u32>, UserError> {
+    let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    let limit = spi::fetch::<i32>(sql, &[current_role_oid().into()])?;
+    Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
 }
 
 /// Locks of this very session that conflict with what the workload will take.

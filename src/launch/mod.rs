@@ -11,6 +11,7 @@ pub mod nodes;
 pub mod outcome;
 pub mod part;
 pub mod preflight;
+pub mod room;
 pub mod run;
 pub mod run_progress;
 pub mod settings;

@@ -67,6 +67,27 @@ pub fn of_run(
     Ok(Some(ClusterSpec { nodes, tables: distributed, silent }))
 }
 
+/// The nodes with what they have to give to a run on the chosen ones; `None` where there is no cluster, or one of them cannot
+/// have clients.
+pub fn limits(chosen: Nodes) -> Result<Option<Vec<(NodeSpec, Limits)>>, UserError> {
+    if !citus::is_installed()? {
+        return Ok(None);
+    }
+    let mut nodes = citus::nodes()?;
+    if place(&mut nodes, chosen, 1).is_err() {
+        return Ok(None);
+    }
+    let mut asked = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match limits_of(&node) {
+            Ok(limits) => asked.push((node, limits)),
+            Err(_) if node.clients > 0 => return Ok(None),
+            Err(_) => {}
+        }
+    }
+    Ok(Some(asked))
+}
+
 /// What to do for a run on several nodes.
 const DISTRIBUTE: &str = "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::Nodes;
+use bench_core::cluster::{ClusterSpec, Nodes};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::preflight::Plan;
 use bench_core::spec::{
@@ -182,7 +182,7 @@ pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> Plan {
 fn check_room(request: &Request) -> Result<(), UserError> {
     let Request { options, fixture_names, .. } = request;
     if options.nodes == Nodes::Local {
-        return worker_slots::check_slots(u64::from(workers_of(options)) + 1, coordinator::KIND.noun);
+        return worker_slots::check_slots(slots_of(options, None), coordinator::KIND.noun);
     }
     citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
     nodes::check_loaded(fixture_names)
@@ -201,12 +201,8 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
     }
     let cluster = nodes::of_run(&options, &tables, has_blocks(&scripts))?;
-    if let Some(cluster) = &cluster {
-        // One more for each node, and one that leads where several have clients.
-        let here: u32 =
-            cluster.nodes.iter().filter(|n| n.is_local && n.clients > 0).map(|n| n.clients + 1).sum();
-        let needed = u64::from(here) + cluster.nodes.len() as u64;
-        worker_slots::check_slots(needed + u64::from(options.nodes != Nodes::Local), coordinator::KIND.noun)?;
+    if cluster.is_some() {
+        worker_slots::check_slots(slots_of(&options, cluster.as_ref()), coordinator::KIND.noun)?;
     }
     let mut spec = RunSpec {
         observation: settings::observation(),
@@ -235,7 +231,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
 fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
-    worker_slots::check_slots(u64::from(workers_of(&options)) + 1, coordinator::KIND.noun)?;
+    worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
     let fixtures =
         fixture_names.iter().map(|name| reached.fixture(name)).collect::<Result<Vec<FixtureSpec>, _>>()?;
     workload::check_rows(&fixtures, &scripts, &checked)?;
@@ -300,6 +296,17 @@ fn workers_of(options: &RunOptions) -> u32 {
             jobs.clamp(1, options.clients)
         }
     }
+}
+
+/// Slots of background workers that a run takes on this node: those of its clients' workers, one that leads them, and on a
+/// Citus cluster one for each node, and one that leads the whole where several have clients.
+pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
+    let here = u64::from(workers_of(options)) + 1;
+    let Some(cluster) = cluster else { return here };
+    let is_here = cluster.nodes.iter().any(|node| node.is_local && node.clients > 0);
+    let whole = u64::from(options.nodes != Nodes::Local);
+    let here = if is_here { here } else { 0 };
+    here + cluster.nodes.len() as u64 + whole
 }
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.

@@ -140,7 +140,8 @@ fn connections() -> Result<Option<(u64, u64)>, UserError> {
     Ok(Some(counters.first().copied().unwrap_or_default()))
 }
 
-fn limits(is_superuser: bool) -> Result<Limits, UserError> {
+/// What this node has to give to a role that is a superuser or none.
+pub fn limits(is_superuser: bool) -> Result<Limits, UserError> {
     let number = |name: &str| current(name).and_then(|value| value.parse::<i32>().ok()).unwrap_or_default();
     // reserved_connections is from PostgreSQL 16 on.
     let reserved = number("superuser_reserved_connections") + number("reserved_connections");

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering::*;
 use std::time::Instant;
 
+use bench_core::cluster::Nodes;
 use bench_core::error::UserError;
+use bench_core::spec::RunOptions;
 use bench_core::sweep::{SweepArguments, SweepOptions, SweepSpec};
 
 use super::leader::KIND;
@@ -14,7 +16,7 @@ use crate::fixture::LoadSpec;
 use crate::launch::handle::{LaunchHandle, Watch};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
-use crate::launch::run::{Prepared, prepare};
+use crate::launch::run::{Prepared, prepare, slots_of};
 use crate::launch::{preflight, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
@@ -50,15 +52,18 @@ pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
 
 /// Everything that can be found wrong with the options, of any of the runs.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
-    let most = options.clients.iter().copied().max().unwrap_or(1);
-    // One more than the run needs: the sweep's own.
-    worker_slots::check_slots(u64::from(most) + 2, KIND.noun)?;
+    let most = most_clients(options);
+    worker_slots::check_slots(slots(options)?, KIND.noun)?;
     parameters::check(options)?;
     let mut is_told = false;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
             let Prepared { spec: run, secrets, .. } = prepare(options.run_arguments(variant, most, None))?;
+            if run.cluster.is_some() {
+                let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
+                worker_slots::check_slots(needed, KIND.noun)?;
+            }
             before::check_run(&options.before, &run, &secrets)?;
             // Once, for all runs.
             if !std::mem::replace(&mut is_told, true) {
@@ -74,8 +79,30 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     Ok(())
 }
 
+/// The sweep's own slot, beside those of its runs.
+const OWN: u64 = 1;
+
+fn most_clients(options: &SweepOptions) -> u32 {
+    options.clients.iter().copied().max().unwrap_or(1)
+}
+
+/// The most slots that any of the runs takes here, with the sweep's own; of clients on several nodes it is said later.
+fn slots(options: &SweepOptions) -> Result<u64, UserError> {
+    let most = most_clients(options);
+    let mut needed = 0;
+    for variant in &options.variants {
+        let run = RunOptions::new(options.run_arguments(variant, most, None))?;
+        if run.nodes == Nodes::Local {
+            needed = needed.max(slots_of(&run, None));
+        }
+    }
+    Ok(needed + OWN)
+}
+
 /// Starts the leader.
 fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
+    // The handle counts the leader itself.
+    let others = u32::try_from(slots(&spec.options)? - OWN).unwrap_or(u32::MAX);
     let json = serde_json::to_string(spec).unwrap_or_default();
     let segment = Segment::create(
         Shape {
@@ -95,8 +122,7 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     );
     segment.header().caller_pid.store(my_pid(), Relaxed);
     let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
-    let most = spec.options.clients.iter().copied().max().unwrap_or(1);
-    LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, most + 1)
+    LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
 }
 
 /// Starts a sweep and waits for it, with NOTICEs.

@@ -76,6 +76,30 @@ is "$(sql "SELECT count(*) > 0 FROM bench.errors WHERE sqlstate = '53400'")" t \
     'a script that runs itself: the innermost has found no slots'
 nothing_left 'a script that runs itself'
 
+# Over connections a run takes a slot for each job, and a search has as many clients as there is room for.
+try "SELECT bench.sweep('pk_select', '{20}', secs => 0.2, driver => 'wire', jobs => 2)"
+SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
+is "$(sql "SELECT s.status || ' ' || r.clients FROM bench.sweeps s JOIN bench.runs r USING (sweep_id)
+    WHERE sweep_id = $SWEEP")" 'completed 20' 'a sweep of 20 connections: works'
+try "SELECT bench.sweep('pk_select', '{20}', secs => 0.2, driver => 'wire', jobs => 7)" "SELECT 'usable'"
+refused 'a sweep of 20 connections with 7 jobs' 9 1
+try "SELECT bench.sweep('pk_select', '{6}', secs => 0.2)" "SELECT 'usable'"
+refused 'a sweep of 6 clients' 8 1
+for driver in engine wire; do
+    try "SELECT bench.capacity('pk_select', secs => 0.1, trials => 1, \"precision\" => 1, driver => '$driver')"
+    unlike "$OUT" ERROR "bench.capacity chooses its own number of clients ($driver)"
+    SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
+    is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" completed \
+        "bench.capacity chooses its own number of clients ($driver): the search has ended"
+done
+sql 'CREATE ROLE few LOGIN CONNECTION LIMIT 2' 'GRANT EXECUTE ON FUNCTION bench.start_capacity, bench.stop_sweep TO few' \
+    'GRANT USAGE ON SCHEMA bench_data TO few' 'GRANT SELECT ON bench_data.pk TO few' >/dev/null
+SWEEP=$(PGUSER=few sql "SELECT bench.start_capacity('pk_select', secs => 0.1, driver => 'wire')")
+is "$(sql "SELECT clients FROM bench.sweeps WHERE sweep_id = $SWEEP")" '{2}' \
+    'bench.capacity of a role with a CONNECTION LIMIT has no more clients'
+sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
+nothing_left 'searches'
+
 still_works 'at the end'
 log_is_clean
 no_restart 'the server has not restarted'

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NodeSpec;
+use super::{NodeSpec, Nodes, place};
 use crate::error::{UserError, sqlstate};
 
 /// What a node has to give; as its configuration and its statistics say.
@@ -71,6 +71,27 @@ pub fn check_worker_slots(nodes: &[(NodeSpec, Limits)]) -> Result<(), UserError>
         }
     }
     Ok(())
+}
+
+/// The most clients on each of the chosen nodes, up to `wanted`, that a run passes [`check_connections`] and
+/// [`check_worker_slots`] with, where a sweep's leader takes a slot more on the node that was asked; 1 where none do.
+pub fn room_for(wanted: u32, nodes: &[(NodeSpec, Limits)], chosen: Nodes) -> u32 {
+    let fits = |clients: u32| {
+        let (mut placed, mut limits): (Vec<NodeSpec>, Vec<Limits>) = nodes.iter().cloned().unzip();
+        let asked = placed.iter().position(|node| node.is_local);
+        asked.into_iter().for_each(|index| limits[index].workers_in_use += 1);
+        place(&mut placed, chosen, clients)?;
+        let placed: Vec<_> = placed.into_iter().zip(limits).collect();
+        check_connections(&placed, true).and_then(|()| check_worker_slots(&placed))
+    };
+    (1..=wanted).rev().find(|clients| fits(*clients).is_ok()).unwrap_or(1)
+}
+
+impl Limits {
+    /// Connections that sessions without privileges may still open, with a few left to others.
+    pub fn free_connections(&self) -> u32 {
+        self.max_connections.saturating_sub(self.reserved + self.in_use + SESSIONS_RESERVE)
+    }
 }
 
 fn too_few(message: String) -> UserError {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{UserError, sqlstate};
 
 pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
-pub use limits::{Limits, check_connections, check_worker_slots};
+pub use limits::{Limits, check_connections, check_worker_slots, room_for};
 
 /// On which nodes a run's clients are to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -103,6 +103,26 @@ fn a_node_has_to_have_slots_for_its_clients_and_for_what_leads_them() {
 }
 
 #[test]
+fn clients_that_nobody_has_counted_are_as_many_as_fit() {
+    let room = |chosen, all: &[Limits]| {
+        room_for(
+            64,
+            &nodes(all.len() as i32).into_iter().zip(all.iter().cloned()).collect::<Vec<_>>(),
+            chosen,
+        )
+    };
+    // The node that is asked has a sweep's leader as well.
+    assert_eq!(room(Nodes::Workers, &[ROOMY, ROOMY, ROOMY]), 16);
+    assert_eq!(room(Nodes::All, &[ROOMY, ROOMY, ROOMY]), 11);
+    let many = Limits { max_worker_processes: 1000, ..ROOMY };
+    assert_eq!(room(Nodes::All, &[many.clone(), many.clone(), many.clone()]), 46, "two others' 46");
+    assert_eq!(room(Nodes::Workers, &[many.clone(), many]), 64, "as many as are wanted");
+    let none = Limits { max_worker_processes: 3, ..ROOMY };
+    assert_eq!(room(Nodes::All, &[none.clone(), none]), 1);
+    assert_eq!(ROOMY.free_connections(), 92);
+}
+
+#[test]
 fn clients_without_blocks_wait_for_their_turn() {
     let mut all = nodes(2);
     place(&mut all, Nodes::Local, 20).expect("placed");
