@@ -289,6 +289,15 @@ FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
 WHERE s.sweep_id IN (:alike, :shorter) AND c.verdict IN ('same', 'inconclusive')
 GROUP BY s.sweep_id
 ORDER BY s.sweep_id;
+-- in a report and in an A/B comparison as well
+SELECT
+    bench.compare_report(s.run_ids[1:2], s.run_ids[3:4]) ~ format('calibration of sweep %s', :calibration)
+        OR c.verdict NOT IN ('same', 'inconclusive') AS told
+FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
+WHERE s.sweep_id = :alike AND c.metric = 'tps';
+SELECT bool_and(advice ~ format('calibration of sweep %s', :calibration)) AS told
+FROM bench.ab('nothing', '{}', '{"application_name": "b"}', rounds => 2, secs => 0.2)
+WHERE verdict IN ('same', 'inconclusive');
 -- one with a tag is for runs with that tag, and one of three runs is too few
 SELECT count(*) FROM bench.calibrate('nothing', secs => 0.1, rounds => 5, tags => '{"side": "b"}');
 SELECT count(*) FROM bench.calibrate('nothing', secs => 0.1, rounds => 3);

@@ -138,12 +138,14 @@ fn compare_report(
         let (baseline, candidate) = (side("baseline", baseline)?, side("candidate", candidate)?);
         let ids = |side: &[Document]| side.iter().map(|document| document.run.run_id).collect::<Vec<_>>();
         let (baseline_ids, candidate_ids) = (ids(&baseline), ids(&candidate));
+        let runs = (baseline.len().min(candidate.len()), paired);
         let compared = if paired {
             check_pairs(baseline.len(), candidate.len())?;
             compare_pairs(&baseline.into_iter().zip(candidate).collect::<Vec<_>>(), margin)?
         } else {
             compare_groups(&baseline, &candidate, margin)?
         };
+        let compared = calibrated(compared, &baseline_ids, runs, margin)?;
         let (baseline, candidate) = (collected(&baseline_ids)?, collected(&candidate_ids)?);
         Ok(render(&ComparisonReport::new(compared, margin, paired, baseline, candidate), format))
     })()

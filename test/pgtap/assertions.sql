@@ -131,6 +131,17 @@ SELECT check_test(bench.no_regression_ok(:'before', :'slower', description => 'n
 SELECT check_test(bench.no_regression_ok(:'before', :'slower', 0.2), true, 'within the tolerance');
 SELECT check_test(bench.no_regression_ok(:'one', :'one_slower'), true, 'one run a side tells nothing', NULL,
     'ratio: 0\.5[0-9]*, no interval.*verdict: inconclusive\n +advice: .+', true);
+-- a calibration of such runs says what they cannot tell
+INSERT INTO bench.sweep_log (options, status, role, extension_version, segment)
+VALUES ('{"calibrates": true}', 'completed', current_user, '', 0) RETURNING sweep_id AS calibration \gset
+INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
+SELECT :calibration, place, place, '', 2, pg_temp.plant(10000 + 300 * (place % 3))
+FROM generate_series(1, 5) AS place;
+SELECT check_test(bench.no_regression_ok(ARRAY[pg_temp.plant(10000), pg_temp.plant(11000)],
+    ARRAY[pg_temp.plant(10900), pg_temp.plant(10100)]), true, 'a calibration is told', NULL,
+    format('verdict: inconclusive\n +advice: .*cannot tell 5 %% with 2 runs per side: equal runs vary by [0-9.]+ %% '
+        '\(calibration of sweep %s\)', :calibration), true);
+DELETE FROM bench.sweep_log WHERE sweep_id = :calibration;
 SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false,
     'runs that have not completed', NULL, format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));
 SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', tolerance), '22023', NULL,
