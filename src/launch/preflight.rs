@@ -34,14 +34,23 @@ pub fn look(arguments: RunArguments) -> Result<Vec<Risk>, UserError> {
     Ok(risks(&Situation { plan: rehearsed.plan, server, machine }))
 }
 
-/// Tells in a NOTICE each what is certain to spoil a run that does these steps first. Takes no time to speak of.
+/// Tells in a NOTICE each what would spoil a run that does these steps first: what is certain, and before a long run what
+/// others do, which takes a look of a quarter of a second. It takes no time to speak of before others.
 pub fn tell(spec: &RunSpec, before: &[Before]) -> Result<(), UserError> {
-    if spec.target.is_some() {
-        return Ok(());
-    }
     let plan = Plan { before: before.to_vec(), ..plan_of(&spec.options, &spec.scripts) };
-    let server = of_server(&spec.fixtures)?;
-    for risk in told(&Situation { plan, server, ..Situation::default() }) {
+    let begun = plan.is_long().then(MachineLook::begin);
+    let mut server = Server::default();
+    if spec.target.is_none() {
+        let active = if plan.is_long() { situation::active()? } else { None };
+        server = of_server(&spec.fixtures)?;
+        server.settings = situation::settings()?;
+        server.active = active;
+    }
+    let machine = begun.map(|look| look.end(LOOK_MS)).unwrap_or_default();
+    if server.active.is_some() {
+        server.active = server.active.min(situation::active()?);
+    }
+    for risk in told(&Situation { plan, server, machine }) {
         notice(risk.message(), risk.advice);
     }
     Ok(())

@@ -24,7 +24,15 @@ told() { # [ARGUMENTS]
     sed -n '/starts$/q; s/.*NOTICE: *00000: *//p' <<<"$OUT"
 }
 
+# The same before a run of 10 s, which is stopped at once, but for the machine.
+told_long() { # [ARGUMENTS]
+    try "SELECT bench.stop(bench.start(${1:-'pk_update'}, secs => 10))"
+    sed -n 's/.*NOTICE: *00000: *//p' <<<"$OUT" |
+        grep -Ev 'starts$|^other work|^the (hypervisor|machine|frequency)|in swap'
+}
+
 is "$(found "'pk_update'")" '' 'a server at rest: nothing is found'
+is "$(told_long)" '' 'a server at rest: a run of 10 s tells nothing'
 is "$(told)" '' 'a server at rest: a run tells nothing'
 is "$(found "'pk_update'" pilot)" '' 'a server at rest: nor to a role without privileges'
 
@@ -73,6 +81,8 @@ eventually 10 "SELECT n_mod_since_analyze = 100 FROM pg_stat_user_tables WHERE r
 like "$(found "'pk_update'")" \
     '^autovacuum warning: .*bench_data.pk \(100 rows changed since ANALYZE, threshold 20\)\.$' \
     'rows changed since ANALYZE: autovacuum is due by the threshold of the table'
+is "$(told)" '' 'rows changed since ANALYZE: a short run does not tell it'
+like "$(told_long)" '^autovacuum is due' 'rows changed since ANALYZE: a run of 10 s tells it'
 sql "ALTER SYSTEM SET autovacuum = off" 'SELECT pg_reload_conf()' >/dev/null
 eventually 10 "SELECT setting = 'off' FROM pg_settings WHERE name = 'autovacuum'"
 is "$(topics "'pk_update'")" '' 'rows changed since ANALYZE: not with autovacuum off'
@@ -115,7 +125,10 @@ session busy 'SELECT pg_sleep(60)'
 holds busy
 like "$(sql "SELECT finding FROM bench.preflight('pk_select') WHERE topic = 'load'")" '1 other session executes' \
     'another session: its statement is found'
-unlike "$(told)" 'session' 'another session: no run tells it'
+unlike "$(told)" 'session' 'another session: a short run does not tell it'
+like "$(told_long)" '1 other session executes a statement' 'another session: a run of 10 s tells it'
+try "SELECT bench.stop_sweep(bench.start_sweep('pk_select', '{1}', secs => 10))"
+like "$OUT" '1 other session executes a statement' 'another session: and so does a sweep of such runs'
 leave busy
 
 # WAL, and the checkpoint that comes of it, which begins with a segment of 16 MB: a part of several of them
@@ -130,7 +143,8 @@ like "$(found "'pk_update', secs => 10")" '^checkpoint notice: The next checkpoi
     'WAL: the next checkpoint is near'
 is "$(topics "'pk_select', secs => 10")" '' 'WAL: a run that reads brings no checkpoint'
 is "$(topics "'pk_update', secs => 10, before => 'checkpoint'")" '' 'WAL: nor one that begins after one'
-is "$(told)" '' 'WAL: no run tells it'
+is "$(told)" '' 'WAL: a short run does not tell it'
+like "$(told_long)" '^the next checkpoint begins at about' 'WAL: a run of 10 s tells it'
 sql "ALTER SYSTEM RESET max_wal_size" 'SELECT pg_reload_conf()' >/dev/null
 eventually 10 "SELECT setting = '64' FROM pg_settings WHERE name = 'max_wal_size'"
 sql "INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 27000)"

@@ -1,6 +1,6 @@
 //! The machine: other load, frequency governors, swapping.
 
-use super::{Machine, Risk, notice, warning};
+use super::{Machine, Risk, Told, notice, warning};
 use crate::findings::text::{counted, listed, percent};
 use crate::report::number::bytes;
 
@@ -28,7 +28,7 @@ fn busy(machine: &Machine) -> Option<Risk> {
         "load",
         format!("Other work uses {} of {of}.", percent(busy)),
         "Find it with top and wait for its end, or compare server_cpu_us, which depends less on it than tps.",
-        false,
+        Told::InLongRuns,
     ))
 }
 
@@ -38,7 +38,7 @@ fn steal(machine: &Machine) -> Option<Risk> {
         "load",
         format!("The hypervisor withholds {} of the processors' time (steal).", percent(steal)),
         "Other virtual machines compete for the processors: use a dedicated host, or interleave runs with bench.ab.",
-        false,
+        Told::InLongRuns,
     ))
 }
 
@@ -48,7 +48,7 @@ fn swapping(machine: &Machine) -> Option<Risk> {
         "swap",
         format!("The machine is swapping: {} per second.", bytes(Some(rate))),
         "Free memory before the run: end other programs, or lower shared_buffers.",
-        false,
+        Told::InLongRuns,
     ))
 }
 
@@ -57,11 +57,11 @@ fn swap_used(machine: &Machine) -> Option<Risk> {
     if memory <= 0.0 || used < SWAP_USED * memory {
         return None;
     }
-    Some(notice(
-        "swap",
-        format!("{} are in swap, {} of the memory's size.", bytes(Some(used)), percent(used / memory)),
-        "Parts of the server may be read back from disk during the run. Warm it up, or empty the swap.",
-    ))
+    let finding =
+        format!("{} are in swap, {} of the memory's size.", bytes(Some(used)), percent(used / memory));
+    let advice =
+        "Parts of the server may be read back from disk during the run. Warm it up, or empty the swap.";
+    Some(Risk { told: Told::InLongRuns, ..notice("swap", finding, advice) })
 }
 
 fn governor(machine: &Machine) -> Option<Risk> {
@@ -82,6 +82,6 @@ fn governor(machine: &Machine) -> Option<Risk> {
             listed(&others)
         ),
         "Choose performance for benchmarks: cpupower frequency-set -g performance.",
-        false,
+        Told::InLongRuns,
     ))
 }

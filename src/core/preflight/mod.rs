@@ -24,9 +24,29 @@ pub struct Risk {
     pub finding: String,
     /// What to do.
     pub advice: String,
-    /// Whether it is certain and this server's own, so that a run tells it in a NOTICE before it starts.
-    pub is_told: bool,
+    /// Whether a run tells it in a NOTICE before it starts.
+    pub told: Told,
 }
+
+/// Before which runs a risk is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is certain and this server's own.
+    Always,
+    /// Those whose figures somebody may want to see again: see [`LONG_SECS`].
+    InLongRuns,
+    Never,
+}
+
+impl Told {
+    /// Always or never.
+    fn if_so(is_told: bool) -> Self {
+        if is_told { Self::Always } else { Self::Never }
+    }
+}
+
+/// Seconds from which on a run is told more: a shorter one is a trial, and need not wait for a look at the machine.
+const LONG_SECS: f64 = 10.0;
 
 impl Risk {
     /// The finding as the message of a NOTICE: without a capital and a full stop.
@@ -53,7 +73,12 @@ pub fn risks(situation: &Situation) -> Vec<Risk> {
 
 /// Those of the risks that a run tells before it starts.
 pub fn told(situation: &Situation) -> Vec<Risk> {
-    risks(situation).into_iter().filter(|risk| risk.is_told).collect()
+    let is_told = |risk: &Risk| match risk.told {
+        Told::Always => true,
+        Told::InLongRuns => situation.plan.is_long(),
+        Told::Never => false,
+    };
+    risks(situation).into_iter().filter(is_told).collect()
 }
 
 /// What is not looked at.
@@ -91,10 +116,10 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
 
 /// A risk that does not keep figures from being right, and that no run tells.
 fn notice(topic: &'static str, finding: String, advice: impl Into<String>) -> Risk {
-    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), is_told: false }
+    Risk { severity: Severity::Notice, topic, finding, advice: advice.into(), told: Told::Never }
 }
 
 /// A risk of figures that are not the same tomorrow.
-fn warning(topic: &'static str, finding: String, advice: impl Into<String>, is_told: bool) -> Risk {
-    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), is_told }
+fn warning(topic: &'static str, finding: String, advice: impl Into<String>, told: Told) -> Risk {
+    Risk { severity: Severity::Warning, topic, finding, advice: advice.into(), told }
 }

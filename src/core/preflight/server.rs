@@ -1,6 +1,6 @@
 //! The server: other sessions, checkpoints, what holds back vacuum and WAL, settings.
 
-use super::{Checkpoint, Holder, Plan, Risk, Situation, Slot, notice, warning};
+use super::{Checkpoint, Holder, Plan, Risk, Situation, Slot, Told, notice, warning};
 use crate::findings::text::{counted, first_few, grouped, listed, seconds};
 use crate::report::number::bytes;
 use crate::spec::Before;
@@ -37,7 +37,7 @@ fn others(active: i64) -> Option<Risk> {
             "load",
             format!("{sessions} {verb}."),
             "See pg_stat_activity (state = 'active'), and bench.progress for other runs. Wait for their end.",
-            false,
+            Told::InLongRuns,
         )
     })
 }
@@ -83,7 +83,7 @@ fn horizon(plan: &Plan, holders: &[Holder]) -> Option<Risk> {
             ),
             "End the old transaction or prepared transaction, or drop the replication slot, before the run. Tables \
              bloat as long as it exists.",
-            true,
+            Told::Always,
         )
     })
 }
@@ -102,7 +102,7 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
     }
     if checkpoint.is_under_way {
         let text = "A checkpoint is under way: it writes beside the run, which other runs will not share.";
-        return Some(warning("checkpoint", text.to_owned(), SAME, plan.writes));
+        return Some(warning("checkpoint", text.to_owned(), SAME, Told::if_so(plan.writes)));
     }
     // Without writes there is nothing that it would have to write.
     let secs = plan.secs.filter(|_| plan.writes)?;
@@ -126,6 +126,12 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
             seconds(timeout_secs - since_secs),
             seconds(secs)
         ))
+    } else if since_secs + secs + plan.further_secs >= timeout_secs {
+        Some(format!(
+            "A checkpoint is due in {} (checkpoint_timeout), which is within the run if its warm-up takes longer than {}.",
+            seconds(timeout_secs - since_secs),
+            seconds(timeout_secs - since_secs - secs)
+        ))
     } else {
         None
     };
@@ -138,7 +144,7 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
             )
         })
     })?;
-    Some(notice("checkpoint", finding, SAME))
+    Some(Risk { told: Told::InLongRuns, ..notice("checkpoint", finding, SAME) })
 }
 
 fn retained(slots: &[Slot], max_wal_bytes: f64) -> Option<Risk> {
@@ -161,7 +167,7 @@ fn retained(slots: &[Slot], max_wal_bytes: f64) -> Option<Risk> {
             ),
             "Segments that are retained are not recycled: each new one is created and zeroed, and the disk can fill up. \
              Drop slots that nobody uses, or see why their consumer lags.",
-            true,
+            Told::Always,
         )
     })
 }

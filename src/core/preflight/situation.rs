@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::LONG_SECS;
 use crate::spec::{Before, Extent, RunOptions};
+use crate::stats::until_steady::LONGEST_SECS;
 
 /// The run that is to start, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Seconds that its clients run, the warm-up included; `None`: until their transactions are done.
     pub secs: Option<f64>,
+    /// Seconds that a warm-up whose length is not given may take at most.
+    pub further_secs: f64,
     /// Whether a statement of it may write.
     pub writes: bool,
     /// What it does before it starts.
@@ -35,6 +39,7 @@ impl Plan {
         };
         Self {
             secs,
+            further_secs: if options.warmup_secs.is_none() { LONGEST_SECS } else { 0.0 },
             writes,
             before: options.before.clone(),
             settings: options.settings.clone(),
@@ -42,6 +47,11 @@ impl Plan {
             has_other_nodes: options.nodes != crate::cluster::Nodes::Local,
             missing: Vec::new(),
         }
+    }
+
+    /// Whether it takes so long that others' work beside it is looked at.
+    pub fn is_long(&self) -> bool {
+        self.secs.is_some_and(|secs| secs >= LONG_SECS)
     }
 
     /// Whether the run does this before it starts.

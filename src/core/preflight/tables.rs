@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fixture, Lock, Plan, Risk, Situation, Table, notice, warning};
+use super::{Fixture, Lock, Plan, Risk, Situation, Table, Told, notice, warning};
 use crate::findings::text::{counted, first_few, grouped, percent, seconds};
 use crate::report::number::bytes;
 use crate::spec::Before;
@@ -69,7 +69,7 @@ fn vacuums(locks: &[Lock]) -> Option<Risk> {
             "vacuum",
             format!("Tables of the run are being worked on: {}.", first_few(&described)),
             "Wait for its end, or use before => 'vacuum'.",
-            is_long,
+            Told::if_so(is_long),
         )
     })
 }
@@ -91,7 +91,7 @@ fn obstacles(plan: &Plan, locks: &[Lock]) -> Option<Risk> {
             "lock",
             format!("The clients would wait for a lock: {}.", first_few(&described)),
             "Wait for the end of that transaction, or end it.",
-            false,
+            Told::Never,
         )
     })
 }
@@ -122,7 +122,7 @@ fn dead(tables: &[Table], settings: &Settings) -> Option<Risk> {
             "dead",
             format!("Tables have many dead rows: {}.", first_few(&described)),
             "Use before => 'vacuum' or 'reload', so that every run starts from the same state.",
-            is_told,
+            Told::if_so(is_told),
         )
     })
 }
@@ -219,7 +219,7 @@ fn due(tables: &[Table], settings: &Settings) -> Option<Risk> {
             "autovacuum",
             format!("Autovacuum is due{when}, for {}.", first_few(&described)),
             "Use before => 'vacuum', so that it is done before the run and not during some of them.",
-            false,
+            Told::InLongRuns,
         )
     })
 }
@@ -261,6 +261,6 @@ fn bloat(fixture: &Fixture) -> Option<Risk> {
             bytes(Some(now))
         ),
         "Compare only runs on tables of one size. Load the fixture anew, by bench.load or before => 'reload'.",
-        false,
+        Told::Never,
     ))
 }

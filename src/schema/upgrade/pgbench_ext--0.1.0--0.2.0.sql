@@ -941,7 +941,7 @@ CREATE FUNCTION bench.preflight(
     RETURNS TABLE (topic text, severity text, finding text, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preflight_wrapper';
 COMMENT ON FUNCTION bench.preflight IS
-'Returns what would spoil a run with these arguments if it started now, without starting it or loading anything: other load, checkpoints under way or due, vacuums, locks and dead rows of the fixture''s tables, bloat, old transactions and replication slots, settings without durability, swapping, frequency governors. No rows: nothing was found. Takes a quarter of a second. Fails with the error that the run would fail with before it starts. topic: one word. severity: warning or notice, as in bench.findings. advice: what to do. What the calling role may not see is left out. bench.run tells the certain ones as NOTICEs.';
+'Returns what would spoil a run with these arguments if it started now, without starting it or loading anything: other load, checkpoints under way or due, vacuums, locks and dead rows of the fixture''s tables, bloat, old transactions and replication slots, settings without durability, swapping, frequency governors. No rows: nothing was found. Takes a quarter of a second. Fails with the error that the run would fail with before it starts. topic: one word. severity: warning or notice, as in bench.findings. advice: what to do. What the calling role may not see is left out. bench.run tells the certain ones as NOTICEs, and with 10 s or more also what others do.';
 
 REVOKE ALL ON FUNCTION bench.preflight FROM PUBLIC;
 

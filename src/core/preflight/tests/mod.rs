@@ -77,7 +77,7 @@ fn with(change: impl FnOnce(&mut Situation)) -> Vec<String> {
     let mut situation = at_rest();
     change(&mut situation);
     let line = |risk: Risk| {
-        let told = if risk.is_told { "+ " } else { "" };
+        let told = if risk.told == Told::Always { "+ " } else { "" };
         assert!(risk.finding.ends_with('.') && risk.advice.ends_with('.'), "{risk:?}");
         format!("{told}{} {}: {}", risk.severity.as_str(), risk.topic, risk.finding)
     };
@@ -244,7 +244,7 @@ fn settings_without_durability_are_named_where_the_run_does_not_set_them() {
 
 #[test]
 fn a_message_has_no_capital_and_no_full_stop() {
-    let risk = warning("t", "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", true);
+    let risk = warning("t", "Tables have 1.5 GB. They grow.".to_owned(), "Wait.", Told::Always);
     assert_eq!(risk.message(), "tables have 1.5 GB. They grow");
 }
 
@@ -272,6 +272,44 @@ fn machines_are_at_rest_up_to_a_threshold() {
         [
             "warning governor: The frequency governor is powersave on 2 of 10 processors: processors change their speed with \
           the load."
+        ]
+    );
+}
+
+#[test]
+fn what_others_do_is_told_before_runs_of_ten_seconds() {
+    let topics = |secs| {
+        let mut situation = at_rest();
+        situation.plan.secs = secs;
+        situation.server.active = Some(1);
+        situation.server.checkpoint.as_mut().expect("known").since_secs = 299.0;
+        situation.server.tables = Some(vec![Table { modified: 5000.0, ..table() }]);
+        situation.machine.busy = Some(0.5);
+        situation.machine.steal = Some(0.5);
+        situation.machine.swapped_per_sec = Some(GB);
+        situation.machine.swap_used_bytes = Some(8.0 * GB);
+        situation.machine.governors = [("powersave".to_owned(), 8)].into();
+        told(&situation).into_iter().map(|risk| risk.topic).collect::<Vec<_>>()
+    };
+    assert_eq!(topics(Some(9.9)), [""; 0]);
+    assert_eq!(topics(None), [""; 0], "nobody knows how long it is");
+    assert_eq!(
+        topics(Some(10.0)),
+        ["load", "autovacuum", "load", "load", "swap", "governor", "checkpoint", "swap"]
+    );
+}
+
+#[test]
+fn a_warm_up_of_unknown_length_may_last_until_a_checkpoint() {
+    let found = with(|s| {
+        s.server.checkpoint.as_mut().expect("known").since_secs = 200.0;
+        s.plan.further_secs = 300.0;
+    });
+    assert_eq!(
+        found,
+        [
+            "notice checkpoint: A checkpoint is due in 100 s (checkpoint_timeout), which is within the run if its warm-up \
+          takes longer than 40 s."
         ]
     );
 }
@@ -324,7 +362,7 @@ fn what_the_server_says_is_read() {
 }
 
 proptest! {
-    /// No figure, however odd, is a panic, and what is told is a warning.
+    /// No figure, however odd, is a panic, and what is told in any case is a warning.
     #[test]
     fn no_figure_is_too_odd(figures in proptest::collection::vec(proptest::num::f64::ANY, 12), writes: bool) {
         let mut situation = at_rest();
@@ -341,7 +379,7 @@ proptest! {
         situation.server.holders = Some(vec![session(Some(figures[6]), figures[7])]);
         let table = Table { live: figures[8], dead: figures[9], reltuples: figures[10], modified: figures[11], ..table() };
         situation.server.tables = Some(vec![table]);
-        for risk in told(&situation) {
+        for risk in told(&situation).into_iter().filter(|risk| risk.told == Told::Always) {
             prop_assert_eq!(risk.severity, Severity::Warning);
         }
     }
