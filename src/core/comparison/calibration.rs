@@ -6,7 +6,7 @@ mod tests;
 use super::Comparison;
 use super::lines::metrics;
 use crate::document::Document;
-use crate::findings::text::{figure, percent};
+use crate::findings::text::{figure, grouped, percent};
 use crate::stats::compare::Verdict;
 use crate::stats::steady::truncation;
 use crate::stats::trend::BATCHES;
@@ -24,6 +24,10 @@ const SIDES: [u32; 4] = [3, 5, 10, 20];
 
 /// The differences for which runs are advised, as fractions.
 const WANTED: [f64; 3] = [0.01, 0.02, 0.05];
+
+/// Runs a side for which a length is advised, and the longest in seconds.
+const ENOUGH_SIDES: [usize; 2] = [5, 10];
+const MOST_SECS: f64 = 3600.0;
 
 /// Drift and correlation are told from chance at this probability.
 const ALPHA: f64 = 0.05;
@@ -131,7 +135,7 @@ fn advice(metric: &str, values: &[f64], confidence: f64, runs: &[Document]) -> S
         sentences.push(format!("To show a difference of {}.", wanted.join("; ")));
     }
     if metric == "tps" {
-        sentences.extend(longer(values, runs));
+        sentences.extend(longer(values, confidence, runs));
         sentences.extend(warmup(runs));
     }
     sentences.join(" ")
@@ -162,7 +166,7 @@ fn dependence(values: &[f64]) -> Option<String> {
 
 /// Whether longer runs would vary less: what throughput varies within a run goes down with its length, what differs from
 /// run to run does not.
-fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
+fn longer(values: &[f64], confidence: f64, runs: &[Document]) -> Option<String> {
     let between = coefficient(values, 0.95)?.value;
     let secs = robust::median(&runs.iter().filter_map(|run| run.summary.secs).collect::<Vec<_>>())?;
     let squares: Option<Vec<f64>> =
@@ -171,8 +175,11 @@ fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
     let within = mean(&squares).sqrt();
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     Some(if within >= between / 2.0_f64.sqrt() {
+        let wanted = WANTED.iter().map(|&difference| enough_secs(values, confidence, secs, difference));
+        let wanted: Option<Vec<String>> = wanted.collect();
+        let wanted = wanted.map_or(String::new(), |wanted| format!(" To show {}.", wanted.join("; ")));
         format!(
-            "Most of the spread ({} of {}) is from within the runs: runs of {} s would vary about half as much.",
+            "Most of the spread ({} of {}) is from within the runs: runs of {} s would vary about half as much.{wanted}",
             percent(within.min(between)),
             percent(between),
             (4.0 * secs).round()
@@ -184,6 +191,20 @@ fn longer(values: &[f64], runs: &[Document]) -> Option<String> {
             percent(within)
         )
     })
+}
+
+/// With 5 runs a side, or else 10, how long each has to be to show a difference, where what runs of `secs` seconds vary goes
+/// down with the root of their length.
+fn enough_secs(values: &[f64], confidence: f64, secs: f64, difference: f64) -> Option<String> {
+    let percent = difference * 100.0;
+    for runs in ENOUGH_SIDES {
+        let shown = compare::detectable(values, runs, confidence)?;
+        let needed = (secs * (shown.ln_1p() / difference.ln_1p()).powi(2).max(1.0)).ceil();
+        if needed <= MOST_SECS {
+            return Some(format!("{percent} %: {runs} runs per side of {} s", grouped(needed)));
+        }
+    }
+    Some(format!("{percent} %: more than {} runs per side of {} s", ENOUGH_SIDES[1], grouped(MOST_SECS)))
 }
 
 /// The standard error of a run's mean TPS over its mean, by batch means (see [`BATCHES`]). `None` with less than ten intervals.

@@ -88,6 +88,18 @@ fn longer_runs_are_advised_where_they_help() {
     assert!(steady.contains("longer runs would hardly help"), "{steady}");
     let restless = of(&calibrate(&runs(&STEADY, 0.2)), "tps")[0].advice.clone().unwrap();
     assert!(restless.contains("runs of 40 s would vary about half as much"), "{restless}");
+    let at = compare::detectable(&STEADY, 5, 0.95).expect("a difference");
+    let secs = |difference: f64| (10.0 * (at.ln_1p() / difference.ln_1p()).powi(2)).ceil();
+    assert!(secs(0.05) > 10.0 && secs(0.02) <= 3600.0);
+    let told = format!(
+        "5 runs per side of {} s; 5 %: 5 runs per side of {} s.",
+        grouped(secs(0.02)),
+        grouped(secs(0.05))
+    );
+    assert!(restless.contains("To show 1 %: ") && restless.contains(&told), "{told}: {restless}");
+    let wild: Vec<f64> = STEADY.iter().map(|tps| 1000.0 + 10.0 * (tps - 1000.0)).collect();
+    let wild = of(&calibrate(&runs(&wild, 3.0)), "tps")[0].advice.clone().unwrap();
+    assert!(wild.contains("To show 1 %: more than 10 runs per side of 3,600 s; "), "{wild}");
 }
 
 #[test]
