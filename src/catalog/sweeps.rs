@@ -4,7 +4,7 @@
 //! recorder's, as for any run.
 
 use bench_core::document::lenient;
-use bench_core::document::sweep::SweepDocument;
+use bench_core::document::sweep::{Sweep, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
 use pgrx::JsonB;
@@ -166,8 +166,8 @@ impl RowOfCell {
     }
 }
 
-/// Adds the runs that a sweep is to make after its first rounds, where no number of rounds was given; how many.
-pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, UserError> {
+/// The tps of a sweep's runs that count.
+fn done(sweep_id: i64, options: &SweepOptions) -> Result<Vec<(Cell, f64)>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
             "SELECT s.round, s.variant, s.clients, s.tps FROM bench.sweep_runs s \
@@ -176,8 +176,20 @@ pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, User
             |row| Ok((row_of_cell(row, 1)?, row.get::<f64>(4)?)),
         )
     })?;
-    let done: Vec<(Cell, f64)> =
-        rows.into_iter().filter_map(|(row, tps)| Some((row.cell(options)?, tps?))).collect();
+    Ok(rows.into_iter().filter_map(|(row, tps)| Some((row.cell(options)?, tps?))).collect())
+}
+
+/// How sure the least sure mean of a sweep is whose number of rounds was not given: see [`SweepOptions::reached`].
+pub fn reached(sweep_id: i64, options: &SweepOptions) -> Result<Option<f64>, UserError> {
+    match options.until {
+        Some(_) => Ok(options.reached(&done(sweep_id, options)?)),
+        None => Ok(None),
+    }
+}
+
+/// Adds the runs that a sweep is to make after its first rounds, where no number of rounds was given; how many.
+pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, UserError> {
+    let done = done(sweep_id, options)?;
     // Once: the first rounds alone say how many there are to be.
     if done.iter().any(|(cell, _)| cell.round > options.rounds) {
         return Ok(0);
@@ -307,7 +319,13 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
     let document: SweepDocument =
         lenient::from_json(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
-    Ok(SweepDocument { schema_version: 1, ..document })
+    // What is not understood of its options, as a later version may write them, is not shown.
+    let sure_within = match sweep_options(sweep_id) {
+        Ok(options) => reached(sweep_id, &options)?,
+        Err(_) => None,
+    };
+    let sweep = Sweep { sure_within, ..document.sweep };
+    Ok(SweepDocument { schema_version: 1, sweep, ..document })
 }
 
 /// Keeps what postgresql.auto.conf had, before it is changed; `None`: it has that again.

@@ -144,6 +144,7 @@ pub fn run_to_the_end(mut spec: SweepSpec) -> Result<i64, UserError> {
     launched.leave();
     result?;
     warn_of_status(sweep_id)?;
+    warn_of_width(sweep_id, &spec)?;
     Ok(sweep_id)
 }
 
@@ -166,6 +167,21 @@ fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
             ),
         );
     }
+    Ok(())
+}
+
+/// Says when the most rounds were not enough to make each mean as sure as it was to be.
+fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
+    let Some(until) = &spec.options.until else { return Ok(()) };
+    let Some(reached) = catalog::reached(sweep_id, &spec.options)?.filter(|reached| *reached > until.within)
+    else {
+        return Ok(());
+    };
+    let percent = |share: f64| format!("±{:.1} %", share * 100.0);
+    warn(
+        format!("the rounds make each mean sure within {}, not {}", percent(reached), percent(until.within)),
+        "Use longer runs (secs), or find what differs between them: bench.calibrate.",
+    );
     Ok(())
 }
 

@@ -78,6 +78,8 @@ pub struct Sweep {
     pub extension_version: String,
     /// Of a search for a capacity: what was searched for.
     pub search: Option<SearchDescription>,
+    /// Of a sweep with `rounds => NULL`: how far to either side, as a share, the 95 % interval of the least sure mean reaches.
+    pub sure_within: Option<f64>,
 }
 
 /// What is searched for; see [`crate::capacity::Search`].

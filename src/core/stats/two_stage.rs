@@ -16,14 +16,23 @@ const CONFIDENCE: f64 = 0.95;
 /// is narrow enough (Chow & Robbins 1965) takes fewer of them and holds the mean less often, because it stops where the spread
 /// happens to look small. The spread of normal values says nothing about their mean, so that comparisons keep their error rates.
 pub fn values_needed(first: &[f64], within: f64) -> Option<u32> {
+    let needed = (margin_of_one(first)? / within.ln_1p()).powi(2);
+    Some((needed.ceil() as u32).max(first.len() as u32))
+}
+
+/// How far to either side, as a share, the interval of [`values_needed`] reaches with so many values in all. `None` as there.
+pub fn reached(first: &[f64], values: u32) -> Option<f64> {
+    Some((margin_of_one(first)? / f64::from(values).sqrt()).exp_m1())
+}
+
+/// Half the width of the interval of a single value's logarithm, by the spread of a first part of them.
+fn margin_of_one(first: &[f64]) -> Option<f64> {
     if first.len() < 3 || first.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
         return None;
     }
     let (_, variance) = of_logarithms(first);
     let student = StudentsT::new(0.0, 1.0, first.len() as f64 - 1.0).ok()?;
-    let quantile = student.inverse_cdf(0.5 + CONFIDENCE / 2.0);
-    let needed = (quantile / within.ln_1p()).powi(2) * variance;
-    Some((needed.ceil() as u32).max(first.len() as u32))
+    Some(student.inverse_cdf(0.5 + CONFIDENCE / 2.0) * variance.sqrt())
 }
 
 #[cfg(test)]
@@ -46,6 +55,9 @@ mod tests {
             values_needed(&first, 0.02),
             Some(((4.302_653 / 1.02_f64.ln()).powi(2) * 4e-4).ceil() as u32)
         );
+        let needed = values_needed(&first, 0.02).expect("a number");
+        assert!(reached(&first, needed).is_some_and(|share| share <= 0.02));
+        assert!(reached(&first, needed - 1).is_some_and(|share| share > 0.02));
         assert_eq!(values_needed(&[100.0; 5], 0.02), Some(5));
         assert_eq!(values_needed(&[100.0; 2], 0.02), None);
         assert_eq!(values_needed(&[100.0, 0.0, 100.0], 0.02), None);

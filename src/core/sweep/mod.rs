@@ -27,7 +27,7 @@ const FIRST_ROUNDS: i32 = 5;
 const MOST_ROUNDS: u32 = 50;
 
 /// Where no number of rounds is given: what bench.compare takes as the same.
-const WITHIN: f64 = 0.02;
+pub const WITHIN: f64 = 0.02;
 
 /// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
 const OPERATING_LENGTH: f64 = 3.0;
@@ -320,6 +320,12 @@ fn run_arguments(
 
 fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
     if clients.is_empty() {
+    /// How sure the least sure mean is by the tps of all runs, as [`Until::within`] has it; `None` where a number of rounds was
+    /// given, or runs are missing.
+    pub fn reached(&self, done: &[(Cell, f64)]) -> Option<f64> {
+        plan::reached(self, done)
+    }
+
         return Err(
             invalid("clients must name at least one rung").hint("For example: clients => '{1,2,4,8}'.")
         );

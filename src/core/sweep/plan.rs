@@ -7,8 +7,8 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::SweepOptions;
-use crate::stats::two_stage::values_needed;
+use super::{MAX_RUNS, SweepOptions, Until};
+use crate::stats::two_stage::{self, values_needed};
 
 /// A run of a sweep: a rung of a variant in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,15 +58,9 @@ fn of_round(options: &SweepOptions, round: u32) -> Vec<Cell> {
 /// Empty where these are enough, or one of them is missing.
 pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
     let Some(until) = &options.until else { return Vec::new() };
-    let tps = |round: u32, variant: usize, clients: u32| {
-        done.iter().find(|(cell, _)| *cell == Cell { round, variant, clients }).map(|(_, tps)| *tps)
-    };
     let needed = |variant: usize, clients: u32| {
-        let value = |round| match until.paired {
-            true => Some(tps(round, 1, clients)? / tps(round, 0, clients)?),
-            false => tps(round, variant, clients),
-        };
-        let first: Option<Vec<f64>> = (1..=options.rounds).map(value).collect();
+        let first: Option<Vec<f64>> =
+            (1..=options.rounds).map(|round| value(until, done, Cell { round, variant, clients })).collect();
         values_needed(&first?, until.within).map(|rounds| rounds.min(until.most))
     };
     let mut rounds = HashMap::new();
@@ -78,5 +72,39 @@ pub fn further(options: &SweepOptions, done: &[(Cell, f64)]) -> Vec<Cell> {
     }
     let last = rounds.values().copied().max().unwrap_or_default();
     let is_needed = |cell: &Cell| cell.round <= rounds[&(cell.variant, cell.clients)];
-    (options.rounds + 1..=last).flat_map(|round| of_round(options, round)).filter(is_needed).collect()
+    let mut further = Vec::new();
+    for round in options.rounds + 1..=last {
+        let cells: Vec<Cell> = of_round(options, round).into_iter().filter(is_needed).collect();
+        // Whole rounds, or some rungs would have more of them than others that vary as much.
+        if done.len() + further.len() + cells.len() > MAX_RUNS {
+            break;
+        }
+        further.extend(cells);
+    }
+    further
+}
+
+/// What of a rung's round is to be sure: its tps, or the ratio of the two variants.
+fn value(until: &Until, done: &[(Cell, f64)], cell: Cell) -> Option<f64> {
+    let tps = |wanted: Cell| done.iter().find(|(cell, _)| *cell == wanted).map(|(_, tps)| *tps);
+    match until.paired {
+        true => Some(tps(Cell { variant: 1, ..cell })? / tps(Cell { variant: 0, ..cell })?),
+        false => tps(cell),
+    }
+}
+
+/// How far to either side, as a share, the 95 % interval of the least sure mean reaches after all rounds, where their number
+/// was not given; `None` where it was, or where runs are missing.
+pub fn reached(options: &SweepOptions, done: &[(Cell, f64)]) -> Option<f64> {
+    let until = options.until.as_ref()?;
+    let mut widest: f64 = 0.0;
+    for variant in 0..options.variants.len() {
+        for &clients in &options.clients {
+            let of = |round| value(until, done, Cell { round, variant, clients });
+            let first: Vec<f64> = (1..=options.rounds).map(of).collect::<Option<_>>()?;
+            let rounds = (1..=until.most).filter(|&round| of(round).is_some()).count();
+            widest = widest.max(two_stage::reached(&first, u32::try_from(rounds).ok()?)?);
+        }
+    }
+    Some(widest)
 }

@@ -5,6 +5,7 @@ use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
 use crate::report::hygiene::{one_line, shortened};
 use crate::report::number::{duration, finite, percent, to_the_second, tps};
+use crate::sweep::WITHIN;
 
 /// How much of a variant's name is shown.
 const NAME: usize = 500;
@@ -43,6 +44,11 @@ fn warmup(secs: Option<f64>) -> Option<String> {
     }
 }
 
+/// Whether means are as sure as `rounds => NULL` asks for.
+fn as_wanted(share: f64) -> String {
+    if share <= WITHIN { "as asked for".to_owned() } else { format!("not ±{:.0} %", WITHIN * 100.0) }
+}
+
 /// What was the same for all runs.
 pub fn conditions(sweep: &Sweep) -> Section {
     let rungs: Vec<_> = sweep.clients.iter().map(u32::to_string).collect();
@@ -50,6 +56,10 @@ pub fn conditions(sweep: &Sweep) -> Section {
         ("workload", given(&sweep.workload)),
         ("clients", given(&rungs.join(", "))),
         ("rounds", Some(sweep.rounds.to_string())),
+        (
+            "sure within",
+            sweep.sure_within.map(|share| format!("±{:.1} %, {}", share * 100.0, as_wanted(share))),
+        ),
         ("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials))),
         ("precision", sweep.search.as_ref().map(|search| percent(Some(search.precision)))),
         ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),

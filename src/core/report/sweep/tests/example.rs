@@ -83,6 +83,7 @@ fn sweep(
             server_version: "15.14".to_owned(),
             extension_version: "0.1.0".to_owned(),
             search: None,
+            sure_within: None,
         },
         runs,
         environment: Environment {
