@@ -15,6 +15,7 @@ pub use search::search_of;
 pub use variant::Variant;
 
 use crate::capacity::{Purpose, Search, Step};
+use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
 
@@ -31,6 +32,17 @@ pub const WITHIN: f64 = 0.02;
 
 /// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
 const OPERATING_LENGTH: f64 = 3.0;
+
+/// Samples that a trial is to have: the trend of its lag takes 20 of them ([`crate::stats::trend::slope`]), of which some may
+/// be without a transaction. None is shorter than so many seconds.
+const LEAST_SAMPLES: f64 = 40.0;
+const LEAST_INTERVAL_SECS: f64 = 0.1;
+
+/// The first run of a search.
+const FIRST: Step = Step { round: 1, purpose: Purpose::Estimate, rate: None };
+
+/// Seconds of a trial from which on the first run of a search warms up until its throughput is steady, which takes as long.
+const STEADY_FROM_SECS: f64 = 5.0;
 
 /// What SQL handed over. `None` is SQL's NULL.
 #[derive(Clone, Debug, Default)]
@@ -273,10 +285,28 @@ impl SweepOptions {
     /// The arguments of bench.run for a trial of the sweep's search, at its place among the runs.
     pub fn trial_arguments(&self, step: &Step, place: u32) -> RunArguments {
         let is_long = step.purpose == Purpose::Operating;
+        let secs = if is_long { OPERATING_LENGTH * self.secs } else { self.secs };
         RunArguments {
             rate: step.rate,
-            secs: Some(if is_long { OPERATING_LENGTH * self.secs } else { self.secs }),
+            secs: Some(secs),
+            warmup: if *step == FIRST { self.first_warmup_secs() } else { self.warmup_secs },
+            sample_interval: Some(
+                Extent::Secs(secs)
+                    .sample_interval_secs()
+                    .min((secs / LEAST_SAMPLES).max(LEAST_INTERVAL_SECS)),
+            ),
             ..self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)))
+        }
+    }
+
+    /// The warm-up of a search's first run where its runs have none: what a cold server does in its first trials would bound
+    /// the answer for good. Short trials are no measure that a warm-up until throughput is steady would be worth.
+    fn first_warmup_secs(&self) -> Option<f64> {
+        match self.warmup_secs {
+            Some(0.0) if self.secs < STEADY_FROM_SECS => Some(self.secs),
+            Some(0.0) if self.nodes == Nodes::Local.as_str() => None,
+            Some(0.0) => Some(self.secs),
+            given => given,
         }
     }
 
@@ -288,6 +318,12 @@ impl SweepOptions {
     /// The runs after those of [`plan`](Self::plan), by the tps of these, where no number of rounds was given.
     pub fn further(&self, done: &[(Cell, f64)]) -> Vec<Cell> {
         plan::further(self, done)
+    }
+
+    /// How sure the least sure mean is by the tps of all runs, as [`Until::within`] has it; `None` where a number of rounds was
+    /// given, or runs are missing.
+    pub fn reached(&self, done: &[(Cell, f64)]) -> Option<f64> {
+        plan::reached(self, done)
     }
 
     /// The seed of the random numbers of a round's runs: the same for all rungs and variants of a round, so that they
@@ -320,12 +356,6 @@ fn run_arguments(
 
 fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {
     if clients.is_empty() {
-    /// How sure the least sure mean is by the tps of all runs, as [`Until::within`] has it; `None` where a number of rounds was
-    /// given, or runs are missing.
-    pub fn reached(&self, done: &[(Cell, f64)]) -> Option<f64> {
-        plan::reached(self, done)
-    }
-
         return Err(
             invalid("clients must name at least one rung").hint("For example: clients => '{1,2,4,8}'.")
         );

@@ -243,12 +243,59 @@ fn rounds_go_on_until_each_mean_is_sure() {
     let rounds: Vec<u32> = further.iter().map(|cell| cell.round).collect();
     assert!(rounds.windows(2).all(|pair| pair[1] == pair[0] + 1) && rounds[0] == 6, "{rounds:?}");
     assert!(options.further(&done(&options, |_| 1000.0)).is_empty());
-    let wild =
-        options.further(&done(&options, |cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 }));
+    let wild_tps = |cell: &Cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
+    let wild = options.further(&done(&options, wild_tps));
     assert_eq!(wild.iter().map(|cell| cell.round).max(), Some(50), "there is a limit");
+    let all = |rounds, tps: &dyn Fn(&Cell) -> f64| done(&SweepOptions { rounds, ..options.clone() }, tps);
+    assert!(options.reached(&all(50, &wild_tps)).is_some_and(|share| share > 0.3), "and it was too narrow");
+    assert!(options.reached(&all(further[further.len() - 1].round, &tps)).is_some_and(|share| share <= 0.02));
+    assert!(options.reached(&all(5, &tps)).is_some_and(|share| share > 0.02));
+    assert_eq!(options.reached(&all(4, &tps)), None);
     let mut missing = done(&options, |cell| f64::from(cell.round));
     missing.pop();
     assert!(options.further(&missing).is_empty(), "what is missing is made first");
+}
+
+#[test]
+fn further_rounds_keep_to_the_most_runs() {
+    let rungs = (1..=400).map(Some).collect();
+    let options = options(|a| (a.rounds, a.clients) = (None, Some(rungs))).unwrap();
+    let wild = |cell: &Cell| if cell.round.is_multiple_of(2) { 100.0 } else { 1000.0 };
+    let (first, further) = (options.plan().len(), options.further(&done(&options, wild)).len());
+    // Two variants: 800 runs a round, of which twelve rounds are 9,600.
+    assert_eq!((first, first + further), (4000, 9600));
+}
+
+fn trial(options: &SweepOptions, purpose: Purpose, round: u32) -> RunArguments {
+    options.trial_arguments(&Step { round, purpose, rate: None }, 1)
+}
+
+#[test]
+fn the_first_run_of_a_search_warms_up() {
+    let of = |secs, warmup, nodes: &str| {
+        let options = options(|a| {
+            (a.secs, a.warmup, a.nodes) = (Some(secs), warmup, Some(nodes.to_owned()));
+        });
+        let options = options.unwrap();
+        let secs = |purpose, round| trial(&options, purpose, round).warmup;
+        assert_eq!(secs(Purpose::Trial, 1), warmup);
+        assert_eq!(secs(Purpose::Estimate, 2), warmup, "the server is warm by then");
+        secs(Purpose::Estimate, 1)
+    };
+    assert_eq!(of(10.0, Some(0.0), "local"), None);
+    assert_eq!(of(10.0, Some(0.0), "workers"), Some(10.0));
+    assert_eq!(of(1.0, Some(0.0), "local"), Some(1.0));
+    assert_eq!(of(10.0, Some(3.0), "local"), Some(3.0));
+}
+
+#[test]
+fn trials_have_samples_enough_for_a_trend() {
+    for secs in [2.0, 3.0, 5.0, 10.0, 60.0, 3600.0] {
+        let options = options(|a| a.secs = Some(secs)).unwrap();
+        let interval = trial(&options, Purpose::Trial, 1).sample_interval.unwrap();
+        assert!(interval >= 0.1 && secs / interval >= 19.99, "{secs}: {interval}");
+        assert!(interval <= Extent::Secs(secs).sample_interval_secs());
+    }
 }
 
 #[test]
