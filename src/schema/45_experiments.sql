@@ -286,8 +286,8 @@ COMMENT ON COLUMN bench.sweep_runs.server_cpu_us IS 'Processor time of the clien
 COMMENT ON COLUMN bench.sweep_runs.connect_avg_ms IS 'With reconnect: mean time to open a connection in milliseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_runs.driver_cpu_us IS 'With driver => wire: processor time of the run''s jobs per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
-COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint)';
-COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints';
+COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint if the role may issue one)';
+COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints; ended_early, true if errors ended clients';
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.

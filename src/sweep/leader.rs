@@ -28,7 +28,6 @@ use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
 use crate::server::{at_exit, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
-use crate::worker::before::execute;
 use crate::worker::{WorkerContext, attach, before};
 
 /// The kind of worker that a sweep's leader is.
@@ -141,8 +140,8 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     };
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = ServerParameters::new(sweep_id, &spec.options);
-    let mut sweep =
-        Sweep { context, spec: &spec, sweep_id, state: State::new(session, &spec.options), system };
+    let state = State::new(session, &spec.options);
+    let mut sweep = Sweep { context, spec: &spec, sweep_id, state, system, has_checkpoint: false };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
     // Whatever happened, the server has its own settings again.
@@ -207,6 +206,8 @@ pub(super) struct Sweep<'a> {
     pub(super) sweep_id: i64,
     state: State,
     system: ServerParameters,
+    /// Whether a checkpoint was made within the last run.
+    pub(super) has_checkpoint: bool,
 }
 
 impl Sweep<'_> {
@@ -321,6 +322,7 @@ impl Sweep<'_> {
             before::prepare(&mut sweep.state.session, run, secrets, &sweep.spec.options.before)
         })?;
         let prepared = std::panic::AssertUnwindSafe(&prepared);
+        let (run, secrets) = (&prepared.spec, &prepared.secrets);
         let launched = transaction(|| {
             let launched = run::launch(&prepared, my_pid())?;
             launched.segment.pin();
@@ -328,8 +330,9 @@ impl Sweep<'_> {
             Ok(launched)
         })
         .inspect_err(|e| stop_if_canceled(header, e))?;
-        let checkpoint_ns = if over_checkpoint { checkpoint_ns(&prepared.spec) } else { None };
-        let result = self.follow(place, &launched, checkpoint_ns);
+        let after_ns = if over_checkpoint { checkpoint_ns(run) } else { None };
+        let result =
+            self.follow(place, &launched, after_ns, &mut |session| before::checkpoint(session, run, secrets));
         let run_id = launched.segment.run_id();
         launched.leave();
         result?;
@@ -340,16 +343,20 @@ impl Sweep<'_> {
         Ok(run_id)
     }
 
-    /// Waits for a run's end; `checkpoint_ns` after its measuring began there is a checkpoint, where the role may make one.
+    /// Waits for a run's end; `after_ns` after its measuring began there is a `checkpoint`. A run without one is a run as
+    /// well: why there is none is in the server's log.
     fn follow(
         &mut self,
         place: i32,
         launched: &LaunchHandle,
-        mut checkpoint_ns: Option<i64>,
+        mut after_ns: Option<i64>,
+        checkpoint: &mut dyn FnMut(&mut Session) -> Result<bool, UserError>,
     ) -> Result<(), UserError> {
         let mut is_known = false;
         let (header, sweep_id) = (self.context.segment.header(), self.sweep_id);
         let session = &mut self.state.session;
+        let has_checkpoint = &mut self.has_checkpoint;
+        *has_checkpoint = false;
         await_launched_until(header, launched, &mut |launched| {
             let run_id = launched.segment.run_id();
             if !is_known && run_id != 0 {
@@ -360,11 +367,11 @@ impl Sweep<'_> {
                 let begin_ns = launched.segment.header().timeline.load().measure_start_ns;
                 begin_ns > 0 && now_ns() >= begin_ns + *after_ns
             };
-            if checkpoint_ns.take_if(has_come).is_some() {
-                interruptibly(header, || match transaction(before::may_checkpoint)? {
-                    true => execute(session, "CHECKPOINT"),
-                    false => Ok(()),
-                })?;
+            if after_ns.take_if(has_come).is_some() {
+                match interruptibly(header, || checkpoint(session)) {
+                    Err(error) if error.sqlstate != sqlstate::QUERY_CANCELED => crate::error::log(error),
+                    made => *has_checkpoint = made?,
+                }
             }
             Ok(())
         })
@@ -381,7 +388,7 @@ impl Sweep<'_> {
 }
 
 /// As [`Sweep::interruptibly`], of the sweep with this header.
-fn interruptibly(header: &Header, work: impl FnOnce() -> Result<(), UserError>) -> Result<(), UserError> {
+fn interruptibly<T>(header: &Header, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
     header.interruptible.store(1, SeqCst);
     let result = match stop_error(header) {
         Some(error) => Err(error),

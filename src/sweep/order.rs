@@ -16,10 +16,10 @@ pub(super) struct Order<'a> {
 /// A checkpoint begins after this part of a run, so that the rest of it shows what it costs.
 const CHECKPOINT_AFTER: i64 = 3;
 
-/// How long after its measuring begins a run is to have a checkpoint; `None` where it runs on another server.
+/// How long after its measuring begins a run is to have a checkpoint.
 pub(super) fn checkpoint_ns(spec: &RunSpec) -> Option<i64> {
     match spec.options.extent {
-        Extent::Secs(secs) if spec.target.is_none() => Some((secs * 1e9) as i64 / CHECKPOINT_AFTER),
+        Extent::Secs(secs) => Some((secs * 1e9) as i64 / CHECKPOINT_AFTER),
         _ => None,
     }
 }

@@ -52,7 +52,9 @@ impl Sweep<'_> {
             ));
             return Err(error);
         }
-        let outcome = Outcome::of(&document, search.percentile);
+        let mut outcome = Outcome::of(&document, search.percentile);
+        // One on another server is not among the run's events.
+        outcome.checkpoints = outcome.checkpoints.max(u32::from(self.has_checkpoint));
         durable_transaction(|| searches::keep_outcome(self.sweep_id, place, &outcome))?;
         self.count(place);
         Ok(Some(()))

@@ -201,6 +201,21 @@ fn check_may_vacuum(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     }
 }
 
+/// Makes a checkpoint on each server that has a part in a run, where its role may; whether it was made.
+///
+/// # Errors
+/// Those of the servers.
+pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Result<bool, UserError> {
+    let may = match &run.target {
+        Some(target) => elsewhere::may_checkpoint(target, run, secrets)?,
+        None => transaction(may_checkpoint)?,
+    };
+    if may {
+        prepare(session, run, secrets, &[Before::Checkpoint])?;
+    }
+    Ok(may)
+}
+
 /// Whether the current role may have a checkpoint made.
 pub fn may_checkpoint() -> Result<bool, UserError> {
     Ok(superuser() || roles::acts_for("pg_checkpoint")?)

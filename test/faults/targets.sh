@@ -81,6 +81,18 @@ is "$(sql "SELECT count(*), count(target) FROM bench.runs WHERE tags ->> 'of' = 
     '2|1' "$name: target is an argument of a variant"
 over "$name"
 
+name='bench.capacity'
+try "SELECT bench.create_workload('waits', E'\\\\sleep 5 ms\nSELECT 1;')" \
+    "SELECT bench.capacity('waits', clients => 2, secs => 0.5, trials => 1, \"precision\" => 1, driver => 'wire',
+        target => 'far')"
+SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
+is "$(sql "SELECT s.status || ' ' || (c.rate > 0) FROM bench.sweeps s JOIN bench.capacities c USING (sweep_id)
+    WHERE sweep_id = $SWEEP")" 'completed true' "$name: finds what connections to a target sustain"
+is "$(sql "SELECT bool_and(target = 'far') FROM bench.runs WHERE sweep_id = $SWEEP")" t "$name: all runs lead there"
+is "$(sql "SELECT (outcome ->> 'checkpoints')::int >= 1 FROM bench.sweep_runs
+    WHERE sweep_id = $SWEEP AND purpose = 'operating'")" t "$name: a checkpoint is made there"
+over "$name"
+
 #
 # What is found before the run
 #

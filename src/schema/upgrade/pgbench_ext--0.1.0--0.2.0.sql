@@ -637,8 +637,8 @@ LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
 WHERE bench_internal.is_visible(s.role);
 COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
-COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint)';
-COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints';
+COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint if the role may issue one)';
+COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints; ended_early, true if errors ended clients';
 
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings

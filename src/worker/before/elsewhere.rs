@@ -49,6 +49,18 @@ pub fn prepare(
     })
 }
 
+/// Whether the role may have a checkpoint made there.
+///
+/// # Errors
+/// Those of the server.
+pub fn may_checkpoint(target: &TargetSpec, run: &RunSpec, secrets: &Secrets) -> Result<bool, UserError> {
+    let may = check(target, run, secrets, &[Before::Checkpoint]);
+    match may {
+        Err(error) if error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => Ok(false),
+        may => may.map(|()| true),
+    }
+}
+
 /// Finds out whether the steps can be done, before any.
 ///
 /// # Errors
