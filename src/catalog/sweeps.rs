@@ -232,11 +232,12 @@ pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserErro
     })
 }
 
-/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed.
+/// Writes how a sweep ended: as it was ended, or by how many of its runs have completed. A trial that errors ended counts: it
+/// has shown what it was made for.
 pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) -> Result<(), UserError> {
     let counts = as_owner(|| {
         fetch_all(
-            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status = 'completed' AND s.error IS NULL), \
+            "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE s.error IS NULL AND (r.status = 'completed' OR s.outcome IS NOT NULL)), \
                  EXISTS (SELECT FROM bench.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
                      AND pg_catalog.jsonb_exists(l.options, 'search')) \
              FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) WHERE s.sweep_id = $1",

@@ -1,6 +1,7 @@
 //! The search for a capacity: trials, each of which decides on the next.
 
 use bench_core::capacity::{Outcome, Purpose, Search, Step, answers, next};
+use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
 
 use super::leader::Sweep;
@@ -41,7 +42,7 @@ impl Sweep<'_> {
         let Some(made) = self.carry_out(order)? else { return Ok(None) };
         let run_id = made?;
         let document = transaction(|| catalog::document(run_id))?;
-        if document.run.status != "completed" {
+        if document.run.status != "completed" && !is_limited_by_errors(&document, step.purpose) {
             let error = UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("trial {run_id} is {}", document.run.status),
@@ -59,4 +60,12 @@ impl Sweep<'_> {
         self.count(place);
         Ok(Some(()))
     }
+}
+
+/// Whether a run tells that its rate is not sustained, as errors have ended clients. A closed loop in which they do so tells
+/// nothing of rates.
+fn is_limited_by_errors(document: &Document, purpose: Purpose) -> bool {
+    let was_measured = document.summary.secs.is_some_and(|secs| secs > 0.0);
+    let aborted = document.summary.aborted.unwrap_or_default();
+    purpose != Purpose::Estimate && document.run.status == "incomplete" && was_measured && aborted > 0
 }

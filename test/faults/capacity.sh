@@ -8,13 +8,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/sweep.sh
 . test/lib/sweep.sh
 
-faults_start
+# No checkpoint but those that are asked for.
+faults_start 'checkpoint_timeout = 1h'
 
 # Two clients that wait for 5 ms each: at most 400 a second, on whatever machine.
 sql "SELECT bench.create_workload('waits', E'\\\\sleep 5 ms\nSELECT 1;')" \
     "SELECT bench.create_workload('fails', 'SELECT 1 / 0')" >/dev/null
 ROUGH="clients => 2, secs => 0.5, trials => 1, \"precision\" => 0.5"
 answer() { sql "SELECT $1 FROM bench.capacities WHERE sweep_id = $SWEEP"; }
+
+# What the search says was the limit, unless the failing trials were such.
+limit() { # LIMIT CONDITION
+    sql "SELECT CASE WHEN bool_or($2) THEN '$1' ELSE min(c.limited_by) END FROM bench.capacities c
+    JOIN bench.sweep_runs s ON s.run_id = ANY (c.failing_runs) WHERE c.sweep_id = $SWEEP"; }
 
 # A search that has ended says what its trials say.
 holds_together() { # DESC
@@ -38,6 +44,14 @@ sweep_is completed "$name"
 like "$(cat "$work/notices")" 'p99 within 60 ms: [0-9.,]+ transactions per second are sustained' \
     "$name: says what it found"
 holds_together "$name"
+is "$(answer 'abs(operating_rate / (0.7 * rate) - 1) < 0.001 AND hysteresis IS NOT NULL')" t \
+    "$name: an operating rate was confirmed, and hysteresis looked for"
+is "$(in_sweep "max((outcome ->> 'checkpoints')::int) FILTER (WHERE purpose = 'operating') >= 1
+    AND max((outcome ->> 'checkpoints')::int) FILTER (WHERE purpose <> 'operating') = 0")" t \
+    "$name: a checkpoint fell into the run at the operating rate, and into no other"
+unlike "$(cat "$work/notices")" 'without a checkpoint' "$name: there was one"
+like "$(cat "$work/notices")" 'p99 rests on [0-9a-z]+ transactions? above it: use secs => [0-9]+ or more' \
+    "$name: half a second has few transactions above the percentile"
 is "$(answer 'rate BETWEEN 20 AND 420')" t "$name: the rate is one that two clients can have ($(answer rate))"
 is "$(in_sweep "max(tps) FILTER (WHERE purpose = 'overload') < 440")" t "$name: an overload does no more"
 like "$(sql "SELECT bench.sweep_report($SWEEP)")" 'Capacity.*p99 within 60 ms.*Trials' "$name: has a report"
@@ -60,6 +74,9 @@ name='throughput alone, over connections'
 SWEEP=$(sql "SELECT bench.capacity('waits', $ROUGH, driver => 'wire', jobs => 1)" 2>/dev/null)
 sweep_is completed "$name"
 is "$(answer 'latency_limit IS NULL AND rate > 0')" t "$name: has a rate"
+# Unless the machine was busy, or so late that what sleeps took much longer.
+is "$(limit clients "(outcome ->> 'cpu_idle')::float < 0.3 OR (outcome ->> 'service_ms')::float > 6")" clients \
+    "$name: the clients are the limit"
 
 name='bench.stop_sweep of a search'
 SWEEP=$(sql "SELECT bench.start_capacity('waits', latency_limit => 60, $ROUGH)")
@@ -84,12 +101,43 @@ like "$OUT" 'ERROR:.*division by zero|ERROR:  55000: trial [0-9]+ is' "$name: is
 is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" failed "$name: the search failed"
 nothing_left "$name"
 
+# A transaction of 30 ms has no rate at which it takes less than 20, however many clients there are.
+name='latency as the limit'
+sql "SELECT bench.create_workload('takes', 'SELECT pg_sleep(0.03)')" >/dev/null
+SWEEP=$(sql "SELECT bench.capacity('takes', latency_limit => 20, $ROUGH)" 2>/dev/null)
+sweep_is completed "$name"
+# What a short run had no time to end is not done.
+is "$(limit latency "(outcome ->> 'done')::int < (outcome ->> 'due')::int")" latency "$name: it is"
+is "$(answer 'rate IS NULL AND operating_rate IS NULL')" t "$name: nothing is sustained"
+
+# The run's own row says at which rate it is.
+sql "SELECT bench.create_workload('fails_above', E'\\\\sleep 5 ms\nSELECT 1 /
+    (SELECT (rate IS NULL OR rate < 100)::int FROM bench.runs ORDER BY run_id DESC LIMIT 1);')" \
+    "SELECT bench.create_workload('retries', 'DO \$\$BEGIN RAISE SQLSTATE ''40001''; END\$\$')" >/dev/null
+name='errors that end clients above a rate'
+SWEEP=$(sql "SELECT bench.capacity('fails_above', latency_limit => 200, $ROUGH)" 2>"$work/notices")
+sweep_is completed "$name"
+is "$(answer "limited_by || ' ' || (rate < 100) || ' ' || (rate_high >= 100)")" 'errors true true' "$name: are the limit"
+is "$(in_sweep "bool_and((outcome ->> 'ended_early')::boolean = (status = 'incomplete'))
+    AND bool_or(status = 'incomplete')")" t "$name: the trials that showed it are incomplete"
+like "$(sql "SELECT bench.sweep_report($SWEEP)")" 'limited by errors.*Runs that did not complete.*division by zero' \
+    "$name: the report tells the error"
+like "$(cat "$work/notices")" 'limited by errors' "$name: the answer says so"
+
+name='serialization failures alone'
+SWEEP=$(sql "SELECT bench.capacity('retries', $ROUGH)" 2>"$work/notices")
+sweep_is completed "$name"
+is "$(answer "(rate IS NULL) || ' ' || limited_by")" 'true errors' "$name: nothing is sustained"
+like "$(cat "$work/notices")" 'no rate tried is sustained: limited by errors' "$name: the answer says so"
+
 name='a role without pg_checkpoint'
 sql 'CREATE ROLE bob LOGIN' 'GRANT EXECUTE ON FUNCTION bench.capacity TO bob' >/dev/null
 SWEEP=$(PGUSER=bob sql "SELECT bench.capacity('waits', latency_limit => 60, $ROUGH)" 2>/dev/null)
 sweep_is completed "$name"
 is "$(sql "SELECT r.role FROM bench.sweeps s JOIN bench.runs r USING (sweep_id) WHERE sweep_id = $SWEEP LIMIT 1")" bob \
     "$name: the trials are its own"
+is "$(in_sweep "max((outcome ->> 'checkpoints')::int)")" 0 "$name: no checkpoint falls into any"
+like "$(PGUSER=bob sql "SELECT bench.sweep_report($SWEEP)")" 'No checkpoint fell into that run' "$name: which is said"
 sql 'CREATE ROLE eve LOGIN' >/dev/null
 is "$(PGUSER=eve sql 'SELECT count(*) FROM bench.capacities')" 0 "$name: others do not see them"
 

@@ -35,7 +35,7 @@ pub struct Reference {
 }
 
 impl Outcome {
-    /// Of a completed run.
+    /// Of a run that completed, or whose clients were ended by errors.
     pub fn of(document: &Document, percentile: f64) -> Self {
         let summary = &document.summary;
         let lost = [Some(summary.failed), summary.aborted, summary.unknown];
@@ -55,13 +55,14 @@ impl Outcome {
             busy: service_ms.map(|ms| tps * ms / 1e3 / document.all_clients() as f64),
             cpu_idle: mean(&document.samples.cpu_idle),
             checkpoints: document.events.iter().filter(|event| event.kind == "checkpoint").count() as u32,
+            ended_early: document.run.status != "completed",
         }
     }
 
     /// Why the rate is not sustained under a limit of the latency; `None`: it is.
     pub fn limit(&self, search: &Search, limit_ms: Option<f64>, reference: Reference) -> Option<Limit> {
         let due = self.due as f64;
-        if self.failed as f64 > search.max_failed * due {
+        if self.ended_early || self.failed as f64 > search.max_failed * due {
             return Some(Limit::Errors);
         }
         let is_behind = (self.done as f64) < LEAST_DONE * due || self.due == 0 || self.lag_growth.is_some();

@@ -67,6 +67,8 @@ pub struct Outcome {
     pub cpu_idle: Option<f64>,
     /// Checkpoints that fell into it, as far as that is known.
     pub checkpoints: u32,
+    /// Errors ended clients, so that fewer of them served the rest.
+    pub ended_early: bool,
 }
 
 /// The answer to one objective.

@@ -125,7 +125,8 @@ fn looked_at(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)>
         .filter(move |(_, run)| telling.as_ref().is_none_or(|places| places.contains(&run.place)))
 }
 
-/// The completed runs with their ids.
+/// The runs that completed or have shown a limit, with their ids.
 fn identified(document: &SweepDocument) -> impl Iterator<Item = (i64, &SweepRun)> {
-    document.runs.iter().filter(|run| is_completed(run)).filter_map(|run| Some((run.run_id?, run)))
+    let counts = |run: &&SweepRun| is_completed(run) || run.outcome.is_some();
+    document.runs.iter().filter(counts).filter_map(|run| Some((run.run_id?, run)))
 }
