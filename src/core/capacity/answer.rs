@@ -2,8 +2,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::search::Round;
-use super::{Purpose, Search, Trial};
+use super::outcome::Reference;
+use super::search::{Bracket, operating_rate, rounds_of};
+use super::{Outcome, Purpose, Search, Trial};
 use crate::document::capacity::{Answer, Limit};
 use crate::stats::of_logarithms;
 
@@ -13,35 +14,63 @@ pub fn answers(search: &Search, trials: &[Trial]) -> Vec<Answer> {
 }
 
 fn answer(search: &Search, trials: &[Trial], limit_ms: Option<f64>) -> Answer {
-    let rounds: Vec<Round> = (1..=search.rounds).map(|round| Round::new(search, trials, round)).collect();
-    let brackets: Vec<_> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
+    let rounds = rounds_of(search, trials);
+    let brackets: Vec<Bracket> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
     let (Some(last), Some(bracket)) = (rounds.last(), brackets.last()) else { return Answer::default() };
-    let rates: Vec<f64> = brackets.iter().filter_map(|bracket| bracket.passes).collect();
-    let (rate, rate_low, rate_high) = match rates.as_slice() {
-        [] => (None, None, bracket.fails),
-        [rate] if rounds.len() == 1 => (Some(*rate), Some(*rate), bracket.fails),
-        rates => {
-            let (mean, margin) = mean_of_logarithms(rates);
-            (Some(mean.exp()), Some((mean - margin).exp()), Some((mean + margin).exp()))
-        }
+    let (rate, rate_low, rate_high) = match (sustained(&brackets), brackets.as_slice()) {
+        (None, _) => (None, None, brackets.iter().filter_map(|bracket| bracket.fails).reduce(f64::min)),
+        (Some((rate, _)), [_]) => (Some(rate), Some(rate), bracket.fails),
+        (Some((rate, factor)), _) => (Some(rate), Some(rate / factor), Some(rate * factor)),
     };
-    let reference = last.reference();
-    let failing: Vec<(u32, Limit)> = last
-        .of(Purpose::Trial)
-        .filter(|trial| trial.step.rate == bracket.fails)
-        .filter_map(|trial| Some((trial.place, trial.outcome.limit(search, limit_ms, reference)?)))
+    let failing: Vec<(u32, Limit)> = rounds
+        .iter()
+        .zip(&brackets)
+        .flat_map(|(round, bracket)| {
+            let reference = round.reference();
+            round.failing(*bracket).filter_map(move |trial| {
+                Some((trial.place, trial.outcome.limit(search, limit_ms, reference)?))
+            })
+        })
         .collect();
+    let operating = rate.and_then(|rate| last.operating(operating_rate(rate)));
+    let bounds = rounds.iter().zip(&brackets).flat_map(|(round, bracket)| round.bounding(*bracket));
+    let above = bounds.map(|trial| above(&trial.outcome, search.percentile)).min();
     Answer {
         latency_limit_ms: limit_ms,
         percentile: search.percentile,
         rate,
         rate_low,
         rate_high,
-        operating_rate: last.operating_rate(limit_ms),
+        operating_rate: operating
+            .filter(|trial| trial.outcome.limit(search, limit_ms, Reference::default()).is_none())
+            .and_then(|trial| trial.step.rate),
+        checkpoints: operating.map(|trial| trial.outcome.checkpoints),
         limited_by: most_frequent(failing.iter().map(|(_, limit)| *limit)),
         hysteresis: last.has_hysteresis(limit_ms),
         trials: rounds.iter().map(|round| round.of(Purpose::Trial).count() as u32).sum(),
         failing: failing.into_iter().map(|(place, _)| place).collect(),
+        rounds: search.rounds,
+        rounds_without: brackets.iter().filter(|bracket| bracket.passes.is_none()).count() as u32,
+        above: above.filter(|_| limit_ms.is_some()),
+    }
+}
+
+/// Done transactions that took longer than the percentile.
+fn above(outcome: &Outcome, percentile: f64) -> u64 {
+    (outcome.done as f64 * (1.0 - percentile)).round() as u64
+}
+
+/// The rate that all rounds together say, and the factor to either end of its 95 % interval; `None` where a round has none,
+/// for the mean of the others would be that of the better ones.
+pub(super) fn sustained(brackets: &[Bracket]) -> Option<(f64, f64)> {
+    let rates: Vec<f64> = brackets.iter().map(|bracket| bracket.passes).collect::<Option<_>>()?;
+    match rates.as_slice() {
+        [] => None,
+        [rate] => Some((*rate, 1.0)),
+        rates => {
+            let (mean, margin) = mean_of_logarithms(rates);
+            Some((mean.exp(), margin.exp()))
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! for sustained rates are not monotonic: what fails at one may pass, by chance or by caching, at a higher one. Trials of one
 //! objective serve the others. From below: a bracket by steps of half as much again, then halved in its logarithm.
 
+use super::answer::sustained;
 use super::outcome::Reference;
 use super::{HIGHEST_RATE, OPERATING_SHARE, Outcome, Purpose, Search, Step, Trial};
 
@@ -52,8 +53,29 @@ pub fn next(search: &Search, trials: &[Trial]) -> Option<Step> {
             return Some(step);
         }
     }
-    let last = Round::new(search, trials, search.rounds);
-    last.next_return().or_else(|| last.next_operating())
+    let rounds = rounds_of(search, trials);
+    let last = rounds.last()?;
+    last.next_return().or_else(|| next_operating(search, &rounds))
+}
+
+/// The trials of all rounds.
+pub(super) fn rounds_of<'a>(search: &'a Search, trials: &'a [Trial]) -> Vec<Round<'a>> {
+    (1..=search.rounds).map(|round| Round::new(search, trials, round)).collect()
+}
+
+/// At the end: each objective's operating rate.
+fn next_operating(search: &Search, rounds: &[Round]) -> Option<Step> {
+    let last = rounds.last()?;
+    search.objectives().into_iter().find_map(|limit_ms| {
+        let brackets: Vec<Bracket> = rounds.iter().map(|round| round.bracket(limit_ms)).collect();
+        let rate = operating_rate(sustained(&brackets)?.0);
+        if last.operating(rate).is_some() { None } else { last.step(Purpose::Operating, Some(rate)) }
+    })
+}
+
+/// What a server that sustains a rate is given in operation.
+pub(super) fn operating_rate(rate: f64) -> f64 {
+    rounded(OPERATING_SHARE * rate)
 }
 
 /// The trials of a round.
@@ -80,8 +102,10 @@ impl<'a> Round<'a> {
     pub fn reference(&self) -> Reference {
         let rated =
             self.of(Purpose::Trial).filter_map(|trial| Some((trial.step.rate?, trial.outcome.service_ms?)));
+        // Of a single rate there is none with less load.
+        let is_light = self.rates().len() > 1;
         Reference {
-            light_ms: rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms),
+            light_ms: rated.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ms)| ms).filter(|_| is_light),
             closed_ms: self.of(Purpose::Estimate).next().and_then(|trial| trial.outcome.latency_ms),
         }
     }
@@ -108,9 +132,10 @@ impl<'a> Round<'a> {
         self.verdict(of_rate.map(|trial| &trial.outcome), limit_ms)
     }
 
-    /// The rates tried, ascending.
+    /// The rates tried, ascending, but for those so low that no transaction was due.
     fn rates(&self) -> Vec<f64> {
-        let mut rates: Vec<f64> = self.of(Purpose::Trial).filter_map(|trial| trial.step.rate).collect();
+        let told = self.of(Purpose::Trial).filter(|trial| trial.outcome.due > 0);
+        let mut rates: Vec<f64> = told.filter_map(|trial| trial.step.rate).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
         rates
@@ -161,7 +186,9 @@ impl<'a> Round<'a> {
             }
             Bracket { passes: None, fails: Some(fails) } => {
                 let rate = fails / STEP_DOWN;
-                if rate < LEAST_SHARE * most {
+                let is_silent =
+                    |trial: &Trial| trial.outcome.due == 0 && trial.step.rate >= Some(rounded(rate));
+                if rate < LEAST_SHARE * most || self.of(Purpose::Trial).any(is_silent) {
                     return None;
                 }
                 rate
@@ -209,20 +236,24 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// At the end: each objective's operating rate.
-    fn next_operating(&self) -> Option<Step> {
-        self.search.objectives().into_iter().find_map(|limit_ms| {
-            let rate = rounded(OPERATING_SHARE * self.bracket(limit_ms).passes?);
-            let is_made = self.of(Purpose::Operating).any(|trial| trial.step.rate == Some(rate));
-            if is_made { None } else { self.step(Purpose::Operating, Some(rate)) }
+    /// The run at an operating rate.
+    pub fn operating(&self, rate: f64) -> Option<&'a Trial> {
+        self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))
+    }
+
+    /// The trials of the least rate that failed; where nothing was done in the closed loop, that is all there is.
+    pub fn failing(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
+        let shows = if bracket.fails.is_some() { Purpose::Trial } else { Purpose::Estimate };
+        self.of(shows).filter(move |trial| {
+            trial.step.rate == bracket.fails && (bracket.fails.is_some() || trial.outcome.done == 0)
         })
     }
 
-    /// An objective's operating rate, where it has held.
-    pub fn operating_rate(&self, limit_ms: Option<f64>) -> Option<f64> {
-        let rate = rounded(OPERATING_SHARE * self.bracket(limit_ms).passes?);
-        let trial = self.of(Purpose::Operating).find(|trial| trial.step.rate == Some(rate))?;
-        trial.outcome.limit(self.search, limit_ms, Reference::default()).is_none().then_some(rate)
+    /// The trials of the rates that bound the answer.
+    pub fn bounding(&self, bracket: Bracket) -> impl Iterator<Item = &'a Trial> {
+        self.of(Purpose::Trial).filter(move |trial| {
+            trial.step.rate.is_some() && [bracket.passes, bracket.fails].contains(&trial.step.rate)
+        })
     }
 }
 

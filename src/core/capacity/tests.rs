@@ -1,5 +1,7 @@
 //! Searches over simulated queues, whose own answers are known from long simulations.
 
+mod answers;
+
 use std::collections::BinaryHeap;
 
 use super::outcome::Reference;
@@ -115,7 +117,7 @@ impl Queue {
             service_ms: Some(busy * 1e3 / done.max(1) as f64),
             busy: Some(busy / secs / self.servers as f64),
             cpu_idle: Some(0.9),
-            checkpoints: 0,
+            ..Outcome::default()
         }
     }
 
@@ -343,6 +345,7 @@ fn an_outcome_is_that_of_its_document() {
     use crate::document::{Bucket, Document};
     let mut document = Document::default();
     document.run.clients = 4;
+    document.run.status = "completed".to_owned();
     document.summary.transactions = 90;
     document.summary.failed = 2;
     document.summary.aborted = Some(1);
@@ -359,8 +362,11 @@ fn an_outcome_is_that_of_its_document() {
     assert_eq!((outcome.service_ms, outcome.busy, outcome.cpu_idle), (Some(20.0), Some(0.5), Some(0.6)));
     assert!((outcome.latency_ms.unwrap() - 1.5).abs() < 0.02);
     assert!((outcome.lag_growth.unwrap() - 0.04).abs() < 1e-9);
+    assert!(!outcome.ended_early);
     let of = [(1.0, 2.0, 100)].into_iter();
     assert_eq!(percentile_of(of, 0.5), outcome.latency_ms);
     document.samples.lag_avg_ms = (1..=40).map(|at| Some(f64::from(at % 7))).collect();
-    assert_eq!(Outcome::of(&document, 0.5).lag_growth, None);
+    document.run.status = "incomplete".to_owned();
+    let outcome = Outcome::of(&document, 0.5);
+    assert_eq!((outcome.lag_growth, outcome.ended_early), (None, true));
 }

@@ -14,7 +14,7 @@ pub enum Purpose {
     Overload,
     /// Whether a rate that passed still does, after an overload.
     Return,
-    /// The operating rate, over a checkpoint.
+    /// The operating rate, over a checkpoint where the role may make one.
     Operating,
 }
 
@@ -78,20 +78,28 @@ pub struct Answer {
     /// Milliseconds; `None`: throughput alone counted.
     pub latency_limit_ms: Option<f64>,
     pub percentile: f64,
-    /// Transactions per second that are sustained; `None`: none of the rates tried.
+    /// Transactions per second that are sustained; `None`: none of the rates tried, in a round at least.
     pub rate: Option<f64>,
     /// Of a single search the greatest rate that passed, and the least that failed above it; of several the 95 % interval of
     /// their mean.
     pub rate_low: Option<f64>,
     pub rate_high: Option<f64>,
-    /// 70 % of the rate of the last search, where a run over a checkpoint has held it.
+    /// 70 % of the rate, where a longer run has held it.
     pub operating_rate: Option<f64>,
-    /// What kept the next higher rate from being sustained; `None`: no rate failed.
+    /// Checkpoints that fell into that run, as far as that is known; `None`: there was none.
+    pub checkpoints: Option<u32>,
+    /// What kept the next higher rate from being sustained, in most rounds; `None`: no rate failed.
     pub limited_by: Option<Limit>,
-    /// Whether the rate was no longer sustained after an overload; `None`: not tried.
+    /// Whether the rate of the last round was no longer sustained after an overload; `None`: not tried.
     pub hysteresis: Option<bool>,
     /// Trials that served the search.
     pub trials: u32,
-    /// Places of the runs that showed the limit: those of the least rate that failed, in the last search.
+    /// Places of the runs that showed the limit: those of the least rate that failed, of all rounds.
     pub failing: Vec<u32>,
+    pub rounds: u32,
+    /// Of these, in which no rate tried was sustained.
+    pub rounds_without: u32,
+    /// Transactions above the percentile in the trial with the fewest, of those that bound the answer; `None`: throughput
+    /// alone counted.
+    pub above: Option<u64>,
 }

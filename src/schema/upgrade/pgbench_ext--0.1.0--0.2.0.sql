@@ -678,14 +678,14 @@ COMMENT ON COLUMN bench.capacities.sweep_id IS 'The search, as a sweep';
 COMMENT ON COLUMN bench.capacities.workload IS 'Name of the workload, or the mix as given';
 COMMENT ON COLUMN bench.capacities.latency_limit IS 'The objective: milliseconds allowed at the percentile; NULL: throughput alone';
 COMMENT ON COLUMN bench.capacities.percentile IS 'Percentile of the latency, between 0 and 1';
-COMMENT ON COLUMN bench.capacities.rate IS 'Highest rate sustained, in transactions per second; with several rounds their geometric mean; NULL: no rate tried passed';
+COMMENT ON COLUMN bench.capacities.rate IS 'Highest rate sustained, in transactions per second; with several rounds their geometric mean; NULL: no rate tried passed, in one of the rounds at least';
 COMMENT ON COLUMN bench.capacities.rate_low IS 'With one round rate itself; with several the lower bound of the 95 % interval of rate';
 COMMENT ON COLUMN bench.capacities.rate_high IS 'With one round the lowest rate that failed; with several the upper bound of the 95 % interval of rate';
-COMMENT ON COLUMN bench.capacities.operating_rate IS '70 % of the rate of the last round, if a run over a checkpoint sustained it; otherwise NULL';
+COMMENT ON COLUMN bench.capacities.operating_rate IS '70 % of rate, if a longer run sustained it, over a checkpoint if the role may issue one; otherwise NULL';
 COMMENT ON COLUMN bench.capacities.limited_by IS 'What failed first: latency, throughput (transactions not done, or ever later), errors, or clients (all clients were busy while the server was not: more clients could do more); NULL: no rate failed';
-COMMENT ON COLUMN bench.capacities.hysteresis IS 'True if, after an overload, a rate no longer passed that had passed before; NULL: not tried';
+COMMENT ON COLUMN bench.capacities.hysteresis IS 'True if, after an overload, a rate of the last round no longer passed that had passed before; NULL: not tried';
 COMMENT ON COLUMN bench.capacities.trials IS 'Number of trials of the search, all rounds';
-COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest rate that failed, in the last round: their reports say what was saturated';
+COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest rate that failed, of all rounds: their reports say what was saturated';
 GRANT SELECT ON bench.capacities TO PUBLIC;
 
 CREATE OR REPLACE VIEW bench.history AS

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Report;
+use super::{Report, counted};
 use crate::document::capacity::{Answer, Limit, Purpose};
 use crate::document::sweep::{SweepDocument, SweepRun};
 use crate::report::content::{Kind, Section, Table};
@@ -26,11 +26,19 @@ pub fn sentence(answer: &Answer) -> String {
     let what = objective(answer);
     let Some(rate) = answer.rate else {
         let why = answer.limited_by.map_or(String::new(), |limit| format!(": {}", reason(limit)));
-        return format!("{what}: no rate tried is sustained{why}");
+        let when = match answer.rounds {
+            0 | 1 => String::new(),
+            all => format!(" in {} of {all} rounds", answer.rounds_without),
+        };
+        return format!("{what}: no rate tried is sustained{when}{why}");
     };
-    let mut sentence = format!("{what}: {} transactions per second are sustained", tps(Some(rate)));
+    let shown = tps(Some(rate));
+    let mut sentence = match answer.limited_by {
+        Some(Limit::Clients) => format!("{what}: {shown} transactions per second and more are sustained"),
+        _ => format!("{what}: {shown} transactions per second are sustained"),
+    };
     if let (Some(low), Some(high)) = (answer.rate_low, answer.rate_high) {
-        sentence += &if low < rate {
+        sentence += &if low < rate || high <= rate {
             format!(" ({} to {})", tps(Some(low)), tps(Some(high)))
         } else {
             format!(", {} are not", tps(Some(high)))
@@ -39,14 +47,32 @@ pub fn sentence(answer: &Answer) -> String {
     if let Some(limit) = answer.limited_by {
         sentence += &format!("; {}", reason(limit));
     }
+    let without = if answer.checkpoints == Some(0) { ", without a checkpoint" } else { "" };
     match answer.operating_rate {
-        Some(rate) => sentence += &format!("; operating rate {}", tps(Some(rate))),
+        Some(rate) => sentence += &format!("; operating rate {}{without}", tps(Some(rate))),
         None => sentence += "; 70 % of it was not sustained over a longer run",
     }
     if answer.hysteresis == Some(true) {
         sentence += "; after an overload the rate is not sustained any more (hysteresis)";
     }
+    sentence += &few_above(answer).map_or(String::new(), |few| format!("; {few}"));
     sentence
+}
+
+/// Transactions above a percentile that make it one: below that, a few of them decide.
+const ENOUGH_ABOVE: u64 = 10;
+
+/// That a percentile rests on few transactions, and how long trials would have enough of them; without a period.
+fn few_above(answer: &Answer) -> Option<String> {
+    let above = answer.above.filter(|&above| above < ENOUGH_ABOVE)?;
+    let rate = answer.rate.or(answer.rate_high).filter(|&rate| rate > 0.0)?;
+    let secs = (ENOUGH_ABOVE as f64 / (1.0 - answer.percentile) / rate).ceil();
+    let rests = match above {
+        0 => "no transaction".to_owned(),
+        above => counted(above as usize, "transaction"),
+    };
+    let name = percentile_name(answer.percentile);
+    Some(format!("{name} rests on {rests} above it: use secs => {secs} or more"))
 }
 
 /// What a limit means.
@@ -55,7 +81,9 @@ fn reason(limit: Limit) -> &'static str {
         Limit::Latency => "limited by latency",
         Limit::Throughput => "limited by throughput",
         Limit::Errors => "limited by errors",
-        Limit::Clients => "limited by the clients: all were busy and the server was not, so use more of them",
+        Limit::Clients => {
+            "limited by the clients, which is no capacity: all were busy and the server was not, so use more of them"
+        }
     }
 }
 
@@ -87,10 +115,24 @@ pub fn answers(report: &Report) -> Section {
     } else {
         "high is the lowest rate that failed."
     };
-    let note = format!(
-        "{range} operating is 70 % of the rate, where a longer run over a checkpoint sustained it. Limited by clients: \
-         all were busy while the server was not, so that more of them could do more."
+    let answers = &report.document.capacities;
+    let mut note = format!(
+        "{range} operating is 70 % of the rate, where a longer run sustained it. Limited by clients: all were busy while \
+         the server was not, so that more of them could do more."
     );
+    let without = |answer: &Answer| answer.operating_rate.is_some() && answer.checkpoints == Some(0);
+    let over =
+        |answer: &Answer| answer.operating_rate.is_some() && answer.checkpoints.is_some_and(|all| all > 0);
+    if answers.iter().any(without) {
+        note += " No checkpoint fell into that run.";
+    } else if answers.iter().any(over) {
+        note += " A checkpoint fell into that run.";
+    }
+    for answer in answers {
+        if let Some(few) = few_above(answer) {
+            note += &format!(" {}: {few}.", objective(answer));
+        }
+    }
     Section::of_table("capacity", "Capacity", table).with_note(Some(note))
 }
 

@@ -3,9 +3,10 @@
 use super::example::small;
 use crate::capacity::{Outcome, Search, Step, Trial, answers, next};
 use crate::document::Severity;
+use crate::document::capacity::{Answer, Limit};
 use crate::document::sweep::{RunFinding, SearchDescription, SweepDocument, SweepRun};
 use crate::report::Format;
-use crate::report::sweep::render;
+use crate::report::sweep::{answer_sentence, render};
 
 /// A search over a server that takes 2 ms, and 2 / (1 - load) under load, up to 2,000 a second.
 pub fn searched() -> SweepDocument {
@@ -116,4 +117,79 @@ fn a_search_without_an_answer_has_a_report() {
     for format in [Format::Text, Format::Markdown, Format::Html, Format::Json] {
         assert!(!render(&document, format).is_empty());
     }
+}
+
+#[test]
+fn a_sentence_says_what_the_answer_is_worth() {
+    let answer = Answer {
+        latency_limit_ms: Some(10.0),
+        percentile: 0.99,
+        rate: Some(500.0),
+        rate_low: Some(500.0),
+        rate_high: Some(520.0),
+        operating_rate: Some(350.0),
+        checkpoints: Some(1),
+        limited_by: Some(Limit::Latency),
+        rounds: 1,
+        above: Some(10),
+        ..Answer::default()
+    };
+    let said = |change: &dyn Fn(&mut Answer)| {
+        let mut answer = answer.clone();
+        change(&mut answer);
+        answer_sentence(&answer)
+    };
+    assert_eq!(
+        said(&|_| ()),
+        "p99 within 10 ms: 500.0 transactions per second are sustained, 520.0 are not; limited by latency; operating rate \
+         350.0"
+    );
+    assert!(said(&|a| a.checkpoints = Some(0)).ends_with("operating rate 350.0, without a checkpoint"));
+    assert!(said(&|a| a.operating_rate = None).ends_with("; 70 % of it was not sustained over a longer run"));
+    // 1,000 transactions have ten above the percentile, which are 2 s.
+    assert!(
+        said(&|a| a.above = Some(9))
+            .ends_with("; p99 rests on 9 transactions above it: use secs => 2 or more")
+    );
+    assert!(
+        said(&|a| a.above = Some(0))
+            .ends_with("; p99 rests on no transaction above it: use secs => 2 or more")
+    );
+    let clients = said(&|a| a.limited_by = Some(Limit::Clients));
+    assert!(
+        clients.contains("500.0 transactions per second and more are sustained, 520.0 are not"),
+        "{clients}"
+    );
+    assert!(clients.contains("limited by the clients, which is no capacity"), "{clients}");
+    // Rounds that all found the same.
+    let same = said(&|a| (a.rounds, a.rate_high) = (3, Some(500.0)));
+    assert!(same.contains("are sustained (500.0 to 500.0);"), "{same}");
+    let none = |rounds, without| {
+        said(&|a| (a.rate, a.rounds, a.rounds_without, a.above) = (None, rounds, without, None))
+    };
+    assert_eq!(none(1, 1), "p99 within 10 ms: no rate tried is sustained: limited by latency");
+    assert_eq!(
+        none(3, 1),
+        "p99 within 10 ms: no rate tried is sustained in 1 of 3 rounds: limited by latency"
+    );
+}
+
+#[test]
+fn a_note_says_whether_there_was_a_checkpoint() {
+    let with = |checkpoints| {
+        let mut document = searched();
+        document.capacities.iter_mut().for_each(|answer| answer.checkpoints = checkpoints);
+        unwrapped(&document)
+    };
+    assert!(with(Some(0)).contains("No checkpoint fell into that run."));
+    assert!(with(Some(2)).contains("A checkpoint fell into that run."));
+}
+
+#[test]
+fn how_sure_means_are_is_a_condition() {
+    let mut document = small();
+    document.sweep.sure_within = Some(0.034);
+    assert!(unwrapped(&document).contains("±3.4 %, not ±2 %"), "{}", unwrapped(&document));
+    document.sweep.sure_within = Some(0.0121);
+    assert!(unwrapped(&document).contains("±1.2 %, as asked for"));
 }
