@@ -46,7 +46,10 @@ macro_rules! capacity_function {
                 .and_then(|search| {
                     $then(SweepArguments {
                         workload,
-                        clients: Some(vec![Some(clients.map_or_else(|| room::clients(driver.as_deref(), target.is_some(), nodes.as_deref()), Ok)?)]),
+                        clients: Some(vec![Some(match clients {
+                            Some(clients) => clients,
+                            None => room::clients(driver.as_deref(), target.is_some(), nodes.as_deref())?,
+                        })]),
                         secs,
                         rounds,
                         warmup,

@@ -117,7 +117,8 @@ sql "SELECT bench.create_workload('fails_above', E'\\\\sleep 5 ms\nSELECT 1 /
 name='errors that end clients above a rate'
 SWEEP=$(sql "SELECT bench.capacity('fails_above', latency_limit => 200, $ROUGH)" 2>"$work/notices")
 sweep_is completed "$name"
-is "$(answer "limited_by || ' ' || (rate < 100) || ' ' || (rate_high >= 100)")" 'errors true true' "$name: are the limit"
+is "$(answer "limited_by || ' ' || (rate < 100) || ' ' || (rate_high >= 100)")" 'errors true true' \
+    "$name: are the limit"
 is "$(in_sweep "bool_and((outcome ->> 'ended_early')::boolean = (status = 'incomplete'))
     AND bool_or(status = 'incomplete')")" t "$name: the trials that showed it are incomplete"
 like "$(sql "SELECT bench.sweep_report($SWEEP)")" 'limited by errors.*Runs that did not complete.*division by zero' \

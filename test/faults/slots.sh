@@ -92,7 +92,8 @@ for driver in engine wire; do
     is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" completed \
         "bench.capacity chooses its own number of clients ($driver): the search has ended"
 done
-sql 'CREATE ROLE few LOGIN CONNECTION LIMIT 2' 'GRANT EXECUTE ON FUNCTION bench.start_capacity, bench.stop_sweep TO few' \
+sql 'CREATE ROLE few LOGIN CONNECTION LIMIT 2' \
+    'GRANT EXECUTE ON FUNCTION bench.start_capacity, bench.stop_sweep TO few' \
     'GRANT USAGE ON SCHEMA bench_data TO few' 'GRANT SELECT ON bench_data.pk TO few' >/dev/null
 SWEEP=$(PGUSER=few sql "SELECT bench.start_capacity('pk_select', secs => 0.1, driver => 'wire')")
 is "$(sql "SELECT clients FROM bench.sweeps WHERE sweep_id = $SWEEP")" '{2}' \

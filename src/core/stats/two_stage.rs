@@ -3,6 +3,9 @@
 use super::of_logarithms;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+/// How sure a mean is to be where no number of values is given, as a share to either side: what bench.compare takes as the same.
+pub const WITHIN: f64 = 0.02;
+
 /// How sure the interval is.
 const CONFIDENCE: f64 = 0.95;
 

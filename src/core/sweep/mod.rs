@@ -18,6 +18,7 @@ use crate::capacity::{Purpose, Search, Step};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
+use crate::stats::two_stage::WITHIN;
 
 /// More runs than this in one sweep are taken for a mistake.
 const MAX_RUNS: usize = 10_000;
@@ -26,9 +27,6 @@ const MAX_RUNS: usize = 10_000;
 /// Student's quantile of fewer degrees of freedom would ask for many more.
 const FIRST_ROUNDS: i32 = 5;
 const MOST_ROUNDS: u32 = 50;
-
-/// Where no number of rounds is given: what bench.compare takes as the same.
-pub const WITHIN: f64 = 0.02;
 
 /// So much longer than a trial is the run at an operating rate, which a checkpoint falls into.
 const OPERATING_LENGTH: f64 = 3.0;

@@ -5,7 +5,7 @@ use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
 use crate::report::hygiene::{one_line, shortened};
 use crate::report::number::{duration, finite, percent, to_the_second, tps};
-use crate::sweep::WITHIN;
+use crate::stats::two_stage::WITHIN;
 
 /// How much of a variant's name is shown.
 const NAME: usize = 500;
