@@ -25,8 +25,8 @@ told() { # [ARGUMENTS]
 }
 
 # The same before a run of 10 s, which is stopped at once, but for the machine.
-told_long() { # [ARGUMENTS]
-    try "SELECT bench.stop(bench.start(${1:-'pk_update'}, secs => 10))"
+told_long() {
+    try "SELECT bench.stop(bench.start('pk_update', secs => 10))"
     sed -n 's/.*NOTICE: *00000: *//p' <<<"$OUT" |
         grep -Ev 'starts$|^other work|^the (hypervisor|machine|frequency)|in swap'
 }
