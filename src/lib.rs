@@ -22,6 +22,7 @@
 //! | [`worker`] | what background workers do |
 //! | [`launch`] | from arguments to a started leader |
 //! | [`sweep`] | the leader of sweeps, and its launch |
+//! | [`capture`] | from pg_stat_statements to workloads that replay an application |
 //! | [`api`] | the SQL functions |
 //!
 //! No arrow climbs. Unsafe code is in the server, the segment and the engine, and where other processes' waits are read.
@@ -29,6 +30,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod api;
+mod capture;
 mod catalog;
 mod engine;
 mod error;

@@ -3,6 +3,7 @@
 
 mod calibration;
 mod capacity;
+mod captures;
 mod comparisons;
 mod definitions;
 mod extensions;

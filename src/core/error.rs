@@ -43,6 +43,8 @@ pub mod sqlstate {
     pub const TRIGGER_PROTOCOL_VIOLATED: &str = "39P01";
     /// undefined_object
     pub const UNDEFINED_OBJECT: &str = "42704";
+    /// duplicate_object
+    pub const DUPLICATE_OBJECT: &str = "42710";
     /// undefined_function
     pub const UNDEFINED_FUNCTION: &str = "42883";
     /// reserved_name

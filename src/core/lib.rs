@@ -32,11 +32,13 @@
 //! | `shard_keys` | values that reach each shard of a distributed table |
 //! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
 //! | `spec` | arguments and specification of a run |
+//! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `preflight` | what would spoil a run that is to start |
 
 pub mod capacity;
+pub mod captured;
 pub mod client;
 pub mod cluster;
 pub mod comparison;

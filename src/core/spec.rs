@@ -17,7 +17,7 @@ use crate::script::is_variable_name;
 
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
-pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
+pub use options::{Extent, MAX_SCRIPTS, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
 pub use target::{Address, Candidate, Encryption, TargetSpec};
 
 /// A script of a run.

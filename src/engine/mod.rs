@@ -4,6 +4,7 @@ mod analysis;
 mod bulk;
 mod conditions;
 mod lists;
+pub mod parameters;
 mod plans;
 mod raw;
 mod results;

@@ -47,8 +47,11 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
-    let options = RunOptions::new(arguments)?;
+    let mut options = RunOptions::new(arguments)?;
     check_server()?;
+    if options.script.is_none() {
+        options.mix = workload::without_captures(std::mem::take(&mut options.mix))?;
+    }
     let mut fixture_names: Vec<String> = Vec::new();
     let mut scripts = Vec::with_capacity(options.mix.len());
     let mut builtin = Vec::with_capacity(options.mix.len());

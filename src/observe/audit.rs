@@ -338,7 +338,7 @@ impl Sides<'_> {
 
     /// Calls of the run's statements, where pg_stat_statements counts them.
     fn calls_line(&self) -> Option<AuditLine> {
-        let (before, after) = (self.before.calls?, self.after.calls?);
+        let (before, after) = (self.before.calls()?, self.after.calls()?);
         let not_judged = first_of(&[
             (self.had_trouble(), "failed executions are not calls"),
             (after < before, "the statistics of pg_stat_statements were reset during the run"),

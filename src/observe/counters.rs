@@ -1,7 +1,9 @@
 //! The server's own counters around a run, for the [audit](super::audit).
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::*;
 
+use bench_core::captured::Counts;
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
@@ -40,12 +42,19 @@ pub struct Counters {
     pub rollbacks: i64,
     /// When statistics of this database were last reset, in seconds since 1970; `None`: never.
     pub reset: Option<f64>,
-    /// Calls of the run's statements; `None` without pg_stat_statements.
-    pub calls: Option<i64>,
+    /// What was counted of the run's statements, by their identifiers; `None` without pg_stat_statements.
+    pub statements: Option<HashMap<i64, Counts>>,
 }
 
 /// Rows inserted, updated and deleted.
 pub type Tuples = [i64; 3];
+
+impl Counters {
+    /// Calls of the run's statements; `None` without pg_stat_statements.
+    pub fn calls(&self) -> Option<i64> {
+        self.statements.as_ref().map(|all| all.values().map(|counts| counts.calls).sum())
+    }
+}
 
 /// Reads the counters of the run's tables and statements, afresh.
 pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
@@ -118,12 +127,12 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
             tables: existing.unwrap_or_default(),
             commits: of_database("pg_stat_get_db_xact_commit")?,
             rollbacks: of_database("pg_stat_get_db_xact_rollback")?,
-            calls: None,
+            statements: None,
         })
     })
     .map(|counters| Counters {
         // Its library may be missing, or its SQL of another version: then there is nothing to compare.
-        calls: transaction(|| statement_calls::of_run(spec, query_ids)).ok().flatten(),
+        statements: transaction(|| statement_calls::of_run(spec, query_ids)).ok().flatten(),
         ..counters
     })
 }

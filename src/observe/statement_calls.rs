@@ -1,44 +1,133 @@
-//! What pg_stat_statements has counted of a run's statements. Its function runs as the run's role, which sees the
-//! identifiers of its own statements.
+//! What pg_stat_statements has counted: of a run's statements, whose identifiers the run's role sees, and of all statements of
+//! this database, for captures.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 
-use bench_core::error::UserError;
+use bench_core::captured::Counts;
+use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 
-use crate::server::guc::current;
+use crate::server::database;
+use crate::server::guc::{current, set_for_session};
 use crate::server::roles::as_run_role;
-use crate::server::set_function::SetFunction;
+use crate::server::set_function::{Cell, SetFunction, bigint_of_row};
 
 /// The extension and its function.
 const PG_STAT_STATEMENTS: &str = "pg_stat_statements";
 
 /// Columns that are read, by their names: their places differ by version. Before 1.9 there is no toplevel.
-const COLUMNS: [&CStr; 5] = [c"userid", c"dbid", c"toplevel", c"queryid", c"calls"];
+const COLUMNS: [&CStr; 10] = [
+    c"userid",
+    c"dbid",
+    c"toplevel",
+    c"queryid",
+    c"query",
+    c"calls",
+    c"rows",
+    c"shared_blks_hit",
+    c"shared_blks_read",
+    c"total_exec_time",
+];
 
-/// Calls of the run's statements by its role, in all of its sessions and before the run as well; `None` where nobody counts.
+/// A line of the view: what one role has had executed of a statement.
+pub struct Entry {
+    pub user: u32,
+    /// `None` where this role may not see it.
+    pub query_id: Option<i64>,
+    /// `None` where it was not asked for, or has been lost.
+    pub query: Option<String>,
+    pub counts: Counts,
+}
+
+/// The function, where statements are counted.
+fn function() -> Result<Option<SetFunction>, UserError> {
+    // The parameter is there where the library is loaded.
+    if current("pg_stat_statements.max").is_none() {
+        return Ok(None);
+    }
+    SetFunction::find(PG_STAT_STATEMENTS)
+}
+
+/// The lines of a database's top-level statements, with their texts where asked for, as this role sees them; `None` where the
+/// view has not the columns.
+fn lines(function: &SetFunction, database: u32, texts: bool) -> Result<Option<Vec<Entry>>, UserError> {
+    let mut found = Vec::new();
+    let is_read = function.for_each_row(COLUMNS, texts, |row| {
+        let [user, of, toplevel, id, query, calls, rows, hit, read, exec_ms] = row;
+        if of.integer() != i64::from(database) || toplevel.integer() == 0 {
+            return;
+        }
+        found.push(Entry {
+            user: user.integer() as u32,
+            query_id: (id != Cell::Null).then(|| id.integer()),
+            query: if let Cell::Text(text) = query { Some(text) } else { None },
+            counts: Counts {
+                calls: calls.integer(),
+                rows: rows.integer(),
+                hit: hit.integer(),
+                read: read.integer(),
+                exec_ms: exec_ms.float(),
+            },
+        });
+    })?;
+    Ok(is_read.then_some(found))
+}
+
+/// What was counted of the run's statements by its role, in all of its sessions and before the run as well, by their
+/// identifiers; `None` where nobody counts.
 ///
 /// # Errors
 /// What pg_stat_statements says, as when its library is not loaded.
-pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<i64>, UserError> {
-    // The parameter is there where the library is loaded.
-    if query_ids.is_empty() || current("pg_stat_statements.max").is_none() {
+pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, Counts>>, UserError> {
+    if query_ids.is_empty() {
         return Ok(None);
     }
-    let Some(function) = SetFunction::find(PG_STAT_STATEMENTS)? else { return Ok(None) };
-    let mut sum = 0;
-    let is_read = as_run_role(pg_sys::Oid::from(spec.role_oid), || {
-        function.for_each_row(COLUMNS, |row| {
-            // Another role's identifier is NULL.
-            let [Some(user), Some(database), Some(toplevel), Some(id), Some(calls)] = row else { return };
-            let is_of_run = user.value() as u32 == spec.role_oid
-                && database.value() as u32 == spec.database_oid
-                && toplevel.value() != 0;
-            if is_of_run && query_ids.binary_search(&(id.value() as i64)).is_ok() {
-                sum += calls.value() as i64;
-            }
-        })
-    })?;
-    Ok(is_read.then_some(sum))
+    let Some(function) = function()? else { return Ok(None) };
+    let found = as_run_role(pg_sys::Oid::from(spec.role_oid), || lines(&function, spec.database_oid, false))?;
+    let Some(found) = found else { return Ok(None) };
+    let mut counts: HashMap<i64, Counts> = HashMap::new();
+    for Entry { user, query_id, counts: more, .. } in found {
+        // Another role's identifier is NULL.
+        let Some(id) = query_id.filter(|id| query_ids.binary_search(id).is_ok()) else { continue };
+        if user == spec.role_oid {
+            counts.entry(id).or_default().add(&more);
+        }
+    }
+    Ok(Some(counts))
+}
+
+/// All lines of this database's top-level statements, as this role sees them.
+///
+/// # Errors
+/// 55000 where nobody counts, or an older version of the extension does.
+pub fn snapshot(texts: bool) -> Result<Vec<Entry>, UserError> {
+    let missing =
+        |message: &str, hint: &str| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(hint);
+    if current("pg_stat_statements.max").is_none() {
+        return Err(missing(
+            "pg_stat_statements is not loaded",
+            "Add it to shared_preload_libraries, restart the server, and CREATE EXTENSION pg_stat_statements.",
+        ));
+    }
+    let Some(function) = function()? else {
+        let message = "extension \"pg_stat_statements\" is not installed in this database";
+        return Err(missing(message, "CREATE EXTENSION pg_stat_statements."));
+    };
+    lines(&function, database::oid().to_u32(), texts)?.ok_or_else(|| {
+        missing("pg_stat_statements is older than version 1.9", "ALTER EXTENSION pg_stat_statements UPDATE.")
+    })
+}
+
+/// How often pg_stat_statements has dropped its least-executed entries.
+pub fn deallocations() -> Result<Option<i64>, UserError> {
+    bigint_of_row(PG_STAT_STATEMENTS, "pg_stat_statements_info", c"dealloc")
+}
+
+/// Has the statements of this session not counted, where they are: a worker's own ones.
+pub fn leave_out_this_session() {
+    if current("pg_stat_statements.track").is_some() {
+        set_for_session(c"pg_stat_statements.track", c"none");
+    }
 }

@@ -239,6 +239,14 @@ pub fn forget_statistics() {
     unsafe { pg_sys::pgstat_clear_snapshot() };
 }
 
+/// Blocks that this process has accessed in shared buffers, found there or read.
+pub fn accessed_blocks() -> u64 {
+    // SAFETY: counters of this process's own.
+    unsafe {
+        (pg_sys::pgBufferUsage.shared_blks_hit + pg_sys::pgBufferUsage.shared_blks_read).cast_unsigned()
+    }
+}
+
 /// Drops what this transaction has seen of other sessions' activity.
 pub fn forget_activity() {
     // SAFETY: frees memory of this process's own.

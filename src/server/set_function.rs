@@ -12,6 +12,32 @@ use crate::error::internal;
 /// A set-returning function in C of one boolean, named as its extension and that extension's library.
 pub struct SetFunction(pg_sys::Oid);
 
+/// A value of a row, by the type of its column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Null,
+    /// Integers, OIDs and booleans.
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl Cell {
+    /// An integer; 0 for anything else.
+    pub fn integer(&self) -> i64 {
+        if let Self::Integer(number) = self { *number } else { 0 }
+    }
+
+    /// A number; 0 for anything else.
+    pub fn float(&self) -> f64 {
+        match self {
+            Self::Float(number) => *number,
+            Self::Integer(number) => *number as f64,
+            _ => 0.0,
+        }
+    }
+}
+
 /// Nobody but a superuser can make a function in C; the path is that of the library which the server was installed with.
 const FIND: &str = "\
     SELECT p.oid FROM pg_catalog.pg_extension e \
@@ -34,18 +60,18 @@ impl SetFunction {
         Ok(fetch::<pg_sys::Oid>(FIND, &[name.into()])?.map(Self))
     }
 
-    /// Calls it with false and shows the named columns of each row, as datums; false when its rows do not have columns of
-    /// all these names.
+    /// Calls it and shows the named columns of each row; false when its rows do not have columns of all these names.
     ///
     /// # Errors
     /// What the function says.
     pub fn for_each_row<const N: usize>(
         &self,
         columns: [&CStr; N],
-        visit: impl FnMut([Option<pg_sys::Datum>; N]),
+        argument: bool,
+        visit: impl FnMut([Cell; N]),
     ) -> Result<bool, UserError> {
         // SAFETY: a function as `call` needs it, by the conditions of FIND.
-        unsafe { call(self.0, columns, visit) }
+        unsafe { call(self.0, argument, columns, visit) }
     }
 }
 
@@ -53,8 +79,9 @@ impl SetFunction {
 /// The function must be a set-returning one in C, of one boolean argument.
 unsafe fn call<const N: usize>(
     function: pg_sys::Oid,
+    argument: bool,
     columns: [&CStr; N],
-    visit: impl FnMut([Option<pg_sys::Datum>; N]),
+    visit: impl FnMut([Cell; N]),
 ) -> Result<bool, UserError> {
     // SAFETY: by the caller; as ExecMakeTableFunctionResult (executor/execSRF.c) calls one. The call's frame is allocated with
     // room for its one argument. All of it lives in the transaction's memory.
@@ -72,7 +99,7 @@ unsafe fn call<const N: usize>(
         (*frame).resultinfo = (&raw mut set).cast();
         (*frame).nargs = 1;
         *(*frame).args.as_mut_ptr() =
-            pg_sys::NullableDatum { value: pg_sys::Datum::from(false), isnull: false };
+            pg_sys::NullableDatum { value: pg_sys::Datum::from(argument), isnull: false };
         let Some(address) = info.fn_addr else { return Err(internal("a function without an address")) };
         pg_sys::ffi::pg_guard_ffi_boundary(|| address(frame));
         let result = visit_rows(&set, columns, visit);
@@ -86,7 +113,7 @@ unsafe fn call<const N: usize>(
 unsafe fn visit_rows<const N: usize>(
     set: &pg_sys::ReturnSetInfo,
     columns: [&CStr; N],
-    mut visit: impl FnMut([Option<pg_sys::Datum>; N]),
+    mut visit: impl FnMut([Cell; N]),
 ) -> Result<bool, UserError> {
     if set.returnMode != pg_sys::SetFunctionReturnMode::SFRM_Materialize
         || set.setResult.is_null()
@@ -105,10 +132,62 @@ unsafe fn visit_rows<const N: usize>(
             pg_sys::slot_getsomeattrs_int(slot, (*set.setDesc).natts);
             visit(places.map(|number| {
                 let place = number as usize - 1;
-                (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
+                let value = (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place));
+                cell(value, pg_sys::SPI_gettypeid(set.setDesc, number))
             }));
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         Ok(true)
+    }
+}
+
+/// # Safety
+/// A datum of that type, or none.
+unsafe fn cell(value: Option<pg_sys::Datum>, type_oid: pg_sys::Oid) -> Cell {
+    let Some(value) = value else { return Cell::Null };
+    match type_oid {
+        pg_sys::TEXTOID => {
+            // SAFETY: by the caller.
+            let text = unsafe { <String as pgrx::FromDatum>::from_datum(value, false) };
+            text.map_or(Cell::Null, Cell::Text)
+        }
+        pg_sys::FLOAT8OID => Cell::Float(f64::from_bits(value.value() as u64)),
+        pg_sys::OIDOID => Cell::Integer(i64::from(value.value() as u32)),
+        pg_sys::INT4OID => Cell::Integer(i64::from(value.value() as i32)),
+        pg_sys::BOOLOID => Cell::Integer(i64::from(value.value() as u8 != 0)),
+        _ => Cell::Integer(value.value() as i64),
+    }
+}
+
+/// A function of no argument that returns one row, named as its extension and something behind it.
+const FIND_ROW: &str = "\
+    SELECT p.oid FROM pg_catalog.pg_extension e \
+    JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
+        AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass \
+        AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
+    JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid \
+    JOIN pg_catalog.pg_language l ON l.oid OPERATOR(pg_catalog.=) p.prolang \
+    JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
+    WHERE e.extname OPERATOR(pg_catalog.=) $1::pg_catalog.name \
+      AND p.proname OPERATOR(pg_catalog.=) $2::pg_catalog.name \
+      AND l.lanname OPERATOR(pg_catalog.=) 'c'::pg_catalog.name AND r.rolsuper AND NOT p.proretset AND p.proconfig IS NULL \
+      AND p.probin OPERATOR(pg_catalog.=) pg_catalog.concat('$libdir/', $1) AND p.pronargs OPERATOR(pg_catalog.=) 0 \
+      AND p.prorettype OPERATOR(pg_catalog.=) 'pg_catalog.record'::pg_catalog.regtype::pg_catalog.oid";
+
+/// A column of type bigint of the one row that a function of an extension returns; `None` where there is no such function.
+///
+/// # Errors
+/// What the function says.
+pub fn bigint_of_row(extension: &str, function: &str, column: &CStr) -> Result<Option<i64>, UserError> {
+    let Some(function) = fetch::<pg_sys::Oid>(FIND_ROW, &[extension.into(), function.into()])? else {
+        return Ok(None);
+    };
+    // SAFETY: a function without arguments that returns a row, by the conditions of FIND_ROW; such a row is a tuple's header.
+    unsafe {
+        let row = pg_sys::OidFunctionCall0Coll(function, pg_sys::InvalidOid);
+        let mut is_null = false;
+        let header: pg_sys::HeapTupleHeader = pg_sys::pg_detoast_datum(row.cast_mut_ptr()).cast();
+        let value = pg_sys::GetAttributeByName(header, column.as_ptr(), &raw mut is_null);
+        Ok((!is_null).then(|| value.value() as i64))
     }
 }

@@ -23,7 +23,7 @@ pub struct Load {
 /// The fixtures that a run is to find, by name; each once.
 fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
-    for share in RunOptions::new(arguments)?.mix {
+    for share in workload::without_captures(RunOptions::new(arguments)?.mix)? {
         if let Some(name) = workload::find(&share.workload)?.fixture
             && !names.contains(&name)
         {

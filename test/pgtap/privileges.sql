@@ -34,6 +34,10 @@ FROM (VALUES
     ('drop_workload', $$SELECT bench.drop_workload('pk_select')$$),
     ('add_feeder', $$SELECT bench.add_feeder('w', 'SELECT 1 AS id')$$),
     ('drop_feeder', $$SELECT bench.drop_feeder('w')$$),
+    ('capture', $$SELECT bench.capture('c', secs => 0)$$),
+    ('start_capture', $$SELECT bench.start_capture('c')$$),
+    ('cancel_capture', $$SELECT bench.cancel_capture('c')$$),
+    ('drop_capture', $$SELECT bench.drop_capture('c')$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),
     ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)

@@ -79,7 +79,7 @@ WHERE c.relnamespace = 'bench'::regnamespace
     AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
     AND has_table_privilege('vis_stranger', c.oid, 'SELECT');
 SELECT is(array_agg(relation ORDER BY relation),
-    '{bench.feeders,bench.fixture_definitions,bench.fixtures,bench.workloads}',
+    '{bench.capture_statements,bench.captured_rows,bench.captures,bench.feeders,bench.fixture_definitions,bench.fixtures,bench.workloads}',
     'relations that everybody may read and that are not about runs')
 FROM shown
 WHERE keys IS NULL;

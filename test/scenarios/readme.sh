@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 has_cron=
 [ ! -e "$("$PG_CONFIG" --sharedir)/extension/pg_cron.control" ] || has_cron=yes
-cluster_start 'fsync = off' ${has_cron:+"shared_preload_libraries = 'pg_cron'"}
+cluster_start 'fsync = off' "shared_preload_libraries = 'pg_stat_statements${has_cron:+, pg_cron}'"
 
 documents=(README.md docs/*.md)
 examples() { python3 test/lib/documents.py script "$@"; } # KIND FOLDER FILE…
@@ -26,7 +26,7 @@ run_examples() { # FILE
     local name folder
     name=$(name_of "$1") folder=$PGHOST/$(name_of "$1")
     mkdir "$folder"
-    createdb "$name" && PGDATABASE=$name sql 'CREATE EXTENSION IF NOT EXISTS pgbench_ext' && {
+    createdb "$name" && PGDATABASE=$name sql 'CREATE EXTENSION IF NOT EXISTS pgbench_ext' 'CREATE EXTENSION pg_stat_statements' && {
         # The README's first example installs it.
         [ "$1" != README.md ] || PGDATABASE=$name sql 'DROP EXTENSION pgbench_ext'
         examples - "$folder" "$1" | shorter >"$folder/script"

@@ -1,5 +1,6 @@
 //! Everything that is written when a run has ended.
 
+use bench_core::captured::Counts;
 use bench_core::document::{Environment, Event, Statement};
 use bench_core::error::UserError;
 use bench_core::spec::RunSpec;
@@ -31,6 +32,8 @@ pub struct Closing<'a> {
     pub scripts: &'a [Totals],
     pub statements: &'a [Statement],
     pub errors: &'a [ErrorLine],
+    /// What pg_stat_statements counted, by script.
+    pub calls: &'a [(i32, Counts)],
     pub audit: &'a [AuditLine],
     /// Shares of the clients' measured time, by wait event.
     pub waits: &'a [(String, f64)],
@@ -65,6 +68,9 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     });
     end.part("bench.statements", || {
         closing.statements.iter().try_for_each(|line| lines::statement_line(run_id, line))
+    });
+    end.part("bench.call_log", || {
+        closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
     });
     end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
     end.part("bench.audit", || closing.audit.iter().try_for_each(|line| lines::audit_line(run_id, line)));

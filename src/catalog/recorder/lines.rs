@@ -1,5 +1,6 @@
 //! The lines of each table of results.
 
+use bench_core::captured::Counts;
 use bench_core::document::{Event, Statement};
 use bench_core::error::UserError;
 use bench_core::spec::{RunSpec, ScriptSpec};
@@ -62,6 +63,24 @@ pub fn script_line(
             percentile_ms(&totals.histogram, 0.99).into(),
             totals.latency_max_ms().into(),
             totals.aborted.cast_signed().into(),
+        ],
+    )
+    .map(drop)
+}
+
+/// Writes a line of bench.call_log.
+pub fn call_line(run_id: i64, script: i32, counts: &Counts) -> Result<(), UserError> {
+    run(
+        "INSERT INTO bench.call_log (run_id, script, calls, rows, shared_blks_hit, shared_blks_read, exec_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            run_id.into(),
+            script.into(),
+            counts.calls.into(),
+            counts.rows.into(),
+            counts.hit.into(),
+            counts.read.into(),
+            counts.exec_ms.into(),
         ],
     )
     .map(drop)

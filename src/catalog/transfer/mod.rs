@@ -23,7 +23,7 @@ const RUN_LOG: &str = "run_log";
 
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
 /// A document has an object for each, under its name, with a list for each column.
-const RESULT_TABLES: [&str; 13] = [
+const RESULT_TABLES: [&str; 14] = [
     "samples",
     "warmup_samples",
     "latencies",
@@ -36,5 +36,6 @@ const RESULT_TABLES: [&str; 13] = [
     "event_log",
     "relation_log",
     "audit_log",
+    "call_log",
     "node_log",
 ];

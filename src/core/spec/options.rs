@@ -122,7 +122,7 @@ pub struct Share {
 pub const SCRIPT: &str = "script";
 
 /// As many scripts as pgbench takes (`MAX_SCRIPTS`).
-const MAX_SCRIPTS: usize = 128;
+pub const MAX_SCRIPTS: usize = 128;
 
 /// The validated options of a run, apart from what has to be looked up in the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

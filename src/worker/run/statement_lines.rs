@@ -1,11 +1,15 @@
 //! What the clients counted of each command, for bench.statements.
 
+use std::sync::atomic::Ordering::*;
+
+use bench_core::captured::Counts;
 use bench_core::document::Statement;
 use bench_core::script::{Action, Symbols, parse};
 use bench_core::spec::RunSpec;
 use bench_core::stats::Histogram;
 
 use crate::catalog::recorder::ms;
+use crate::observe::counters::Counters;
 use crate::shm::{CommandCounters, CommandTimes, Segment};
 
 /// A line for each command of each script, in their order.
@@ -55,6 +59,35 @@ pub fn lines(segment: &Segment, spec: &RunSpec) -> Vec<Statement> {
         }
     }
     lines
+}
+
+/// What pg_stat_statements has counted of each script's statements between two readings; nothing of a script that it does not
+/// know.
+pub fn calls(segment: &Segment, spec: &RunSpec, before: &Counters, after: &Counters) -> Vec<(i32, Counts)> {
+    let (Some(before), Some(after)) = (&before.statements, &after.statements) else { return Vec::new() };
+    let mut symbols = Symbols::new();
+    let mut place = 0;
+    let mut found = Vec::new();
+    for (index, script) in (0..).zip(&spec.scripts) {
+        let Ok(parsed) = parse(&script.name, &script.source, &mut symbols) else { continue };
+        let places = place..place + parsed.commands.len();
+        place = places.end;
+        let mut ids: Vec<i64> = (0..segment.shape().slots)
+            .flat_map(|client| segment.commands(client).get(places.clone()).unwrap_or_default())
+            .map(|command| command.query_id.load(Relaxed).cast_signed())
+            .filter(|&id| id != 0)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut sum = Counts::default();
+        for (id, counts) in ids.iter().filter_map(|id| after.get_key_value(id)) {
+            sum.add(&counts.since(before.get(id).unwrap_or(&Counts::default())));
+        }
+        if sum.calls > 0 {
+            found.push((index, sum));
+        }
+    }
+    found
 }
 
 /// The forms of a command's plan, each under a line of its own, in the order in which they were first seen; `None`

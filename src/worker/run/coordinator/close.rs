@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::*;
 
+use bench_core::captured::Counts;
 use bench_core::client::Lateness;
 use bench_core::document::Environment;
 use bench_core::error::UserError;
@@ -17,6 +18,7 @@ use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
 use crate::shm::{ClientSlot, ClientState, StopReason};
 use crate::worker::run::client::schedule;
+use crate::worker::run::statement_lines;
 use crate::worker::run::verdict;
 
 /// After a stop the log has so long.
@@ -48,20 +50,16 @@ impl Run<'_> {
                 missing.push(("bench.nodes", error));
             }
         }
-        let audit = if measured {
+        let (audit, calls) = if measured {
             self.audit().unwrap_or_else(|error| {
                 missing.push(("bench.audit", error));
-                Vec::new()
+                Default::default()
             })
         } else {
-            Vec::new()
+            Default::default()
         };
         let scripts = if measured { self.sampler.scripts() } else { Vec::new() };
-        let statements = if measured {
-            crate::worker::run::statement_lines::lines(self.segment, self.spec)
-        } else {
-            Vec::new()
-        };
+        let statements = if measured { statement_lines::lines(self.segment, self.spec) } else { Vec::new() };
         let relations = relations::read(&self.tables()).unwrap_or_else(|error| {
             missing.push(("bench.relations", error));
             relations::none()
@@ -83,6 +81,7 @@ impl Run<'_> {
             statements: &statements,
             errors: &errors,
             audit: &audit,
+            calls: &calls,
             waits: &self.sampler.waits.shares(),
             events: &events,
             relations: (&self.relations, &relations),
@@ -259,11 +258,13 @@ impl Run<'_> {
         })
     }
 
-    fn audit(&self) -> Result<Vec<AuditLine>, UserError> {
+    /// The audit, and what pg_stat_statements counted of each script.
+    fn audit(&self) -> Result<(Vec<AuditLine>, Vec<(i32, Counts)>), UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
         let all_flushed = self.lost == 0 && !self.terminated && all_ended;
         let recorded = self.sampler.measured.moments.count;
-        Ok(audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed))
+        let calls = statement_lines::calls(self.segment, self.spec, &self.before, &after);
+        Ok((audit::audit(self.spec, self.segment, &self.before, &after, recorded, all_flushed), calls))
     }
 }

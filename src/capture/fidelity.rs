@@ -1,0 +1,89 @@
+//! A run of a capture beside what was captured.
+
+use bench_core::captured::{Call, Counts, likeness, overall};
+use bench_core::error::{UserError, sqlstate};
+
+use crate::catalog;
+
+/// A statement, or the whole where it has no workload.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    pub workload: Option<String>,
+    pub calls: i64,
+    pub captured: Option<Call>,
+    pub replayed: Option<Call>,
+    pub score: Option<f64>,
+}
+
+fn call(counts: &Counts) -> Option<Call> {
+    Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms)
+}
+
+/// The statements of a run that were captured, and the whole behind them.
+///
+/// # Errors
+/// 55000 for a run without captured statements, or without what pg_stat_statements counted of them.
+pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
+    catalog::check_visible(run_id)?;
+    let pairs = catalog::calls_of_captured(run_id)?;
+    if pairs.is_empty() {
+        return Err(UserError::new(
+            sqlstate::NOT_IN_PREREQUISITE_STATE,
+            format!("run {run_id} has no statements of a capture"),
+        )
+        .hint("bench.fidelity compares runs of captures, which are made by bench.capture and still there."));
+    }
+    if pairs.iter().all(|pair| pair.replayed.is_none()) {
+        let message = format!("pg_stat_statements has not counted the statements of run {run_id}");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(
+            "It has to be loaded while the run is made; with driver => 'wire' or query_mode => 'simple' the statements are not known to it.",
+        ));
+    }
+    let mut lines: Vec<Line> = Vec::with_capacity(pairs.len() + 1);
+    let mut scores = Vec::new();
+    let mut calls = 0;
+    let (mut all_captured, mut all_replayed, mut shares) = (Call::default(), Call::default(), 0.0);
+    for pair in pairs {
+        let captured = call(&pair.captured);
+        let replayed = pair.replayed.as_ref().and_then(call);
+        let score = captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
+        if let (Some(one), Some(other)) = (&captured, &replayed) {
+            // The whole is that of the captured mix.
+            let weight = pair.captured.calls as f64;
+            shares += weight;
+            add(&mut all_captured, one, weight);
+            add(&mut all_replayed, other, weight);
+        }
+        scores.push((pair.share, score));
+        calls += pair.replayed.map_or(0, |counts| counts.calls);
+        lines.push(Line {
+            workload: Some(pair.workload),
+            calls: pair.replayed.map_or(0, |counts| counts.calls),
+            captured,
+            replayed,
+            score,
+        });
+    }
+    let mean = |sum: Call| Call {
+        rows: sum.rows / shares,
+        hit: sum.hit / shares,
+        read: sum.read / shares,
+        ms: sum.ms / shares,
+    };
+    let whole = (shares > 0.0).then(|| (mean(all_captured), mean(all_replayed)));
+    lines.push(Line {
+        workload: None,
+        calls,
+        captured: whole.map(|(captured, _)| captured),
+        replayed: whole.map(|(_, replayed)| replayed),
+        score: overall(&scores),
+    });
+    Ok(lines)
+}
+
+fn add(sum: &mut Call, call: &Call, weight: f64) {
+    sum.rows += call.rows * weight;
+    sum.hit += call.hit * weight;
+    sum.read += call.read * weight;
+    sum.ms += call.ms * weight;
+}

@@ -1,0 +1,76 @@
+//! Values that no row gives: of unique columns that are inserted into, and of parameters that meet no column.
+
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+
+use super::columns::target;
+
+/// SQL for the value of a column that INSERT must not find there already; `None` where an existing row's serves.
+///
+/// Whole numbers come from the column's sequence, or at random from above those that are there; texts and bytes end in a
+/// random UUID's digits, as far as the type lets them.
+pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Option<String>, UserError> {
+    let target = target(relation, column)?;
+    if let Some(default) = &target.default
+        && (default == "DEFAULT" || default.starts_with("nextval("))
+    {
+        // As an expression: DEFAULT stands in no other place than VALUES.
+        return Ok(Some(if default == "DEFAULT" { identity(relation, column)? } else { default.clone() }));
+    }
+    if !target.is_unique && !(target.ends_key && matches!(sql_type, "smallint" | "integer" | "bigint")) {
+        return Ok(None);
+    }
+    Ok(match sql_type {
+        "bigint" | "numeric" => Some("(1000000000 + pg_catalog.random() * 8e18)::bigint".to_owned()),
+        "integer" => Some("(1000000000 + pg_catalog.random() * 1147483647)::integer".to_owned()),
+        "smallint" => Some("(10000 + pg_catalog.random() * 22767)::smallint".to_owned()),
+        "uuid" => Some("pg_catalog.gen_random_uuid()".to_owned()),
+        "text" | "character varying" => Some("pg_catalog.gen_random_uuid()::text".to_owned()),
+        _ => None,
+    })
+}
+
+/// The next value of an identity column's sequence.
+fn identity(relation: pg_sys::Oid, column: i16) -> Result<String, UserError> {
+    let sql = "SELECT pg_catalog.format('pg_catalog.nextval(%L::pg_catalog.regclass)', \
+                   d.objid::pg_catalog.regclass::pg_catalog.text) \
+               FROM pg_catalog.pg_depend d \
+               WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
+                 AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
+                 AND d.refobjid OPERATOR(pg_catalog.=) $1 AND d.refobjsubid OPERATOR(pg_catalog.=) $2 \
+                 AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\"";
+    let found = crate::server::spi::fetch::<String>(sql, &[relation.into(), i32::from(column).into()])?;
+    Ok(found.unwrap_or_else(|| "DEFAULT".to_owned()))
+}
+
+/// An argument that only some words serve for; of fields of a time, one with so many values as rows came back, if there is one.
+pub fn argument(function: &str, place: usize, rows: f64) -> Option<&'static str> {
+    match (function, place) {
+        ("date_trunc", 0) => Some("day"),
+        ("date_part" | "extract", 0) => Some(match rows.round() as i64 {
+            7 => "dow",
+            8..=12 => "month",
+            25..=31 => "day",
+            _ => "hour",
+        }),
+        ("timezone", 0) => Some("UTC"),
+        ("to_char", 1) => Some("YYYY-MM-DD"),
+        _ => None,
+    }
+}
+
+/// A value of a type that meets no column: one whose size matters little.
+pub fn of_type(type_oid: u32) -> Option<&'static str> {
+    match pg_sys::Oid::from(type_oid) {
+        pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID => Some("1"),
+        pg_sys::FLOAT4OID | pg_sys::FLOAT8OID | pg_sys::NUMERICOID => Some("1"),
+        pg_sys::BOOLOID => Some("true"),
+        pg_sys::INTERVALOID => Some("1 day"),
+        pg_sys::DATEOID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => Some("now"),
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID => Some("a"),
+        pg_sys::JSONOID | pg_sys::JSONBOID => Some("{}"),
+        pg_sys::REGCONFIGOID => Some("pg_catalog.english"),
+        pg_sys::INT4ARRAYOID | pg_sys::INT8ARRAYOID | pg_sys::TEXTARRAYOID => Some("{}"),
+        _ => None,
+    }
+}

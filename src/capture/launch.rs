@@ -1,0 +1,238 @@
+//! From the arguments of bench.capture to its end.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bench_core::captured::{CaptureOptions, Counts, Roles};
+use bench_core::error::{UserError, sqlstate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::statements;
+use crate::catalog::{self, CaptureEnd, CapturedStatement};
+use crate::error::warn;
+use crate::launch::checks::{check_role, check_server};
+use crate::observe::statement_calls::{self, Entry};
+use crate::server::process::{current_timestamp, nap};
+use crate::server::roles;
+
+/// The longest capture in seconds: a week.
+const MAX_SECS: f64 = 604_800.0;
+
+/// As many workloads as a mix may have.
+const MAX_STATEMENTS: i32 = 128;
+
+/// A capture in which nothing was found wrong.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaptureSpec {
+    pub name: String,
+    pub secs: f64,
+    /// How many statements are kept at most.
+    pub statements: usize,
+    /// As given.
+    pub options: Value,
+    /// The role that captures.
+    pub role: String,
+}
+
+impl CaptureSpec {
+    /// Everything that can be found wrong with the arguments, by this role and in this database.
+    ///
+    /// # Errors
+    /// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture, 55000 without
+    /// pg_stat_statements.
+    pub fn new(name: String, secs: f64, statements: i32, options: Value) -> Result<Self, UserError> {
+        let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+        // The workloads' names have a number behind it.
+        if name.is_empty() || name.len() > 59 || name.contains(['@', ',']) {
+            return Err(invalid(format!("invalid capture name: \"{name}\"")).hint(
+                "A name has 1 to 59 bytes, without @ and commas, which are part of the syntax of mixes.",
+            ));
+        }
+        if !(0.0..=MAX_SECS).contains(&secs) {
+            return Err(invalid(format!("secs must be between 0 and {MAX_SECS}, not {secs}"))
+                .hint("0 takes what pg_stat_statements has counted already."));
+        }
+        if !(1..=MAX_STATEMENTS).contains(&statements) {
+            return Err(invalid(format!(
+                "statements must be between 1 and {MAX_STATEMENTS}, not {statements}"
+            )));
+        }
+        CaptureOptions::new(&options)?;
+        check_server()?;
+        check_role()?;
+        check_name(&name)?;
+        // Says what is missing.
+        statement_calls::snapshot(false)?;
+        Ok(Self {
+            name,
+            secs,
+            statements: statements.unsigned_abs() as usize,
+            options,
+            role: roles::current_role(),
+        })
+    }
+
+    /// The options, which were checked.
+    pub fn checked_options(&self) -> Result<CaptureOptions, UserError> {
+        CaptureOptions::new(&self.options)
+    }
+}
+
+/// # Errors
+/// 42710 where a workload has this name, 42501 for another role's capture, 55006 for one under way.
+fn check_name(name: &str) -> Result<(), UserError> {
+    if catalog::workload(name)?.is_some() {
+        let message = format!("workload \"{name}\" already exists");
+        return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
+            .hint("bench.run takes captures by their names, as it does workloads: choose another name."));
+    }
+    check_owner(name)?;
+    let under_way = catalog::capture(name)?.is_some_and(|old| old.status == "capturing");
+    if under_way {
+        return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("capture \"{name}\" is under way"))
+            .hint("Wait for its end, or cancel it with bench.cancel_capture."));
+    }
+    Ok(())
+}
+
+/// Whether there is a capture of this name that this role may replace and drop.
+///
+/// # Errors
+/// 42501 for another role's.
+fn check_owner(name: &str) -> Result<bool, UserError> {
+    let Some(old) = catalog::capture(name)? else { return Ok(false) };
+    if roles::acts_for(&old.role)? {
+        return Ok(true);
+    }
+    let message = format!("capture \"{name}\" belongs to role \"{}\"", old.role);
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+        .hint("Only its role, members of it and superusers may replace or drop it."))
+}
+
+/// Removes a capture.
+///
+/// # Errors
+/// 42704 where there is none, and as [`check_owner`].
+pub fn drop(name: &str) -> Result<(), UserError> {
+    if check_owner(name)? {
+        return catalog::delete_capture(name);
+    }
+    Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")))
+}
+
+/// The counters at the beginning.
+pub struct Beginning {
+    /// A TimestampTz.
+    pub at: i64,
+    counts: HashMap<(u32, i64), Counts>,
+    deallocations: Option<i64>,
+}
+
+impl Beginning {
+    /// Reads them; none where everything that the view has is to be taken.
+    pub fn read(spec: &CaptureSpec) -> Result<Self, UserError> {
+        let mut counts = HashMap::new();
+        if spec.secs > 0.0 {
+            for Entry { user, query_id, counts: found, .. } in statement_calls::snapshot(false)? {
+                if let Some(id) = query_id {
+                    counts.insert((user, id), found);
+                }
+            }
+        }
+        Ok(Self { at: current_timestamp(), counts, deallocations: statement_calls::deallocations()? })
+    }
+}
+
+/// What a capture says of itself to whoever has called it.
+pub fn tell(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserError> {
+    let options = spec.checked_options()?;
+    let statements = catalog::captured_statements(&spec.name)?;
+    for note in catalog::notes_of_capture(&spec.name)? {
+        pgrx::notice!("{note}");
+    }
+    if options.writes && statements.iter().any(|s| s.workload.is_some()) {
+        warn(
+            format!(
+                "runs of capture \"{}\" change the data of the tables that its statements write to",
+                spec.name
+            ),
+            "Run it on a copy of the database.",
+        );
+    }
+    if roles::superuser() && options.roles == Roles::All {
+        warn(
+            format!("statements of other roles in capture \"{}\" run with superuser privileges", spec.name),
+            "Read them in bench.capture_statements before a run, or SET ROLE to another role.",
+        );
+    }
+    Ok(statements)
+}
+
+/// Takes the second reading and keeps what was captured, in the row that has been begun.
+pub fn keep(spec: &CaptureSpec, beginning: &Beginning) -> Result<(), UserError> {
+    let options = spec.checked_options()?;
+    let mut entries = statement_calls::snapshot(true)?;
+    let dropped = match (beginning.deallocations, statement_calls::deallocations()?) {
+        (Some(before), Some(now)) if spec.secs > 0.0 => Some((now - before).max(0)),
+        (_, now) => now,
+    };
+    for entry in &mut entries {
+        let before = entry.query_id.and_then(|id| beginning.counts.get(&(entry.user, id)));
+        if let Some(before) = before {
+            entry.counts = entry.counts.since(before);
+        }
+    }
+    entries.retain(|entry| entry.counts.calls > 0);
+    let taken = statements::take(spec, &options, entries)?;
+    let mut notes = taken.notes;
+    if let Some(dropped) = dropped.filter(|&dropped| dropped > 0) {
+        notes.push(format!(
+            "pg_stat_statements dropped entries {dropped} times meanwhile: their calls are missing; raise pg_stat_statements.max"
+        ));
+    }
+    let missing: f64 = taken.statements.iter().filter(|s| s.workload.is_none()).map(|s| s.share).sum();
+    if missing > 0.0 {
+        notes.push(format!(
+            "{:.1} % of the execution time is of statements that were not kept",
+            100.0 * missing
+        ));
+    }
+    for statement in &taken.statements {
+        catalog::put_captured_statement(&spec.name, statement)?;
+    }
+    let end = CaptureEnd {
+        status: "completed".to_owned(),
+        calls: Some(taken.calls),
+        exec_ms: Some(taken.exec_ms),
+        dealloc: dropped,
+        notes,
+        error: None,
+    };
+    catalog::end_capture(&spec.name, &end)
+}
+
+/// Cancels a capture under way; false where there is none.
+///
+/// # Errors
+/// 42704 for an unknown one, 42501 without the privileges of its role or of pg_signal_backend.
+pub fn cancel(name: &str) -> Result<bool, UserError> {
+    let Some(handle) = catalog::capture(name)? else {
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")));
+    };
+    if !catalog::may_stop(&handle.role)? {
+        let message = format!("capture \"{name}\" belongs to role \"{}\"", handle.role);
+        return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+            .hint("Only roles with the privileges of its role or of pg_signal_backend may cancel it."));
+    }
+    if handle.status != "capturing" || !crate::server::process::cancel(handle.pid) {
+        return Ok(false);
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10)
+        && catalog::capture(name)?.is_some_and(|now| now.status == "capturing")
+    {
+        nap(20);
+    }
+    Ok(true)
+}

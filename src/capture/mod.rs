@@ -1,0 +1,14 @@
+//! Captures: from what pg_stat_statements counts of an application to a mix of workloads that replays it, and what a run of it
+//! has to do with what was captured.
+
+mod columns;
+mod feeders;
+mod fidelity;
+mod fresh;
+pub mod launch;
+mod queries;
+mod statements;
+mod trial;
+pub mod worker;
+
+pub use fidelity::of_run as fidelity_of_run;

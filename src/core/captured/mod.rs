@@ -1,0 +1,52 @@
+//! Captured statements: what pg_stat_statements has kept of an application, as scripts; and how well a run replays it.
+
+mod counts;
+mod fidelity;
+mod options;
+mod pick;
+mod render;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+pub mod tokens;
+
+pub use counts::Counts;
+pub use fidelity::{Call, Likeness, likeness, overall};
+pub use options::{CaptureOptions, Importance, Roles};
+pub use pick::pick;
+pub use render::{script, variable, with_values};
+pub use rewrite::{expanded, grouped, parsable, squashed};
+
+/// The weights of a mix: shares of the calls in at most so many parts of the whole, at least 1 each.
+pub fn weights(calls: &[i64]) -> Vec<i32> {
+    const PARTS: f64 = 1e6;
+    let total: f64 = calls.iter().map(|&calls| calls as f64).sum();
+    let scale = if total > PARTS { PARTS / total } else { 1.0 };
+    calls.iter().map(|&calls| ((calls as f64 * scale).round() as i32).max(1)).collect()
+}
+
+/// A text of the same length that does not show what it was: letters and digits are drawn by a hash of the whole, so that equal
+/// texts stay equal and their distribution stays.
+pub fn masked(text: &str) -> String {
+    // FNV-1a of 64 bits, then a step of SplitMix64 for each character.
+    let mut state = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mut draw = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let hidden = |character: char| {
+        let number = draw();
+        match character {
+            '0'..='9' => char::from(b'0' + (number % 10) as u8),
+            'A'..='Z' => char::from(b'A' + (number % 26) as u8),
+            c if c.is_alphabetic() && c.len_utf8() == 1 => char::from(b'a' + (number % 26) as u8),
+            c if c.is_alphanumeric() => 'x',
+            other => other,
+        }
+    };
+    text.chars().map(hidden).collect()
+}

@@ -1,0 +1,103 @@
+//! Options of bench.capture.
+
+use serde_json::Value;
+
+use crate::error::UserError;
+use crate::{similar, spec::invalid};
+
+/// Which statements are the most important.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Importance {
+    /// By execution time.
+    #[default]
+    Time,
+    /// By number of calls.
+    Calls,
+}
+
+/// Whose statements are captured.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Roles {
+    /// All roles'; a superuser's capture keeps superusers' only.
+    #[default]
+    Default,
+    /// The role's own.
+    Own,
+    /// All roles', to be replayed as the role that captures.
+    All,
+    /// Those of these roles.
+    Named(Vec<String>),
+}
+
+/// The options of a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CaptureOptions {
+    pub by: Importance,
+    pub roles: Roles,
+    /// Whether statements that write are kept.
+    pub writes: bool,
+    /// Whether kept values are masked.
+    pub mask: bool,
+    /// Elements of a list that PostgreSQL 18 has squashed, where rows per call do not tell.
+    pub list_length: Option<u32>,
+}
+
+const KEYS: [&str; 5] = ["by", "list_length", "mask", "roles", "writes"];
+
+/// The longest list to expand.
+pub const MAX_LIST: u32 = 100;
+
+impl CaptureOptions {
+    /// # Errors
+    /// 22023 for an unknown key, with those that are known, and for values that do not fit.
+    pub fn new(given: &Value) -> Result<Self, UserError> {
+        let Value::Object(object) = given else {
+            return Err(invalid("options must be a JSON object"));
+        };
+        let mut options = Self::default();
+        for (key, value) in object {
+            match (key.as_str(), value) {
+                ("writes", Value::Bool(flag)) => options.writes = *flag,
+                ("mask", Value::Bool(flag)) => options.mask = *flag,
+                ("writes" | "mask", _) => return Err(unsuitable(key, value, "It must be true or false.")),
+                ("by", Value::String(word)) if word == "time" => options.by = Importance::Time,
+                ("by", Value::String(word)) if word == "calls" => options.by = Importance::Calls,
+                ("by", _) => return Err(unsuitable(key, value, "It must be \"time\" or \"calls\".")),
+                ("list_length", Value::Number(number)) => {
+                    let length = number.as_u64().filter(|length| (1..=u64::from(MAX_LIST)).contains(length));
+                    let hint = format!("It must be between 1 and {MAX_LIST}.");
+                    let length = length.ok_or_else(|| unsuitable(key, value, &hint))?;
+                    options.list_length = Some(length as u32);
+                }
+                ("list_length", _) => return Err(unsuitable(key, value, "It must be a whole number.")),
+                ("roles", _) => options.roles = roles(value)?,
+                _ => {
+                    let list = format!("Known options: {}.", KEYS.join(", "));
+                    return Err(invalid(format!("unknown option \"{key}\" of a capture"))
+                        .hint(similar::hint(key, KEYS, list)));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn roles(value: &Value) -> Result<Roles, UserError> {
+    match value {
+        Value::String(word) if word == "own" => return Ok(Roles::Own),
+        Value::String(word) if word == "all" => return Ok(Roles::All),
+        Value::Array(names) if !names.is_empty() => {
+            let names: Option<Vec<String>> =
+                names.iter().map(|name| name.as_str().map(str::to_owned)).collect();
+            if let Some(names) = names {
+                return Ok(Roles::Named(names));
+            }
+        }
+        _ => {}
+    }
+    Err(unsuitable("roles", value, "It must be \"own\", \"all\" or an array of roles' names."))
+}
+
+fn unsuitable(key: &str, value: &Value, hint: &str) -> UserError {
+    invalid(format!("invalid value {value} for option \"{key}\" of a capture")).hint(hint)
+}

@@ -1,0 +1,214 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::tokens::{Kind, tokens};
+use super::*;
+use crate::script::{Symbols, parse};
+
+fn same(text: &str) {
+    assert_eq!(parsable(text), text);
+}
+
+#[test]
+fn constants_of_a_type_become_casts() {
+    for (text, wanted) in [
+        ("SELECT now() - interval $1", "SELECT now() - CAST($1 AS interval)"),
+        ("SELECT INTERVAL $1 day + x", "SELECT CAST($1 AS INTERVAL day) + x"),
+        ("SELECT interval $1 day to second, 1", "SELECT CAST($1 AS interval day to second), 1"),
+        ("SELECT interval(3) $2", "SELECT CAST($2 AS interval(3))"),
+        (
+            "WHERE d >= date $1 AND e < timestamp $2",
+            "WHERE d >= CAST($1 AS date) AND e < CAST($2 AS timestamp)",
+        ),
+        ("t < timestamp with time zone $1", "t < CAST($1 AS timestamp with time zone)"),
+        ("t < timestamp (3) without time zone $1", "t < CAST($1 AS timestamp (3) without time zone)"),
+        ("x = double precision $1", "x = CAST($1 AS double precision)"),
+        ("x = numeric(10,2) $1", "x = CAST($1 AS numeric(10,2))"),
+        ("x = char /* a */ varying $1", "x = char   varying $1"),
+        ("x = uuid $12", "x = CAST($12 AS uuid)"),
+    ] {
+        assert_eq!(parsable(text), wanted);
+    }
+}
+
+#[test]
+fn fields_of_extract_become_arguments() {
+    assert_eq!(
+        parsable("SELECT EXTRACT($1 FROM created_at), extract ( $2 from t.x )"),
+        "SELECT pg_catalog.\"extract\"($1 , created_at), pg_catalog.\"extract\" ( $2 , t.x )"
+    );
+    same("SELECT extract(year FROM x), my.extract($1 FROM x)");
+}
+
+#[test]
+fn prepared_statements_lose_their_name() {
+    assert_eq!(parsable("PREPARE s (int, numeric(3,1)) AS SELECT $1"), " SELECT $1");
+    assert_eq!(parsable("prepare \"as\" as select $1"), " select $1");
+    same("SELECT prepare AS x");
+}
+
+#[test]
+fn what_is_no_constant_stays() {
+    same("SELECT date, $1 FROM t WHERE date = $2 AND t.date > $3 LIMIT $4");
+    same("SELECT 'interval $1', \"date $1\", $$timestamp $1$$, E'\\'date $1' FROM t");
+    same("SELECT x::date, CAST($1 AS date)");
+    same("SELECT /*+ IndexScan(t) */ 1");
+    assert_eq!(parsable("SELECT 1 -- date $1\n, /* date $2 */ 2"), "SELECT 1  \n,   2");
+}
+
+#[test]
+fn squashed_lists_get_their_elements_back() {
+    let text = "SELECT * FROM t WHERE a IN ($1 /*, ... */) AND b = $2 AND c = ANY (ARRAY[$3 /*, ... */])";
+    assert_eq!(squashed(text), [1, 3]);
+    let wanted = "SELECT * FROM t WHERE a IN ($1 , $4, $5) AND b = $2 AND c = ANY (ARRAY[$3 , $6])";
+    assert_eq!(expanded(text, |first| if first == 1 { 3 } else { 2 }), wanted);
+    assert_eq!(squashed("SELECT '$1 /*, ... */', 2 /*, ... */"), Vec::<u32>::new());
+}
+
+fn script_of(text: &str, type_of: impl Fn(u32) -> Option<String>) -> String {
+    script(text, |number| Ok(variable(number)), type_of)
+}
+
+#[test]
+fn scripts_have_variables_for_parameters() {
+    let typed = |number: u32| Some(format!("type{number}"));
+    assert_eq!(script_of("SELECT * FROM t WHERE a = $1;\n", typed), "SELECT * FROM t WHERE a = :p1;");
+    assert_eq!(
+        script_of("SELECT $1, $2 + $1", typed),
+        "SELECT CAST(:p1 AS type1), :p2 + CAST(:p1 AS type1);"
+    );
+    assert_eq!(
+        script_of("SELECT a[$1:$2], b[1:n], $3::int", typed),
+        "SELECT a[:p1 \\::p2], b[1\\:n], :p3 ::int;"
+    );
+    assert_eq!(script_of("SELECT 'a:b', \"c:d\"", typed), "SELECT 'a:b', \"c:d\";");
+    let now = |_: u32| Err("'now'::date".to_owned());
+    assert_eq!(script("SELECT $1, b[1:n]", now, |_| None), "SELECT 'now'::date, b[1\\:n];");
+}
+
+#[test]
+fn options_are_checked() {
+    let options =
+        CaptureOptions::new(&json!({"writes": true, "by": "calls", "roles": ["a"], "list_length": 3}))
+            .unwrap();
+    assert_eq!(options.by, Importance::Calls);
+    assert_eq!(options.roles, Roles::Named(vec!["a".to_owned()]));
+    assert!(options.writes && !options.mask);
+    let error = CaptureOptions::new(&json!({"write": true})).unwrap_err();
+    let hint = "Perhaps you meant \"writes\". Known options: by, list_length, mask, roles, writes.";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+    for bad in
+        [json!({"by": "x"}), json!({"mask": 1}), json!({"roles": []}), json!({"list_length": 0}), json!([])]
+    {
+        assert_eq!(CaptureOptions::new(&bad).unwrap_err().sqlstate, "22023", "{bad}");
+    }
+}
+
+#[test]
+fn equal_calls_score_one() {
+    let call = Call { rows: 3.0, hit: 5.0, read: 1.0, ms: 0.2 };
+    assert_eq!(likeness(&call, &call).score, 1.0);
+    // Hit or read: the blocks are the same.
+    let cold = Call { hit: 0.0, read: 6.0, ..call };
+    assert_eq!(likeness(&call, &cold).score, 1.0);
+    let half = Call { rows: 1.5, ..call };
+    assert_eq!(likeness(&call, &half).score, 0.5);
+    assert_eq!(Call::of(0, 1, 1, 1, 1.0), None);
+    assert_eq!(overall(&[(0.5, Some(1.0)), (0.25, Some(0.5)), (0.25, None)]), Some(0.625));
+    assert_eq!(overall(&[]), None);
+}
+
+#[test]
+fn items_of_group_by_have_the_parameters_of_the_list() {
+    let text = "SELECT f($1, a) AS h, count(*) FROM t WHERE b = $2 GROUP BY f($3, a), c ORDER BY h LIMIT $4";
+    assert_eq!(grouped(text), text.replace("$3", "$1"));
+    let text = "SELECT extract($1 FROM a) AS h FROM t WHERE b = $2 GROUP BY extract(hour FROM a) ORDER BY h";
+    assert_eq!(grouped(text), text.replace("$1", "hour"));
+    for text in ["SELECT a + $1 FROM t GROUP BY a", "SELECT $1, b FROM t GROUP BY b, c.d", "SELECT 1"] {
+        assert_eq!(grouped(text), text);
+    }
+    let text = "SELECT x FROM (SELECT f(a, $1) x FROM t GROUP BY f(a, $2)) s WHERE y = $3";
+    assert_eq!(grouped(text), text.replace("$2", "$1"));
+}
+
+#[test]
+fn rows_are_picked_by_what_their_calls_take() {
+    let call = |rows: f64, hit: f64| Call { rows, hit, ..Call::default() };
+    let calls = [call(1.0, 10.0), call(5.0, 50.0), call(9.0, 20.0)];
+    let (one, other, part, score) = pick(&call(3.0, 30.0), &calls).unwrap();
+    assert_eq!((one, other, part, score), (0, 1, 0.5, 1.0));
+    assert_eq!(pick(&call(1.0, 1.0), &[]), None);
+}
+
+#[test]
+fn weights_are_shares_of_the_calls() {
+    assert_eq!(weights(&[3, 1, 0]), [3, 1, 1]);
+    assert_eq!(weights(&[30_000_000, 10_000_000, 1]), [750_000, 250_000, 1]);
+}
+
+#[test]
+fn masked_texts_keep_their_length() {
+    let hidden = masked("Ann.Smith42@example.org");
+    assert_eq!(hidden.len(), 23);
+    assert_ne!(hidden, "Ann.Smith42@example.org");
+    assert_eq!((&hidden[3..4], &hidden[11..12]), (".", "@"));
+    assert_eq!(masked("Ann.Smith42@example.org"), hidden);
+}
+
+/// Pieces that statements are made of, of which no two make another one together.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "'[a-z $1]{0,8}'".prop_map(|s| s),
+        "\"[a-z $1]{1,8}\"".prop_map(|s| s),
+        "\\$q\\$[a-z 1']{0,8}\\$q\\$".prop_map(|s| s),
+        "[a-z_]{1,6}".prop_filter("a word of its own", |s| !s.ends_with(['e', 'b', 'x', 'n', 'u'])),
+        "[0-9]{1,4}",
+        Just("(".to_owned()),
+        Just(",".to_owned()),
+        Just("=".to_owned()),
+        Just("interval $1".to_owned()),
+        Just("$2".to_owned()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn tokens_cover_any_text(text in ".{0,60}") {
+        let found = tokens(&text);
+        let joined: String = found.iter().map(|token| token.text(&text)).collect();
+        prop_assert_eq!(joined, text);
+    }
+
+    #[test]
+    fn quoted_texts_are_left_alone(pieces in prop::collection::vec(piece(), 1..12)) {
+        let text = pieces.join(" ");
+        let quoted = |text: &str| -> Vec<String> {
+            let is_quoted = |kind| matches!(kind, Kind::String | Kind::QuotedIdentifier);
+            tokens(text).iter().filter(|t| is_quoted(t.kind)).map(|t| t.text(text).to_owned()).collect()
+        };
+        let rewritten = parsable(&text);
+        prop_assert_eq!(quoted(&rewritten), quoted(&text));
+        // What was rewritten needs no rewriting.
+        prop_assert_eq!(parsable(&rewritten), rewritten.clone());
+        let casts = pieces.iter().filter(|piece| *piece == "interval $1").count();
+        prop_assert_eq!(rewritten.matches("CAST($1 AS interval)").count(), casts);
+    }
+
+    #[test]
+    fn a_script_mentions_parameters_only(pieces in prop::collection::vec(piece(), 1..12)) {
+        let text = format!("SELECT {}", pieces.join(" ").replace('(', "+"));
+        let written = script(&parsable(&text), |number| Ok(variable(number)), |_| None);
+        let mut symbols = Symbols::new();
+        let parsed = parse("s", &written, &mut symbols);
+        prop_assert!(parsed.is_ok(), "{}", written);
+        for index in 0..symbols.len() {
+            let name = (1..=2).map(variable).find(|name| symbols.lookup(name).is_some_and(|id| id.index() == index));
+            prop_assert!(name.is_some(), "{} in {}", index, written);
+        }
+    }
+
+    #[test]
+    fn masks_keep_the_number_of_characters(text in ".{0,30}") {
+        prop_assert_eq!(masked(&text).chars().count(), text.chars().count());
+    }
+}

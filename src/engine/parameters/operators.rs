@@ -1,0 +1,71 @@
+//! Nodes of a query tree, and the operators beside parameters.
+
+use std::ffi::{CStr, c_void};
+
+use pgrx::pg_sys;
+
+use super::How;
+
+/// # Safety
+/// A live list of pointers that is longer than `place`.
+pub(super) unsafe fn nth(list: *mut pg_sys::List, place: usize) -> *mut pg_sys::Node {
+    // SAFETY: by the caller.
+    unsafe { (*(*list).elements.add(place)).ptr_value.cast() }
+}
+
+/// # Safety
+/// A live node, or NULL.
+pub(super) unsafe fn is_a(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> bool {
+    // SAFETY: by the caller.
+    unsafe { !node.is_null() && (*node).type_ == tag }
+}
+
+/// Whether an expression has the same value for all rows of a statement.
+///
+/// # Safety
+/// A live expression.
+pub(super) unsafe fn is_without_variables(node: *mut pg_sys::Node) -> bool {
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn has(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+        use pg_sys::NodeTag::*;
+        // SAFETY: called by the walker with live nodes.
+        unsafe {
+            !node.is_null()
+                && (matches!((*node).type_, T_Var | T_Param | T_SubLink | T_Aggref | T_Query | T_WindowFunc)
+                    || pg_sys::expression_tree_walker(node, Some(has), context))
+        }
+    }
+    // SAFETY: by the caller.
+    unsafe { !has(node, std::ptr::null_mut()) && !pg_sys::contain_volatile_functions(node) }
+}
+
+/// An operator's name; empty where it has gone.
+pub(super) fn name_of(operator: pg_sys::Oid) -> String {
+    // SAFETY: a catalog look-up inside a transaction; a palloc'd string, or NULL.
+    unsafe {
+        match pg_sys::get_opname(operator) {
+            name if name.is_null() => String::new(),
+            name => CStr::from_ptr(name).to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// How a parameter meets what is on the other side of an operator: to its left, or swapped to its right.
+pub(super) fn how(operator: &str, is_swapped: bool) -> How {
+    match (operator, is_swapped) {
+        ("=", _) => How::Equal,
+        ("<>", _) => How::Unequal,
+        (">" | ">=", false) | ("<" | "<=", true) => How::Above,
+        ("<" | "<=", false) | (">" | ">=", true) => How::Below,
+        ("~~" | "~~*", false) => How::Like,
+        _ => How::Operator,
+    }
+}
+
+/// A row's object of one of the fields that its object has: who asks what contains something asks for a part.
+pub(super) fn one_of_object(expression: &str) -> String {
+    format!(
+        "CASE WHEN pg_catalog.jsonb_typeof({expression}) = 'object' THEN (SELECT pg_catalog.jsonb_build_object(j.key, j.value) \
+         FROM pg_catalog.jsonb_each({expression}) AS j ORDER BY pg_catalog.random() LIMIT 1) END"
+    )
+}

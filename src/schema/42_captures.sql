@@ -1,0 +1,144 @@
+-- Captures: what pg_stat_statements or the log has seen of an application, as a mix of workloads under one name. The
+-- workloads and feeders themselves are in bench.workloads and bench.feeders.
+
+CREATE TABLE bench.capture_list (
+    name        text PRIMARY KEY,
+    role        text NOT NULL,
+    source      text NOT NULL,
+    options     jsonb NOT NULL DEFAULT '{}',
+    status      text NOT NULL,
+    started_at  timestamptz NOT NULL,
+    finished_at timestamptz,
+    secs        double precision,
+    pid         int,
+    calls       bigint,
+    exec_ms     double precision,
+    dealloc     bigint,
+    notes       text[] NOT NULL DEFAULT '{}',
+    error       jsonb
+);
+COMMENT ON TABLE bench.capture_list IS 'One row per capture, for bench.captures';
+COMMENT ON COLUMN bench.capture_list.name IS 'Name of the capture';
+COMMENT ON COLUMN bench.capture_list.role IS 'Role that captured';
+COMMENT ON COLUMN bench.capture_list.source IS 'statements: pg_stat_statements; log: the server''s log';
+COMMENT ON COLUMN bench.capture_list.options IS 'Options as given';
+COMMENT ON COLUMN bench.capture_list.status IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.started_at IS 'When the capture began';
+COMMENT ON COLUMN bench.capture_list.finished_at IS 'When the capture ended';
+COMMENT ON COLUMN bench.capture_list.secs IS 'Seconds captured; 0: everything that the view had';
+COMMENT ON COLUMN bench.capture_list.pid IS 'Process that captures';
+COMMENT ON COLUMN bench.capture_list.calls IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.exec_ms IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.dealloc IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.notes IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.error IS 'As in bench.captures';
+
+CREATE VIEW bench.captures WITH (security_barrier) AS
+SELECT name, role, source, options,
+       CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(pid) a WHERE a.pid IS NOT NULL)
+            THEN 'crashed' ELSE status END AS status,
+       started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error
+FROM bench.capture_list
+WHERE bench_internal.is_visible(role);
+COMMENT ON VIEW bench.captures IS 'One row per capture. Visible to roles with the privileges of the role that captured or of pg_read_all_stats. bench.capture_statements has its statements.';
+COMMENT ON COLUMN bench.captures.name IS 'Name of the capture, as given to bench.run';
+COMMENT ON COLUMN bench.captures.role IS 'Role that captured';
+COMMENT ON COLUMN bench.captures.source IS 'statements: pg_stat_statements; log: the server''s log';
+COMMENT ON COLUMN bench.captures.options IS 'Options as given';
+COMMENT ON COLUMN bench.captures.status IS 'capturing, completed, canceled, failed or crashed';
+COMMENT ON COLUMN bench.captures.started_at IS 'When the capture began';
+COMMENT ON COLUMN bench.captures.finished_at IS 'When the capture ended';
+COMMENT ON COLUMN bench.captures.secs IS 'Seconds between the two snapshots; 0: everything that pg_stat_statements had';
+COMMENT ON COLUMN bench.captures.calls IS 'Calls of all top-level statements of the database in that time, kept or not';
+COMMENT ON COLUMN bench.captures.exec_ms IS 'Their execution time in milliseconds';
+COMMENT ON COLUMN bench.captures.dealloc IS 'How often pg_stat_statements dropped its least-executed entries in that time: their calls are missing';
+COMMENT ON COLUMN bench.captures.notes IS 'What to know about the capture';
+COMMENT ON COLUMN bench.captures.error IS 'Why it failed: sqlstate, message, detail, hint';
+
+CREATE TABLE bench.capture_statements (
+    capture          text NOT NULL,
+    number           int NOT NULL,
+    workload         text,
+    weight           int,
+    queryid          bigint,
+    query            text,
+    roles            text[],
+    calls            bigint NOT NULL,
+    rows             bigint,
+    shared_blks_hit  bigint,
+    shared_blks_read bigint,
+    exec_ms          double precision,
+    share            double precision NOT NULL,
+    kept             boolean NOT NULL,
+    reason           text,
+    PRIMARY KEY (capture, number)
+);
+COMMENT ON TABLE bench.capture_statements IS 'One row per statement of a capture, or per kind of transaction of a capture from the log: counters as captured, and whether a workload was made of it. Visible like bench.captures.';
+COMMENT ON COLUMN bench.capture_statements.capture IS 'Name of the capture';
+COMMENT ON COLUMN bench.capture_statements.number IS 'Place in the capture, from 1: the largest share first';
+COMMENT ON COLUMN bench.capture_statements.workload IS 'Workload that was made of it; NULL: none';
+COMMENT ON COLUMN bench.capture_statements.weight IS 'Its weight in the mix';
+COMMENT ON COLUMN bench.capture_statements.queryid IS 'As in pg_stat_statements';
+COMMENT ON COLUMN bench.capture_statements.query IS 'Text as pg_stat_statements has it; NULL: not visible to the role that captured, or lost';
+COMMENT ON COLUMN bench.capture_statements.roles IS 'Roles that executed it';
+COMMENT ON COLUMN bench.capture_statements.calls IS 'Calls';
+COMMENT ON COLUMN bench.capture_statements.rows IS 'Rows returned or changed by these calls';
+COMMENT ON COLUMN bench.capture_statements.shared_blks_hit IS 'Blocks that they found in shared buffers';
+COMMENT ON COLUMN bench.capture_statements.shared_blks_read IS 'Blocks that they read into shared buffers';
+COMMENT ON COLUMN bench.capture_statements.exec_ms IS 'Their execution time in milliseconds';
+COMMENT ON COLUMN bench.capture_statements.share IS 'Share of the execution time of all statements captured, kept or not';
+COMMENT ON COLUMN bench.capture_statements.kept IS 'True if a workload was made of it';
+COMMENT ON COLUMN bench.capture_statements.reason IS 'Why no workload was made of it; of a kept one, what its replay leaves out';
+
+CREATE TABLE bench.captured_rows (
+    workload   text NOT NULL,
+    prefix     text NOT NULL,
+    row_number int NOT NULL,
+    weight     double precision,
+    row        jsonb NOT NULL,
+    PRIMARY KEY (workload, prefix, row_number)
+);
+COMMENT ON TABLE bench.captured_rows IS 'Values of parameters that a capture has kept, because no table''s rows serve. Visible to members of the role that captured.';
+COMMENT ON COLUMN bench.captured_rows.workload IS 'Workload that was made by the capture';
+COMMENT ON COLUMN bench.captured_rows.prefix IS 'Prefix of the feeder that selects these rows';
+COMMENT ON COLUMN bench.captured_rows.row_number IS 'Number of the row, from 1';
+COMMENT ON COLUMN bench.captured_rows.weight IS 'How often it is to be drawn, relative to the others';
+COMMENT ON COLUMN bench.captured_rows.row IS 'Values by the names of variables';
+
+ALTER TABLE bench.capture_statements ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.capture_statements FOR SELECT USING (capture IN (SELECT c.name FROM bench.captures c));
+COMMENT ON POLICY visible ON bench.capture_statements IS 'Shows the statements of captures that bench.captures shows';
+ALTER TABLE bench.captured_rows ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
+    SELECT w.name FROM bench.workloads w JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.owner::pg_catalog.name
+    WHERE pg_catalog.pg_has_role(r.oid, 'USAGE')));
+COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role that captured them';
+
+-- What pg_stat_statements counted of a run's statements, for bench.fidelity.
+CREATE TABLE bench.call_log (
+    run_id           bigint NOT NULL,
+    node             int NOT NULL DEFAULT 0,
+    script           int NOT NULL,
+    calls            bigint NOT NULL,
+    rows             bigint NOT NULL,
+    shared_blks_hit  bigint NOT NULL,
+    shared_blks_read bigint NOT NULL,
+    exec_ms          double precision NOT NULL,
+    PRIMARY KEY (run_id, node, script)
+);
+COMMENT ON TABLE bench.call_log IS 'One row per run and script of a capture: what pg_stat_statements counted of its statements, for bench.fidelity';
+COMMENT ON COLUMN bench.call_log.run_id IS 'The run';
+COMMENT ON COLUMN bench.call_log.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench.call_log.script IS 'Number of the script in the run''s mix, from 0';
+COMMENT ON COLUMN bench.call_log.calls IS 'Calls of the script''s statements';
+COMMENT ON COLUMN bench.call_log.rows IS 'Rows that they returned or changed';
+COMMENT ON COLUMN bench.call_log.shared_blks_hit IS 'Blocks that they found in shared buffers';
+COMMENT ON COLUMN bench.call_log.shared_blks_read IS 'Blocks that they read into shared buffers';
+COMMENT ON COLUMN bench.call_log.exec_ms IS 'Their execution time in milliseconds';
+
+GRANT SELECT ON bench.captures, bench.capture_statements, bench.captured_rows TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('bench.capture_list', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.capture_statements', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.captured_rows', '');
+SELECT pg_catalog.pg_extension_config_dump('bench.call_log', '');

@@ -1,0 +1,33 @@
+-- Captures: functions. Those that capture are for whoever is granted them.
+
+CREATE FUNCTION bench.capture(name text, secs double precision DEFAULT 60, statements int DEFAULT 50, options jsonb DEFAULT '{}')
+    RETURNS TABLE (workload text, weight int, calls bigint, share double precision, kept boolean, reason text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'capture_statements_wrapper';
+COMMENT ON FUNCTION bench.capture IS
+'Makes a benchmark of what pg_stat_statements counts in this database within secs seconds: a workload for each top-level statement, with feeders that draw its parameters from real rows, and the observed weights; bench.run(name) runs the mix. secs 0: takes what pg_stat_statements has already. statements: how many to keep at most. Options: by (time or calls: which statements are the most important), writes (true: also keeps statements that write), roles (own, all, or an array of names: whose statements; default all, for superusers those of superusers), list_length (elements of a squashed list of PostgreSQL 18), mask (true: values that the capture keeps are replaced by hashes of their length). Returns a row per statement; reason says why one was not kept. A capture of the same name is replaced.';
+
+CREATE FUNCTION bench.start_capture(name text, secs double precision DEFAULT 60, statements int DEFAULT 50, options jsonb DEFAULT '{}')
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_capture_wrapper';
+COMMENT ON FUNCTION bench.start_capture IS
+'Starts a capture with the arguments of bench.capture in a background worker and returns immediately. See bench.captures for its status and bench.capture_statements for its statements.';
+
+CREATE FUNCTION bench.cancel_capture(name text)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'cancel_capture_wrapper';
+COMMENT ON FUNCTION bench.cancel_capture IS
+'Cancels a capture that bench.start_capture has started. Returns false if it was not under way. Requires the privileges of the role that captures or of pg_signal_backend.';
+
+CREATE FUNCTION bench.drop_capture(name text)
+    RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_capture_wrapper';
+COMMENT ON FUNCTION bench.drop_capture IS
+'Removes a capture with its workloads, feeders and kept values. Only the role that captured, its members and superusers may.';
+
+CREATE FUNCTION bench.fidelity(run_id bigint)
+    RETURNS TABLE (workload text, calls bigint, rows_captured double precision, rows_replayed double precision,
+                   blocks_captured double precision, blocks_replayed double precision, score double precision,
+                   hit_captured double precision, hit_replayed double precision, read_captured double precision,
+                   read_replayed double precision, ms_captured double precision, ms_replayed double precision)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_fidelity_wrapper';
+COMMENT ON FUNCTION bench.fidelity IS
+'Compares a run of a capture with the capture, per call of each statement: rows, blocks (hit and read together, and apart), and milliseconds. score: 1 if rows and blocks are equal, the product of both ratios (the smaller by the larger) otherwise. The last row, with workload NULL, is the whole: shares of the captured time that the statements of the run stand for, and their scores weighted by it.';
+
+REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.cancel_capture, bench.drop_capture FROM PUBLIC;
