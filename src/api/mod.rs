@@ -11,6 +11,7 @@ mod feeders;
 pub mod fixtures;
 mod help;
 mod jobs;
+mod logs;
 mod nodes;
 mod preflight;
 mod preview;

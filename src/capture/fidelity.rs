@@ -26,6 +26,10 @@ fn call(counts: &Counts) -> Option<Call> {
 pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
     catalog::check_visible(run_id)?;
     let pairs = catalog::calls_of_captured(run_id)?;
+    let shapes = catalog::shapes_of_captured(run_id)?;
+    if pairs.is_empty() && !shapes.is_empty() {
+        return Ok(of_shapes(shapes));
+    }
     if pairs.is_empty() {
         return Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -79,6 +83,29 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
         score: overall(&scores),
     });
     Ok(lines)
+}
+
+/// Of transactions from the log, which says neither rows nor blocks: how many went without an error.
+fn of_shapes(shapes: Vec<catalog::ReplayedShape>) -> Vec<Line> {
+    let mut scores = Vec::with_capacity(shapes.len());
+    let mut lines: Vec<Line> = Vec::with_capacity(shapes.len() + 1);
+    for shape in shapes {
+        let all = shape.transactions + shape.failed;
+        let score = (all > 0).then(|| shape.transactions as f64 / all as f64);
+        // One that has not been drawn says nothing of the others.
+        if score.is_some() {
+            scores.push((shape.share, score));
+        }
+        lines.push(Line {
+            workload: Some(shape.workload),
+            calls: shape.transactions,
+            score,
+            ..Line::default()
+        });
+    }
+    let calls = lines.iter().map(|line| line.calls).sum();
+    lines.push(Line { calls, score: overall(&scores), ..Line::default() });
+    lines
 }
 
 fn add(sum: &mut Call, call: &Call, weight: f64) {

@@ -259,6 +259,7 @@ pub fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
         let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
                        c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms \
                    FROM bench.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                   JOIN bench.capture_list k ON k.name = s.capture AND k.source = 'statements' \
                    LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
                            pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
                            pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
@@ -310,5 +311,34 @@ pub fn notes_of_capture(name: &str) -> Result<Vec<String>, UserError> {
     as_owner(|| {
         let sql = "SELECT notes FROM bench.capture_list WHERE name = $1";
         Ok(fetch::<Vec<String>>(sql, &[name.into()])?.unwrap_or_default())
+    })
+}
+
+/// How a run replayed the transactions of one shape of a log.
+pub struct ReplayedShape {
+    pub workload: String,
+    /// Of the captured transactions.
+    pub share: f64,
+    pub transactions: i64,
+    /// Those that errors ended.
+    pub failed: i64,
+}
+
+/// The scripts of a run that are a capture's from the log.
+pub fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT s.workload, pg_catalog.min(s.share), pg_catalog.sum(l.transactions)::pg_catalog.int8, \
+                       pg_catalog.sum(l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
+                   FROM bench.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                   JOIN bench.capture_list k ON k.name = s.capture AND k.source = 'log' \
+                   WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";
+        fetch_all(sql, &[run_id.into()], |row| {
+            Ok(ReplayedShape {
+                workload: row.get::<String>(1)?.unwrap_or_default(),
+                share: row.get::<f64>(2)?.unwrap_or_default(),
+                transactions: row.get::<i64>(3)?.unwrap_or_default(),
+                failed: row.get::<i64>(4)?.unwrap_or_default(),
+            })
+        })
     })
 }

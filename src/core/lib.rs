@@ -35,6 +35,7 @@
 //! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
+//! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
 
 pub mod capacity;
@@ -48,6 +49,7 @@ pub mod feeder;
 pub mod findings;
 pub mod help;
 pub mod intervals;
+pub mod log_capture;
 pub mod missing;
 pub mod part;
 pub mod preflight;

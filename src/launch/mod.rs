@@ -7,6 +7,7 @@ pub mod handle;
 pub mod horizon;
 pub mod load;
 pub mod load_progress;
+pub mod log;
 pub mod nodes;
 pub mod outcome;
 pub mod part;

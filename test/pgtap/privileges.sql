@@ -38,6 +38,7 @@ FROM (VALUES
     ('start_capture', $$SELECT bench.start_capture('c')$$),
     ('cancel_capture', $$SELECT bench.cancel_capture('c')$$),
     ('drop_capture', $$SELECT bench.drop_capture('c')$$),
+    ('capture_log', $$SELECT bench.capture_log('l', 'pg_class')$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),
     ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)

@@ -206,6 +206,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('drop_workload', NULL, NULL),
     ('add_feeder', NULL, NULL),
     ('drop_feeder', NULL, NULL),
+    ('capture_log', NULL, NULL),
     ('sweep', NULL, NULL),
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),

@@ -59,7 +59,8 @@ fn sql_signatures(sql: &str) -> BTreeMap<String, Signature> {
                 let declared = argument.split(" DEFAULT ").next().unwrap_or(argument);
                 let (name, sql_type) = declared.split_once(' ').expect("a name and a type");
                 // In quotes where it is a word of SQL's own.
-                (name.trim_matches('"').to_owned(), sql_type.trim().to_owned())
+                // A regclass is an oid that is shown as a name.
+                (name.trim_matches('"').to_owned(), sql_type.trim().replace("regclass", "oid"))
             })
             .collect();
         let result = rest.split("RETURNS ").nth(1).expect("a result");

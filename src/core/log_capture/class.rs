@@ -1,0 +1,99 @@
+//! What a statement does to a transaction, and whether it can be replayed.
+
+use super::tokens::{Kind, Token, tokens};
+
+/// A class of statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Begin,
+    Commit,
+    Rollback,
+    /// ROLLBACK TO and other statements that belong into a transaction block.
+    InBlock,
+    /// A query, or one that changes data.
+    Query {
+        writes: bool,
+    },
+    /// Not replayable, with the reason.
+    Other(&'static str),
+}
+
+pub const COPY: &str = "COPY";
+pub const CURSOR: &str = "a cursor";
+pub const UTILITY: &str = "a utility command";
+pub const PREPARED: &str = "PREPARE or EXECUTE in SQL";
+pub const TWO_PHASE: &str = "a two-phase commit";
+
+/// The statements of a text, without the semicolons and what is empty.
+pub fn statements(text: &str) -> Vec<Vec<Token<'_>>> {
+    let mut found = vec![Vec::new()];
+    let mut depth = 0_usize;
+    for token in tokens(text) {
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            ";" if depth == 0 => {
+                found.push(Vec::new());
+                continue;
+            }
+            _ => {}
+        }
+        found.last_mut().expect("one is there").push(token);
+    }
+    found.retain(|tokens| tokens.iter().any(|token| token.kind != Kind::Blank));
+    found
+}
+
+/// The class of one statement.
+pub fn classify(tokens: &[Token]) -> Class {
+    let words: Vec<Token> = tokens.iter().copied().filter(|token| token.kind != Kind::Blank).collect();
+    let begin = words.iter().position(|token| token.text != "(").unwrap_or(0);
+    let word = |place: usize| {
+        words
+            .get(begin + place)
+            .filter(|token| token.kind == Kind::Word)
+            .map_or(String::new(), |token| token.text.to_ascii_lowercase())
+    };
+    let (first, second) = (word(0), word(1));
+    match (first.as_str(), second.as_str()) {
+        ("begin", _) | ("start", "transaction") => Class::Begin,
+        ("commit" | "rollback", "prepared") | ("prepare", "transaction") => Class::Other(TWO_PHASE),
+        ("rollback", _) if has_word(&words, "to") => Class::InBlock,
+        ("commit" | "end" | "rollback" | "abort", _)
+            if has_word(&words, "chain") && !has_word(&words, "no") =>
+        {
+            Class::Other("AND CHAIN")
+        }
+        ("commit" | "end", _) => Class::Commit,
+        ("rollback" | "abort", _) => Class::Rollback,
+        ("savepoint" | "release" | "lock", _) | ("set", "local" | "transaction" | "constraints") => {
+            Class::InBlock
+        }
+        ("insert" | "update" | "delete" | "merge", _) => Class::Query { writes: true },
+        ("with", _) => Class::Query { writes: with_writes(&words) },
+        ("select", _) if has_word(&words, "into") => Class::Other(UTILITY),
+        ("select" | "values" | "table", _) => Class::Query { writes: false },
+        ("call", _) => Class::Query { writes: true },
+        ("copy", _) => Class::Other(COPY),
+        ("declare" | "fetch" | "move" | "close", _) => Class::Other(CURSOR),
+        ("prepare" | "execute" | "deallocate", _) => Class::Other(PREPARED),
+        _ => Class::Other(UTILITY),
+    }
+}
+
+fn has_word(words: &[Token], word: &str) -> bool {
+    words.iter().any(|token| token.kind == Kind::Word && token.is(word))
+}
+
+/// Whether a statement that begins with WITH changes data: behind FOR an UPDATE locks rows.
+fn with_writes(words: &[Token]) -> bool {
+    (0..words.len()).any(|place| {
+        let token = &words[place];
+        let after = |word: &str| place > 0 && words[place - 1].is(word);
+        token.kind == Kind::Word
+            && (token.is("insert")
+                || token.is("delete")
+                || token.is("merge")
+                || (token.is("update") && !after("for") && !after("key")))
+    })
+}

@@ -1,0 +1,231 @@
+//! Transactions of an application, taken from the server's log: sessions and transactions as they were, and scripts by the
+//! shape of the transactions.
+//!
+//! [`Capture::take`] gets the messages; those of one session in their order, sessions in any. [`Capture::finish`] has the
+//! scripts with how often each shape occurred, and what cannot be replayed with the reasons. It is a workload like the
+//! logged one, not an exact replay: transactions are drawn at random, whatever session they were in.
+
+mod arguments;
+mod casts;
+mod class;
+mod entry;
+mod event;
+mod normalise;
+mod script;
+mod session;
+mod shapes;
+mod tokens;
+mod transaction;
+
+use std::collections::HashMap;
+
+use crate::error::UserError;
+use session::Session;
+use shapes::Shapes;
+use transaction::Transaction;
+
+pub use arguments::Options;
+pub use casts::{shared, with_cast};
+pub use entry::{CSV_COLUMNS, CsvLog, Entry, Format, from_json};
+pub use script::{Column, ThinkTimes};
+pub use shapes::{Row, Skipped};
+
+/// A shape that can be replayed.
+#[derive(Clone, Debug)]
+pub struct Replayable {
+    pub script: String,
+    /// Statements without values, for people.
+    pub shown: String,
+    pub transactions: u64,
+    /// Statements that it has.
+    pub statements: usize,
+    /// Mean time in the server of those transactions whose durations are known, in milliseconds.
+    pub busy_ms: Option<f64>,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+}
+
+/// What a log holds.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// The most frequent first.
+    pub shapes: Vec<Replayable>,
+    /// By reason, the most frequent first.
+    pub skipped: Vec<(String, Skipped)>,
+    pub figures: Figures,
+}
+
+/// Figures over all transactions, replayable or not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Messages of the database's sessions.
+    pub entries: u64,
+    pub sessions: u64,
+    pub transactions: u64,
+    /// From the first transaction's beginning to the last one's end, in seconds.
+    pub secs: f64,
+    /// Transactions per second, those included that were not logged for the sampling rate.
+    pub rate: Option<f64>,
+    /// The most sessions that worked within one second.
+    pub clients: u64,
+    /// Mean pause between two transactions of a session, in milliseconds.
+    pub idle_ms: Option<f64>,
+    /// Whether every statement that did not fail has a duration.
+    pub is_timed: bool,
+    /// Milliseconds in the server of all transactions.
+    pub busy_ms: f64,
+}
+
+/// Collects the messages of a log.
+#[derive(Debug)]
+pub struct Capture {
+    options: Options,
+    sessions: HashMap<String, Session>,
+    shapes: Shapes,
+    figures: Figures,
+    finished: Vec<Transaction>,
+    first_ms: f64,
+    last_ms: f64,
+    idle_sum_ms: f64,
+    idle_count: u64,
+    /// Sessions that worked in a second of the log.
+    active: HashMap<i64, u64>,
+    /// The last second in which a session was counted.
+    counted: HashMap<String, i64>,
+}
+
+/// A transaction is counted as work in at most so many seconds.
+const LONGEST_SECS: i64 = 86_400;
+
+impl Capture {
+    pub fn new(options: Options) -> Self {
+        let shapes = Shapes::new(options.max_rows);
+        Self {
+            options,
+            sessions: HashMap::new(),
+            shapes,
+            figures: Figures { is_timed: true, ..Figures::default() },
+            finished: Vec::new(),
+            first_ms: f64::INFINITY,
+            last_ms: f64::NEG_INFINITY,
+            idle_sum_ms: 0.0,
+            idle_count: 0,
+            active: HashMap::new(),
+            counted: HashMap::new(),
+        }
+    }
+
+    /// Takes the next message.
+    ///
+    /// # Errors
+    /// 54000 for too many bytes of values.
+    pub fn take(&mut self, entry: &Entry) -> Result<(), UserError> {
+        let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
+        if entry.database != self.options.database
+            || self.options.roles.as_ref().is_some_and(|roles| !roles.contains(&entry.user))
+            || other(&self.options.application, &entry.application)
+        {
+            return Ok(());
+        }
+        self.figures.entries += 1;
+        if !self.sessions.contains_key(&entry.session) {
+            self.sessions.insert(entry.session.clone(), Session::default());
+        }
+        if let Some(session) = self.sessions.get_mut(&entry.session) {
+            session.take(entry, &mut self.finished);
+        }
+        self.count_finished()
+    }
+
+    fn count_finished(&mut self) -> Result<(), UserError> {
+        for mut transaction in std::mem::take(&mut self.finished) {
+            self.count(&transaction);
+            let user = &transaction.user;
+            if self.options.trusted.as_ref().is_some_and(|trusted| !trusted.contains(user)) {
+                let reason =
+                    format!("role \"{user}\" executed it, and a superuser would replay it (option roles)");
+                transaction.problem.get_or_insert((reason, String::new()));
+            }
+            self.shapes.add(&transaction)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, transaction: &Transaction) {
+        self.figures.transactions += 1;
+        self.first_ms = self.first_ms.min(transaction.start_ms);
+        self.last_ms = self.last_ms.max(transaction.end_ms);
+        if let Some(idle_ms) = transaction.idle_ms {
+            self.idle_sum_ms += idle_ms;
+            self.idle_count += 1;
+        }
+        match transaction.busy_ms() {
+            Some(busy_ms) => self.figures.busy_ms += busy_ms,
+            // A statement that failed has none.
+            None => self.figures.is_timed &= transaction.problem.is_some(),
+        }
+        let second = |ms: f64| (ms / 1e3).floor() as i64;
+        let last = self.counted.get(&transaction.session).map_or(i64::MIN, |last| last + 1);
+        let (from, to) = (second(transaction.start_ms).max(last), second(transaction.end_ms));
+        if !self.counted.contains_key(&transaction.session) {
+            self.figures.sessions += 1;
+        }
+        for second in from.max(to - LONGEST_SECS)..=to {
+            let count = self.active.entry(second).or_default();
+            *count += 1;
+            self.figures.clients = self.figures.clients.max(*count);
+        }
+        self.counted.insert(transaction.session.clone(), to.max(last.saturating_sub(1)));
+    }
+
+    /// The scripts, when the log has ended.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn finish(mut self) -> Result<Captured, UserError> {
+        let end_ms = self.last_ms;
+        for session in self.sessions.values_mut() {
+            session.end(end_ms, &mut self.finished);
+        }
+        self.finished.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+        self.count_finished()?;
+        let mut figures = self.figures;
+        figures.idle_ms = (self.idle_count > 0).then(|| self.idle_sum_ms / self.idle_count as f64);
+        figures.secs = ((self.last_ms - self.first_ms) / 1e3).max(0.0);
+        let logged = figures.transactions as f64 / figures.secs;
+        figures.rate = (figures.secs > 0.0).then(|| logged / self.options.sample_rate);
+        let Shapes { shapes, mut skipped, .. } = self.shapes;
+        let mut kept: Vec<Replayable> = Vec::new();
+        for shape in shapes.into_values() {
+            let replay = script::replay(&shape, self.options.think_times, self.options.mask);
+            let shown = shape.outline.shown();
+            if shape.writes && !self.options.writes {
+                let entry = skipped.entry("changes data (option writes)".to_owned()).or_default();
+                // The most frequent one is shown, whatever the order.
+                if (shape.transactions, &shown) > (entry.transactions, &entry.example) {
+                    entry.example = shown;
+                }
+                entry.transactions += shape.transactions;
+                entry.busy_ms += shape.busy_ms;
+                continue;
+            }
+            let has_columns = !replay.columns.is_empty();
+            kept.push(Replayable {
+                script: replay.script,
+                shown,
+                transactions: shape.transactions,
+                statements: shape.outline.statements.len(),
+                busy_ms: (shape.timed > 0).then(|| shape.busy_ms / shape.timed as f64),
+                columns: replay.columns,
+                rows: if has_columns { shape.rows } else { Vec::new() },
+            });
+        }
+        kept.sort_by(|a, b| b.transactions.cmp(&a.transactions).then_with(|| a.script.cmp(&b.script)));
+        let mut skipped: Vec<(String, Skipped)> = skipped.into_iter().collect();
+        skipped.sort_by(|a, b| b.1.transactions.cmp(&a.1.transactions));
+        Ok(Captured { shapes: kept, skipped, figures })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! A statement apart from its constants: what is left is its shape, and the constants are values of one execution.
+//!
+//! A constant becomes a parameter only where the server takes one with the same meaning. A number gets the type it has as a
+//! constant by a cast; a string stays of unknown type, which the server resolves for parameters as for constants. Others
+//! stay in the text: positions in ORDER BY and GROUP BY, modifiers of types, fields of extract.
+
+use super::event::Value;
+use super::tokens::{Kind, Token, decode};
+
+/// What a value of a template is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// `$n` of the extended protocol, n from 1.
+    Parameter(usize),
+    Integer,
+    /// With a fraction or an exponent.
+    Decimal,
+    String,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Piece {
+    Text(String),
+    /// A place of the template's slots. The text of the constant is kept for those that never vary.
+    Slot {
+        slot: usize,
+        cast: Option<String>,
+    },
+}
+
+/// A statement without its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Template {
+    pub pieces: Vec<Piece>,
+    pub slots: Vec<Slot>,
+}
+
+/// What an execution gives a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    pub value: Value,
+    /// As it was written, with the type in front of it; of a parameter None.
+    pub source: Option<String>,
+}
+
+/// A statement's template and its constants, in the order of the slots. None if it mentions a parameter that is not there.
+pub fn normalise(tokens: &[Token], parameters: &[Value]) -> Option<(Template, Vec<Constant>)> {
+    let mut normaliser = Normaliser { tokens, ..Normaliser::default() };
+    for place in 0..tokens.len() {
+        normaliser.take(place, parameters)?;
+    }
+    normaliser.trim_end();
+    let Normaliser { template, constants, .. } = normaliser;
+    Some((template, constants))
+}
+
+/// Words behind which a string constant is a value. Behind other words it belongs to the word, such as a type.
+const BEFORE_VALUES: [&str; 37] = [
+    "select",
+    "all",
+    "distinct",
+    "where",
+    "and",
+    "or",
+    "not",
+    "like",
+    "ilike",
+    "to",
+    "in",
+    "then",
+    "else",
+    "when",
+    "case",
+    "between",
+    "from",
+    "for",
+    "by",
+    "on",
+    "having",
+    "returning",
+    "limit",
+    "offset",
+    "values",
+    "escape",
+    "symmetric",
+    "any",
+    "some",
+    "zone",
+    "set",
+    "placing",
+    "union",
+    "except",
+    "intersect",
+    "using",
+    "if",
+];
+
+/// Types of one word that constants are written with: `date '2026-11-24'`.
+const TYPES: [&str; 42] = [
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+    "interval",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "uuid",
+    "inet",
+    "cidr",
+    "macaddr",
+    "numeric",
+    "decimal",
+    "int",
+    "integer",
+    "int2",
+    "int4",
+    "int8",
+    "bigint",
+    "smallint",
+    "real",
+    "float4",
+    "float8",
+    "text",
+    "varchar",
+    "bytea",
+    "bool",
+    "boolean",
+    "point",
+    "box",
+    "circle",
+    "polygon",
+    "path",
+    "lseg",
+    "pg_lsn",
+    "regclass",
+    "regtype",
+    "xml",
+    "money",
+    "tsquery",
+];
+
+/// Types with a number in parentheses behind them.
+const WITH_MODIFIER: [&str; 16] = [
+    "varchar",
+    "char",
+    "character",
+    "varying",
+    "bpchar",
+    "numeric",
+    "decimal",
+    "dec",
+    "bit",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+    "interval",
+    "float",
+    "second",
+];
+
+#[derive(Default)]
+struct Normaliser<'a> {
+    tokens: &'a [Token<'a>],
+    template: Template,
+    constants: Vec<Constant>,
+    /// Places of the tokens so far that are not blank.
+    significant: Vec<usize>,
+    depth: usize,
+    /// The depths of the lists behind ORDER BY and GROUP BY that have begun.
+    lists: Vec<usize>,
+    /// The depth inside of a type's modifier.
+    modifier: Option<usize>,
+}
+
+impl<'a> Normaliser<'a> {
+    /// The token `back` places before the current one; 1 is the one before.
+    fn before(&self, back: usize) -> Option<Token<'a>> {
+        let place = self.significant.len().checked_sub(back)?;
+        Some(self.tokens[self.significant[place]])
+    }
+
+    fn follows(&self, words: &[&str]) -> bool {
+        self.follows_at(1, words)
+    }
+
+    fn follows_at(&self, back: usize, words: &[&str]) -> bool {
+        self.before(back)
+            .is_some_and(|token| token.kind == Kind::Word && words.iter().any(|word| token.is(word)))
+    }
+
+    fn take(&mut self, place: usize, parameters: &[Value]) -> Option<()> {
+        let token = self.tokens[place];
+        match token.kind {
+            Kind::Blank => {
+                // Hints are for the planner; other comments differ from call to call.
+                let text = if token.text.starts_with("/*+") { token.text } else { " " };
+                if !self.template.pieces.is_empty() {
+                    self.push(text);
+                }
+                return Some(());
+            }
+            Kind::Parameter => {
+                let number: usize = token.text[1..].parse().ok()?;
+                let value = parameters.get(number.checked_sub(1)?)?;
+                let constant = Constant { value: value.clone(), source: None };
+                self.slot(Slot::Parameter(number), constant, None);
+            }
+            Kind::Number if !self.is_fixed_number() => self.number(token.text),
+            Kind::String => self.string(token.text),
+            // A slice's bound behind it would look like a variable.
+            Kind::Symbol if token.text == ":" => self.push(" : "),
+            _ => self.push(token.text),
+        }
+        self.track(token);
+        self.significant.push(place);
+        Some(())
+    }
+
+    /// Keeps where in the statement this is.
+    fn track(&mut self, token: Token) {
+        match token.text {
+            "(" => {
+                self.depth += 1;
+                if self.follows(&WITH_MODIFIER) {
+                    self.modifier = Some(self.depth);
+                }
+            }
+            ")" => {
+                if self.modifier == Some(self.depth) {
+                    self.modifier = None;
+                }
+                self.depth = self.depth.saturating_sub(1);
+                self.lists.retain(|&depth| depth <= self.depth);
+            }
+            _ if token.is("by") && self.follows(&["order", "group"]) => self.lists.push(self.depth),
+            _ if token.kind == Kind::Word
+                && ["limit", "offset", "having", "window", "union", "for", "values", "set"]
+                    .iter()
+                    .any(|w| token.is(w)) =>
+            {
+                let depth = self.depth;
+                self.lists.retain(|&list| list != depth);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a number here is no value.
+    fn is_fixed_number(&self) -> bool {
+        let is_position = self.lists.contains(&self.depth)
+            && (self.follows(&["by"]) || self.before(1).is_some_and(|token| token.text == ","));
+        let counts_rows = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
+        is_position || counts_rows || self.modifier.is_some()
+    }
+
+    fn number(&mut self, text: &str) {
+        let digits: String = text.chars().filter(|&c| c != '_').collect();
+        let is_based =
+            digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_alphabetic();
+        if is_based {
+            self.push(text);
+            return;
+        }
+        let slot = if digits.contains(['.', 'e', 'E']) { Slot::Decimal } else { Slot::Integer };
+        self.slot(slot, Constant { value: Some(digits), source: Some(text.to_owned()) }, None);
+    }
+
+    fn string(&mut self, text: &str) {
+        let Some(value) = decode(text).filter(|_| self.takes_string()) else {
+            self.push(text);
+            return;
+        };
+        let constant = |source: String| Constant { value: Some(value.clone()), source: Some(source) };
+        match self.type_before() {
+            None => self.slot(Slot::String, constant(text.to_owned()), None),
+            Some(words) => {
+                let written = self.remove_words(words);
+                let source = format!("{written} {text}");
+                self.slot(Slot::String, constant(source), Some(written));
+            }
+        }
+    }
+
+    /// Whether a string here may be a parameter.
+    fn takes_string(&self) -> bool {
+        match self.before(1) {
+            None => true,
+            Some(token) => match token.kind {
+                Kind::Word => self.follows(&BEFORE_VALUES) || self.type_before().is_some(),
+                Kind::Symbol if token.text == ")" => false,
+                Kind::Symbol if token.text == "(" => !self.follows_at(2, &["extract"]),
+                Kind::Symbol | Kind::Blank => true,
+                _ => false,
+            },
+        }
+    }
+
+    /// How many words before the current token are a type's name.
+    fn type_before(&self) -> Option<usize> {
+        if self.follows(&["zone"])
+            && self.follows_at(2, &["time"])
+            && self.follows_at(3, &["with", "without"])
+        {
+            return self.follows_at(4, &["time", "timestamp"]).then_some(4);
+        }
+        let two = (self.follows(&["precision"]) && self.follows_at(2, &["double"]))
+            || (self.follows(&["varying"]) && self.follows_at(2, &["character"]));
+        if two {
+            return Some(2);
+        }
+        // A column may have such a name, but no constant stands directly behind it.
+        self.follows(&TYPES).then_some(1)
+    }
+
+    /// Takes the last words from the template, and with them the blanks.
+    fn remove_words(&mut self, words: usize) -> String {
+        let from = self.significant.len() - words;
+        let text: Vec<&str> = self.significant[from..].iter().map(|&place| self.tokens[place].text).collect();
+        let text = text.join(" ");
+        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+            for word in text.split(' ').rev() {
+                last.truncate(last.trim_end().len().saturating_sub(word.len()));
+            }
+        }
+        text
+    }
+
+    fn slot(&mut self, slot: Slot, constant: Constant, cast: Option<String>) {
+        // A parameter that is mentioned again is the same value.
+        let known =
+            self.template.slots.iter().position(|&other| matches!(slot, Slot::Parameter(_)) && other == slot);
+        let place = known.unwrap_or(self.template.slots.len());
+        if known.is_none() {
+            self.template.slots.push(slot);
+            self.constants.push(constant);
+        }
+        // What takes its place must not become a part of a word.
+        if matches!(self.template.pieces.last(), Some(Piece::Text(text)) if ends_in_word(text)) {
+            self.push(" ");
+        }
+        self.template.pieces.push(Piece::Slot { slot: place, cast });
+    }
+
+    fn push(&mut self, text: &str) {
+        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+            if text != " " || !last.ends_with(' ') {
+                last.push_str(text);
+            }
+        } else {
+            let gap =
+                if text.starts_with(is_word_part) && !self.template.pieces.is_empty() { " " } else { "" };
+            self.template.pieces.push(Piece::Text(format!("{gap}{text}")));
+        }
+    }
+
+    fn trim_end(&mut self) {
+        if let Some(Piece::Text(last)) = self.template.pieces.last_mut() {
+            last.truncate(last.trim_end_matches(' ').len());
+            if last.is_empty() {
+                self.template.pieces.pop();
+            }
+        }
+    }
+}
+
+fn is_word_part(c: char) -> bool {
+    c == '_' || c == '$' || c == '"' || c.is_ascii_alphanumeric() || !c.is_ascii()
+}
+
+fn ends_in_word(text: &str) -> bool {
+    text.ends_with(is_word_part)
+}
+
+impl Template {
+    /// The statement with marks in the places of values, as pg_stat_statements shows it.
+    pub fn shown(&self) -> String {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Slot { slot, cast } => {
+                    out.push_str(&cast.as_ref().map_or(String::new(), |cast| format!("{cast} ")));
+                    out.push_str(&format!("${}", slot + 1));
+                }
+            }
+        }
+        out
+    }
+}

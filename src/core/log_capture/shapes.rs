@@ -1,0 +1,225 @@
+//! Transactions of the same shape: how many there were, what they had in common, and a sample of their values.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::event::Value;
+use super::normalise::Template;
+use super::transaction::{Ending, Step, Transaction};
+use crate::error::{UserError, sqlstate};
+
+/// Shapes that are told apart; transactions of further ones are counted together.
+const MAX_SHAPES: usize = 10_000;
+
+/// Bytes of values that are kept at most, over all shapes.
+const MAX_BYTES: usize = 256 << 20;
+
+/// The sequence of a transaction's statements without their values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Outline {
+    pub begin: Option<String>,
+    pub statements: Vec<Template>,
+    pub ending: Ending,
+}
+
+impl Outline {
+    fn of(transaction: &Transaction) -> Self {
+        Self {
+            begin: transaction.begin.clone(),
+            statements: transaction.steps.iter().map(|step| step.template.clone()).collect(),
+            ending: transaction.ending,
+        }
+    }
+
+    /// The statements, for people.
+    pub fn shown(&self) -> String {
+        let statements: Vec<String> = self.statements.iter().map(Template::shown).collect();
+        statements.join("; ")
+    }
+}
+
+/// Values and pauses of one transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Of all slots of all statements, in their order.
+    pub values: Vec<Value>,
+    /// Before each statement and before the end, in microseconds.
+    pub pauses_us: Vec<u32>,
+}
+
+impl Row {
+    fn of(transaction: &Transaction) -> Self {
+        let values = transaction.steps.iter().flat_map(Step::values).cloned().collect();
+        let pauses = transaction.steps.iter().map(|step| step.pause_ms).chain([transaction.end_pause_ms]);
+        // Truncation is meant: a pause of more than an hour is none of the transaction's.
+        let pauses_us =
+            pauses.map(|pause| (pause.unwrap_or(0.0) * 1e3).round().clamp(0.0, 3.6e9) as u32).collect();
+        Self { values, pauses_us }
+    }
+
+    fn bytes(&self) -> usize {
+        let values: usize = self.values.iter().map(|value| 32 + value.as_ref().map_or(0, String::len)).sum();
+        values + 4 * self.pauses_us.len() + 64
+    }
+}
+
+/// All transactions of one shape.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub outline: Outline,
+    pub transactions: u64,
+    pub writes: bool,
+    /// How each slot's constant was written first; None for parameters.
+    pub sources: Vec<Option<String>>,
+    /// Whether the slot had other values later.
+    pub varies: Vec<bool>,
+    /// The widest integer of each slot.
+    pub widest: Vec<Width>,
+    /// A random choice of the transactions.
+    pub rows: Vec<Row>,
+    /// Sums over all transactions, in microseconds, as [`Row::pauses_us`].
+    pub pause_sums_us: Vec<f64>,
+    /// Of those transactions whose statements all have a duration.
+    pub timed: u64,
+    pub busy_ms: f64,
+    first: Vec<Value>,
+}
+
+/// The type that an integer constant has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    Integer,
+    Bigint,
+    Numeric,
+}
+
+impl Width {
+    fn of(value: &Value) -> Self {
+        let text = value.as_deref().unwrap_or("0");
+        if text.parse::<i32>().is_ok() {
+            Self::Integer
+        } else if text.parse::<i64>().is_ok() {
+            Self::Bigint
+        } else {
+            Self::Numeric
+        }
+    }
+}
+
+/// What cannot be replayed for one reason.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Skipped {
+    pub transactions: u64,
+    pub busy_ms: f64,
+    /// The text of the first.
+    pub example: String,
+}
+
+/// The collection.
+#[derive(Debug)]
+pub struct Shapes {
+    pub shapes: HashMap<Outline, Shape>,
+    pub skipped: BTreeMap<String, Skipped>,
+    max_rows: usize,
+    bytes: usize,
+    random: Pcg64Mcg,
+}
+
+impl Shapes {
+    /// Of each shape, the values of `max_rows` transactions are kept.
+    pub fn new(max_rows: usize) -> Self {
+        Self {
+            shapes: HashMap::new(),
+            skipped: BTreeMap::new(),
+            max_rows,
+            bytes: 0,
+            // The same log makes the same capture.
+            random: Pcg64Mcg::seed_from_u64(0),
+        }
+    }
+
+    /// Counts a transaction.
+    ///
+    /// # Errors
+    /// 54000 for too many bytes of values.
+    pub fn add(&mut self, transaction: &Transaction) -> Result<(), UserError> {
+        if let Some((reason, example)) = &transaction.problem {
+            self.skip(reason, example, transaction);
+            return Ok(());
+        }
+        let outline = Outline::of(transaction);
+        if self.shapes.len() >= MAX_SHAPES && !self.shapes.contains_key(&outline) {
+            self.skip(&format!("one of more than {MAX_SHAPES} shapes"), &outline.shown(), transaction);
+            return Ok(());
+        }
+        let row = Row::of(transaction);
+        let shape =
+            self.shapes.entry(outline).or_insert_with_key(|outline| Shape::new(outline.clone(), transaction));
+        shape.count(transaction, &row);
+        if shape.rows.len() < self.max_rows {
+            self.bytes += row.bytes();
+            shape.rows.push(row);
+        } else {
+            // Vitter's algorithm R.
+            let place = self.random.random_range(0..shape.transactions);
+            if let Some(kept) = usize::try_from(place).ok().and_then(|place| shape.rows.get_mut(place)) {
+                self.bytes = self.bytes + row.bytes() - kept.bytes();
+                *kept = row;
+            }
+        }
+        if self.bytes <= MAX_BYTES {
+            return Ok(());
+        }
+        let message = "the values of the log's transactions take more memory than allowed";
+        Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(format!("The limit is {} MB.", MAX_BYTES >> 20))
+            .hint("Lower the option max_rows, or capture a shorter log."))
+    }
+
+    /// Counts a transaction that cannot be replayed.
+    pub fn skip(&mut self, reason: &str, example: &str, transaction: &Transaction) {
+        let skipped = self.skipped.entry(reason.to_owned()).or_default();
+        if skipped.transactions == 0 {
+            example.clone_into(&mut skipped.example);
+        }
+        skipped.transactions += 1;
+        skipped.busy_ms += transaction.busy_ms().unwrap_or(0.0);
+    }
+}
+
+impl Shape {
+    fn new(outline: Outline, transaction: &Transaction) -> Self {
+        let constants: Vec<_> = transaction.steps.iter().flat_map(|step| &step.constants).collect();
+        Self {
+            outline,
+            transactions: 0,
+            writes: transaction.steps.iter().any(|step| step.writes),
+            sources: constants.iter().map(|constant| constant.source.clone()).collect(),
+            varies: vec![false; constants.len()],
+            widest: vec![Width::Integer; constants.len()],
+            rows: Vec::new(),
+            pause_sums_us: vec![0.0; transaction.steps.len() + 1],
+            timed: 0,
+            busy_ms: 0.0,
+            first: constants.iter().map(|constant| constant.value.clone()).collect(),
+        }
+    }
+
+    fn count(&mut self, transaction: &Transaction, row: &Row) {
+        self.transactions += 1;
+        for (place, value) in row.values.iter().enumerate() {
+            self.varies[place] |= *value != self.first[place];
+            self.widest[place] = self.widest[place].max(Width::of(value));
+        }
+        for (sum, &pause) in self.pause_sums_us.iter_mut().zip(&row.pauses_us) {
+            *sum += f64::from(pause);
+        }
+        if let Some(busy_ms) = transaction.busy_ms() {
+            self.timed += 1;
+            self.busy_ms += busy_ms;
+        }
+    }
+}

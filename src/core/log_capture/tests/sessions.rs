@@ -1,0 +1,168 @@
+//! Which messages form a transaction, apart from what the samples have.
+
+use super::super::session::Session;
+use super::super::transaction::{Ending, Transaction};
+use super::super::*;
+
+fn entry(at_ms: f64, id: &str, message: &str) -> Entry {
+    Entry {
+        at_ms,
+        session: "s".into(),
+        severity: "LOG".into(),
+        virtual_transaction: id.into(),
+        message: message.into(),
+        ..Entry::default()
+    }
+}
+
+fn error(at_ms: f64, id: &str, query: &str) -> Entry {
+    Entry {
+        severity: "ERROR".into(),
+        sqlstate: "23505".into(),
+        query: query.into(),
+        ..entry(at_ms, id, "duplicate key")
+    }
+}
+
+fn transactions(entries: &[Entry]) -> Vec<Transaction> {
+    let mut session = Session::default();
+    let mut finished = Vec::new();
+    for entry in entries {
+        session.take(entry, &mut finished);
+    }
+    session.end(1000.0, &mut finished);
+    finished
+}
+
+fn shown(transaction: &Transaction) -> Vec<String> {
+    transaction.steps.iter().map(|step| step.template.shown()).collect()
+}
+
+#[test]
+fn statements_of_one_id_belong_together() {
+    // As log_min_duration_statement = 250 leaves them: BEGIN and COMMIT are too fast to be logged.
+    let found = transactions(&[
+        entry(300.0, "3/7", "duration: 300.000 ms  statement: SELECT f(1)"),
+        entry(900.0, "3/7", "duration: 300.000 ms  statement: SELECT f(2)"),
+        entry(950.0, "3/0", "duration: 10.000 ms  statement: SELECT f(3)"),
+        entry(990.0, "3/0", "duration: 10.000 ms  statement: SELECT f(4)"),
+    ]);
+    let steps: Vec<_> = found.iter().map(|transaction| transaction.steps.len()).collect();
+    assert_eq!(steps, [2, 1, 1]);
+    assert_eq!(found[0].steps[1].pause_ms, Some(300.0));
+    assert_eq!((found[0].start_ms, found[0].end_ms, found[0].busy_ms()), (0.0, 900.0, Some(600.0)));
+    assert_eq!(found[2].idle_ms, Some(30.0));
+    assert!(found.iter().all(|transaction| transaction.problem.is_none()));
+}
+
+#[test]
+fn without_durations_there_are_no_pauses() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "statement: BEGIN"),
+        entry(2.0, "3/7", "statement: SELECT 1"),
+        entry(9.0, "3/7", "statement: SELECT 2"),
+        entry(10.0, "3/7", "statement: COMMIT"),
+        entry(11.0, "3/8", "statement: SELECT 3"),
+        entry(12.0, "3/9", "statement: SELECT 4"),
+    ]);
+    assert_eq!(found.len(), 3);
+    assert!(found[0].steps.iter().all(|step| step.pause_ms.is_none() && step.duration_ms.is_none()));
+    assert_eq!(found[0].busy_ms(), None);
+    assert_eq!((found[0].ending, found[0].begin.as_deref()), (Ending::Commit, Some("BEGIN")));
+}
+
+#[test]
+fn errors_abort() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "statement: INSERT INTO t VALUES (1)"),
+        error(2.0, "3/7", "INSERT INTO t VALUES (1)"),
+        entry(3.0, "3/8", "duration: 0.1 ms  statement: BEGIN"),
+        error(4.0, "3/8", "INSERT INTO t VALUES (2)"),
+        entry(5.0, "3/0", "duration: 0.1 ms  statement: COMMIT"),
+        entry(6.0, "3/0", "duration: 0.1 ms  statement: SELECT 1"),
+        error(7.0, "3/10", "SELECT 2"),
+    ]);
+    let problems: Vec<_> = found
+        .iter()
+        .map(|t| t.problem.as_ref().map(|(reason, text)| (reason.as_str(), text.as_str())))
+        .collect();
+    let aborted = "aborted by error 23505";
+    assert_eq!(
+        problems,
+        [
+            Some((aborted, "INSERT INTO t VALUES (1)")),
+            Some((aborted, "INSERT INTO t VALUES (2)")),
+            None,
+            Some((aborted, "SELECT 2"))
+        ]
+    );
+}
+
+#[test]
+fn a_session_may_end_in_a_block() {
+    let begin = entry(1.0, "3/7", "duration: 0.1 ms  statement: BEGIN");
+    let fatal = Entry { severity: "FATAL".into(), ..entry(2.0, "3/7", "terminating connection") };
+    for end in [
+        fatal,
+        entry(2.0, "", "disconnection: session time: 0:00:01"),
+        entry(2.0, "3/8", "duration: 1 ms  statement: BEGIN"),
+    ] {
+        let found = transactions(&[begin.clone(), end]);
+        assert_eq!(found[0].problem.as_ref().unwrap().0, "its end is not in the log");
+    }
+}
+
+#[test]
+fn plans_of_auto_explain_and_others_are_no_statements() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "duration: 0.1 ms  plan:\nQuery Text: SELECT 1"),
+        entry(1.0, "3/7", "temporary file: path \"x\", size 1"),
+        entry(1.0, "3/7", "duration: 0.1 ms  parse a: SELECT $1"),
+        Entry { severity: "WARNING".into(), ..entry(1.0, "3/7", "statement: SELECT 1") },
+    ]);
+    assert_eq!(found, []);
+}
+
+#[test]
+fn several_statements_in_one_message() {
+    let found = transactions(&[
+        entry(1.0, "3/0", "duration: 3.0 ms  statement: BEGIN; SELECT ';'; SELECT (2); COMMIT;"),
+        entry(2.0, "3/0", "duration: 0.1 ms  statement: SELECT 3;;"),
+    ]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(shown(&found[0]), ["SELECT $1", "SELECT ($1)"]);
+    assert_eq!(found[0].busy_ms(), Some(3.0));
+}
+
+#[test]
+fn portals_read_in_parts_are_cursors() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "duration: 3.0 ms  execute S_1: BEGIN"),
+        entry(2.0, "3/7", "duration: 3.0 ms  execute S_2/C_3: SELECT 1"),
+        entry(3.0, "3/7", "duration: 3.0 ms  execute fetch from S_2/C_3: SELECT 1"),
+        entry(4.0, "3/0", "duration: 3.0 ms  execute S_4: COMMIT"),
+    ]);
+    assert_eq!(found[0].problem.as_ref().unwrap().0, "a cursor");
+}
+
+#[test]
+fn parameters_that_are_not_there() {
+    let found = transactions(&[
+        entry(1.0, "3/7", "duration: 3.0 ms  execute a: SELECT $1"),
+        Entry {
+            detail: "Parameter: 1".into(),
+            ..entry(1.0, "3/8", "duration: 3.0 ms  execute a: SELECT $1")
+        },
+        Entry {
+            detail: "Parameters: $1 = NULL".into(),
+            ..entry(1.0, "3/9", "duration: 3.0 ms  execute a: SELECT $1")
+        },
+    ]);
+    assert_eq!(
+        found[0].problem.as_ref().unwrap().0,
+        "parameters are not in the log (log_parameter_max_length = 0)"
+    );
+    assert_eq!(found[1].problem.as_ref().unwrap().0, "parameters are not as servers write them");
+    assert_eq!(found[2].problem, None);
+    assert_eq!(found[2].steps[0].constants[0].value, None);
+}

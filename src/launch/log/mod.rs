@@ -1,0 +1,109 @@
+//! bench.capture_log: transactions of the server's log become a mix of workloads.
+
+mod keep;
+mod source;
+
+use bench_core::captured::Roles;
+use bench_core::error::{UserError, sqlstate};
+use bench_core::log_capture::{Capture, Format, Options};
+use serde_json::Value;
+
+use super::checks::check_server;
+use crate::catalog;
+use crate::server::roles;
+use crate::server::spi::fetch;
+
+pub use keep::Line;
+pub use source::Source;
+
+/// As many workloads as a mix may have.
+const MAX_SHAPES: i32 = 128;
+
+/// The arguments of bench.capture_log.
+pub struct Arguments {
+    pub name: String,
+    pub source: Source,
+    /// How many shapes are kept at most.
+    pub shapes: i32,
+    /// As given.
+    pub options: Value,
+}
+
+/// Reads the log and stores the capture; the lines of bench.capture_statements.
+///
+/// # Errors
+/// 22023 for values that do not fit, 42710 for a name that is a workload's, 42501 for another role's capture and for files
+/// that the role may not read, 55000 for a log without transactions, and those of reading.
+pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
+    let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    let name = &arguments.name;
+    // The workloads' names have a number behind it.
+    if name.is_empty() || name.len() > 59 || name.contains(['@', ',']) {
+        return Err(invalid(format!("invalid capture name: \"{name}\""))
+            .hint("A name has 1 to 59 bytes, without @ and commas, which are part of the syntax of mixes."));
+    }
+    if !(1..=MAX_SHAPES).contains(&arguments.shapes) {
+        return Err(invalid(format!("shapes must be between 1 and {MAX_SHAPES}, not {}", arguments.shapes)));
+    }
+    check_server()?;
+    let database = fetch::<String>("SELECT pg_catalog.current_database()::pg_catalog.text", &[])?;
+    let mut options = Options::new(database.unwrap_or_default(), &arguments.options)?;
+    match &options.wanted {
+        Roles::Own => options.roles = Some(vec![roles::current_role()]),
+        Roles::Named(names) => options.roles = Some(names.clone()),
+        // What another role has written is not to run as a superuser unless asked for.
+        Roles::Default if roles::superuser() => {
+            let sql = "SELECT pg_catalog.array_agg(rolname::pg_catalog.text) FROM pg_catalog.pg_roles WHERE rolsuper";
+            options.trusted = Some(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default());
+        }
+        Roles::Default | Roles::All => {}
+    }
+    check_owner(name)?;
+    let mut capture = Capture::new(options.clone());
+    let read = arguments.source.read(&mut capture)?;
+    let captured = capture.finish()?;
+    if captured.figures.transactions == 0 {
+        return Err(nothing(&read, &options, captured.figures.entries));
+    }
+    keep::keep(arguments, &options, captured, &read)
+}
+
+/// # Errors
+/// 42501 for another role's.
+fn check_owner(name: &str) -> Result<(), UserError> {
+    let Some(old) = catalog::capture(name)? else { return Ok(()) };
+    if roles::acts_for(&old.role)? {
+        return Ok(());
+    }
+    let message = format!("capture \"{name}\" belongs to role \"{}\"", old.role);
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+        .hint("Only its role, members of it and superusers may replace or drop it."))
+}
+
+/// The error for a log in which nothing was found.
+fn nothing(read: &source::Read, options: &Options, entries: u64) -> UserError {
+    let detail = format!(
+        "It has {} messages, {entries} of them of sessions that the options choose in database \"{}\", and {} lines that are none.",
+        read.messages, options.database, read.unreadable
+    );
+    UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "there is no transaction in the log").detail(detail).hint(
+        "Statements are logged with log_min_duration_statement = 0, log_statement = 'all' or log_transaction_sample_rate, \
+         and understood where lc_messages is English.",
+    )
+}
+
+/// A format by its name.
+///
+/// # Errors
+/// 22023 for another word.
+pub fn format(word: &str) -> Result<Format, UserError> {
+    match word {
+        "csv" => Ok(Format::Csv),
+        "json" => Ok(Format::Json),
+        _ => {
+            let message = format!("unrecognized format: \"{word}\"");
+            Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+                .hint("Available formats: \"csv\" and \"json\"."))
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Where the log's messages come from: a table that has them, or the server's own files. Neither is ever in memory as a whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::log_capture::{Capture, CsvLog, Entry, Format, from_json};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use pgrx::spi::SpiHeapTupleData;
+
+use crate::server::roles::{as_run_role, current_role_oid};
+use crate::server::spi::{fetch, fetch_all, quote_identifier, spi_error};
+
+/// A log.
+pub enum Source {
+    Table(pg_sys::Oid),
+    /// A file, or a directory with files; relative to the data directory.
+    File {
+        path: String,
+        format: Option<Format>,
+    },
+}
+
+/// How much was read.
+#[derive(Default)]
+pub struct Read {
+    pub messages: u64,
+    /// Lines that no server writes.
+    pub unreadable: u64,
+}
+
+/// Rows that are fetched at once.
+const BATCH: i64 = 1000;
+
+/// Bytes of one line of jsonlog, or of a file, that are read at once.
+const BUFFER: usize = 1 << 16;
+
+/// The longest line of jsonlog in bytes: longer ones are taken for broken.
+const MAX_LINE: u64 = 64 << 20;
+
+impl Source {
+    /// Gives all messages to the capture.
+    ///
+    /// # Errors
+    /// 42501 for files without pg_read_server_files, 58P01 and 58030 for those that cannot be read, 42809 for a table of
+    /// another form, and the server's.
+    pub fn read(&self, capture: &mut Capture) -> Result<Read, UserError> {
+        let mut read = Read::default();
+        match self {
+            // As whoever may read it, and nothing that the table's views call can become anybody else.
+            Self::Table(table) => {
+                as_run_role(current_role_oid(), || read_table(*table, capture, &mut read))?;
+            }
+            Self::File { path, format } => {
+                check_may_read_files()?;
+                for file in files(path, *format)? {
+                    read_file(&file, *format, capture, &mut read)?;
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The columns of the manual's table postgres_log that are needed.
+const COLUMNS: [&str; 10] = [
+    "user_name",
+    "database_name",
+    "application_name",
+    "session_id",
+    "virtual_transaction_id",
+    "error_severity",
+    "sql_state_code",
+    "message",
+    "detail",
+    "query",
+];
+
+fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Result<(), UserError> {
+    let name = fetch::<String>(
+        "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid OPERATOR(pg_catalog.=) $1",
+        &[table.into()],
+    )?;
+    let name = name.unwrap_or_default();
+    let columns = fetch_all(
+        "SELECT attname::pg_catalog.text, atttypid::pg_catalog.regtype::pg_catalog.text FROM pg_catalog.pg_attribute \
+         WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.>) 0 AND NOT attisdropped",
+        &[table.into()],
+        |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+    )?;
+    let has = |wanted: &str| columns.iter().any(|(column, _)| column == wanted);
+    if COLUMNS.iter().chain(&["log_time", "session_line_num"]).all(|column| has(column)) {
+        let list: Vec<String> = COLUMNS.iter().map(|column| format!("{column}::pg_catalog.text")).collect();
+        let sql = format!(
+            "SELECT pg_catalog.date_part('epoch', log_time), {} FROM {name} \
+             ORDER BY session_id::pg_catalog.text, session_line_num::pg_catalog.int8",
+            list.join(", ")
+        );
+        return each_row(&sql, &mut |row| {
+            read.messages += 1;
+            capture.take(&from_row(row).map_err(spi_error)?)
+        });
+    }
+    let document = columns
+        .first()
+        .filter(|(_, kind)| columns.len() == 1 && ["json", "jsonb", "text"].contains(&kind.as_str()));
+    let Some((column, _)) = document else {
+        let message =
+            format!("table {name} has neither the columns of csvlog nor one column of jsonlog's lines");
+        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .detail(format!("Columns of csvlog that are needed: log_time, session_line_num, {}.", COLUMNS.join(", ")))
+            .hint("Make it as table postgres_log of the manual's section on csvlog, or with one column of type jsonb, json or text."));
+    };
+    let column = quote_identifier(column);
+    let get = |key: &str| format!("({column}::pg_catalog.jsonb OPERATOR(pg_catalog.->>) '{key}')");
+    let sql = format!(
+        "SELECT {column}::pg_catalog.text FROM {name} ORDER BY {}, {}::pg_catalog.int8",
+        get("session_id"),
+        get("line_num")
+    );
+    each_row(&sql, &mut |row| {
+        let line = row.get::<String>(1).map_err(spi_error)?;
+        take_line(line.as_deref().unwrap_or_default(), capture, read)
+    })
+}
+
+/// Calls `take` with each row of a query.
+fn each_row(
+    sql: &str,
+    take: &mut dyn FnMut(&SpiHeapTupleData) -> Result<(), UserError>,
+) -> Result<(), UserError> {
+    Spi::connect(|client| {
+        let mut cursor = client.try_open_cursor(sql, &[]).map_err(spi_error)?;
+        loop {
+            let rows = cursor.fetch(BATCH).map_err(spi_error)?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            for row in rows {
+                take(&row)?;
+            }
+        }
+    })
+}
+
+fn from_row(row: &SpiHeapTupleData) -> pgrx::spi::Result<Entry> {
+    let text = |place: usize| row.get::<String>(place + 2).map(Option::unwrap_or_default);
+    Ok(Entry {
+        at_ms: row.get::<f64>(1)?.unwrap_or_default() * 1e3,
+        user: text(0)?,
+        database: text(1)?,
+        application: text(2)?,
+        session: text(3)?,
+        virtual_transaction: text(4)?,
+        severity: text(5)?,
+        sqlstate: text(6)?,
+        message: text(7)?,
+        detail: text(8)?,
+        query: text(9)?,
+    })
+}
+
+fn take_line(line: &str, capture: &mut Capture, read: &mut Read) -> Result<(), UserError> {
+    match from_json(line) {
+        Some(entry) => {
+            read.messages += 1;
+            capture.take(&entry)
+        }
+        None => {
+            read.unreadable += 1;
+            Ok(())
+        }
+    }
+}
+
+/// As the server's own functions for files: the path of those that may is not looked at
+/// (`convert_and_check_filename` in src/backend/utils/adt/genfile.c).
+fn check_may_read_files() -> Result<(), UserError> {
+    let may = fetch::<bool>("SELECT pg_catalog.pg_has_role('pg_read_server_files', 'USAGE')", &[])?;
+    if may == Some(true) {
+        return Ok(());
+    }
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied to read the log's files")
+        .detail("Only roles with the privileges of role pg_read_server_files may read files of the server.")
+        .hint("Capture from a table: COPY the log into it, and pass it as log."))
+}
+
+/// The files of a path, in the order of their names.
+fn files(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>, UserError> {
+    let whole = Path::new(path);
+    if !fs::metadata(whole).map_err(|error| unreadable(whole, &error))?.is_dir() {
+        return Ok(vec![whole.to_owned()]);
+    }
+    let mut found: Vec<(Format, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(whole).map_err(|error| unreadable(whole, &error))? {
+        let path = entry.map_err(|error| unreadable(whole, &error))?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => found.push((Format::Csv, path)),
+            Some("json") => found.push((Format::Json, path)),
+            _ => {}
+        }
+    }
+    if format.is_none() && found.iter().any(|(format, _)| *format != found[0].0) {
+        let message = format!("directory \"{path}\" has logs in both formats");
+        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(
+            "Choose one of them, which are of the same messages: format => 'csv' or format => 'json'.",
+        ));
+    }
+    found.retain(|(is, _)| format.is_none_or(|wanted| wanted == *is));
+    if found.is_empty() {
+        let message = format!("there is no log in directory \"{path}\"");
+        return Err(UserError::new(UNDEFINED_FILE, message).hint("Logs end in .csv or .json."));
+    }
+    let mut files: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// undefined_file
+const UNDEFINED_FILE: &str = "58P01";
+
+fn unreadable(path: &Path, error: &std::io::Error) -> UserError {
+    let (code, hint) = match error.kind() {
+        std::io::ErrorKind::NotFound => (UNDEFINED_FILE, "A relative path begins in the data directory."),
+        std::io::ErrorKind::PermissionDenied => (
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            "The operating-system user of the server has to be able to read it.",
+        ),
+        _ => ("58030", "The path has to be a file of csvlog or jsonlog, or a directory of them."),
+    };
+    UserError::new(code, format!("could not read \"{}\": {error}", path.display())).hint(hint)
+}
+
+/// A file that lets itself be interrupted.
+struct Interruptible(File);
+
+impl std::io::Read for Interruptible {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        pgrx::check_for_interrupts!();
+        self.0.read(buffer)
+    }
+}
+
+fn read_file(
+    path: &Path,
+    format: Option<Format>,
+    capture: &mut Capture,
+    read: &mut Read,
+) -> Result<(), UserError> {
+    // A named pipe would wait for its writer.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|error| unreadable(path, &error))?;
+    if !file.metadata().map_err(|error| unreadable(path, &error))?.is_file() {
+        let message = format!("\"{}\" is not a regular file", path.display());
+        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    }
+    let mut input = BufReader::with_capacity(BUFFER, Interruptible(file));
+    let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();
+    let Some(first) = first else { return Ok(()) };
+    let before = read.messages;
+    match format.unwrap_or(Format::of(first)) {
+        Format::Csv => {
+            let mut log = CsvLog::new(input);
+            while let Some(entry) = log.next()? {
+                match entry {
+                    Some(entry) => {
+                        read.messages += 1;
+                        capture.take(&entry)?;
+                    }
+                    None => read.unreadable += 1,
+                }
+                check_form(path, read, before)?;
+            }
+        }
+        Format::Json => {
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let length = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line);
+                if length.map_err(|error| unreadable(path, &error))? == 0 {
+                    break;
+                }
+                take_line(&String::from_utf8_lossy(&line), capture, read)?;
+                check_form(path, read, before)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives up where a file is something else.
+fn check_form(path: &Path, read: &Read, before: u64) -> Result<(), UserError> {
+    const PATIENCE: u64 = 100;
+    if read.messages > before || read.unreadable < PATIENCE {
+        return Ok(());
+    }
+    // bad_copy_file_format
+    let message = format!("\"{}\" is neither csvlog nor jsonlog", path.display());
+    Err(UserError::new("22P04", message).hint(
+        "Such logs are written with log_destination = 'csvlog' or 'jsonlog', and logging_collector = on.",
+    ))
+}
