@@ -1,0 +1,48 @@
+-- The shop's foreign keys and further indexes, and its statistics.
+CREATE UNIQUE INDEX ON customers (lower(email));
+CREATE UNIQUE INDEX ON customers (email text_pattern_ops);
+CREATE INDEX ON customers (created_at) WHERE deleted_at IS NULL;
+CREATE INDEX ON addresses (customer_id);
+CREATE UNIQUE INDEX ON addresses (customer_id) WHERE is_default;
+CREATE INDEX ON sessions (expires_at);
+CREATE INDEX ON categories (parent_id);
+CREATE INDEX ON products (category_id, created_at DESC) WHERE active;
+CREATE INDEX ON products (name text_pattern_ops);
+CREATE INDEX ON products (sku text_pattern_ops);
+CREATE INDEX ON products (brand_id, price);
+CREATE INDEX ON products USING gin (search);
+CREATE INDEX ON products USING gin (tags);
+CREATE INDEX ON products USING gin (attributes jsonb_path_ops);
+CREATE INDEX ON stock (product_id) INCLUDE (quantity, reserved);
+CREATE UNIQUE INDEX ON carts (customer_id) WHERE is_open;
+CREATE UNIQUE INDEX ON orders (public_id);
+CREATE INDEX ON orders (customer_id, placed_at DESC);
+CREATE INDEX ON orders (placed_at);
+CREATE INDEX ON orders (placed_at) WHERE status IN ('new', 'paid');
+CREATE INDEX ON order_items (product_id);
+CREATE INDEX ON payments (order_id);
+CREATE INDEX ON payments (paid_at);
+CREATE INDEX ON reviews (product_id, created_at DESC);
+CREATE INDEX ON reviews (customer_id);
+CREATE INDEX ON page_views (customer_id, viewed_at DESC);
+CREATE INDEX ON page_views USING brin (viewed_at);
+
+ALTER TABLE addresses ADD FOREIGN KEY (customer_id) REFERENCES customers ON DELETE CASCADE;
+ALTER TABLE sessions ADD FOREIGN KEY (customer_id) REFERENCES customers ON DELETE CASCADE;
+ALTER TABLE categories ADD FOREIGN KEY (parent_id) REFERENCES categories;
+ALTER TABLE products ADD FOREIGN KEY (category_id) REFERENCES categories;
+ALTER TABLE products ADD FOREIGN KEY (brand_id) REFERENCES brands;
+ALTER TABLE stock ADD FOREIGN KEY (warehouse_id) REFERENCES warehouses;
+ALTER TABLE stock ADD FOREIGN KEY (product_id) REFERENCES products;
+ALTER TABLE carts ADD FOREIGN KEY (customer_id) REFERENCES customers ON DELETE CASCADE;
+ALTER TABLE cart_items ADD FOREIGN KEY (cart_id) REFERENCES carts ON DELETE CASCADE;
+ALTER TABLE cart_items ADD FOREIGN KEY (product_id) REFERENCES products;
+ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers;
+ALTER TABLE orders ADD FOREIGN KEY (coupon) REFERENCES coupons;
+ALTER TABLE order_items ADD FOREIGN KEY (order_id) REFERENCES orders ON DELETE CASCADE;
+ALTER TABLE order_items ADD FOREIGN KEY (product_id) REFERENCES products;
+ALTER TABLE payments ADD FOREIGN KEY (order_id) REFERENCES orders;
+ALTER TABLE reviews ADD FOREIGN KEY (product_id) REFERENCES products;
+ALTER TABLE reviews ADD FOREIGN KEY (customer_id) REFERENCES customers;
+
+VACUUM ANALYZE;
