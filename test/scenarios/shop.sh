@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A benchmark made from the statements of an application does the same work: pgbench drives a web shop, which is
+# captured meanwhile, and run. Statements, rows and blocks per call are compared, never times.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/common.sh
+. test/lib/common.sh
+# shellcheck source=test/lib/shop.sh
+. test/lib/shop.sh
+
+faults_start "shared_preload_libraries = 'pg_stat_statements'"
+sql 'CREATE EXTENSION pg_stat_statements'
+# Large enough that the writes of some seconds change little.
+shop_load 0.1 || exit
+
+session capture "SELECT * FROM bench.capture('shop', secs => 14, statements => 100, options => '{\"writes\": true}')"
+eventually 10 "SELECT status = 'capturing' FROM bench.captures WHERE name = 'shop'"
+shop_drive 10 4 && OUT=driven
+is "$OUT" driven 'the application sent its statements without an error'
+ended capture 60
+is "$(sql "SELECT status, error FROM bench.captures WHERE name = 'shop'")" 'completed|' 'the capture is complete'
+
+# All but those that shop_drive asks for sizes.
+is "$(sql "SELECT count(*) >= 60 FROM bench.capture_statements WHERE capture = 'shop'")" t 'all statements were seen'
+is "$(sql "SELECT count(*) FILTER (WHERE kept) >= 30, count(*) FILTER (WHERE NOT kept AND reason IS NULL),
+                  round(sum(share)::numeric, 6) FROM bench.capture_statements WHERE capture = 'shop'")" 't|0|1.000000' \
+    'thirty and more are kept, each other has a reason, the shares of time add up'
+is "$(sql "SELECT CASE WHEN sum(share) FILTER (WHERE kept) >= 0.9 THEN 'kept'
+                  ELSE string_agg(concat_ws(' ', share, reason, query), E'\n' ORDER BY number)
+                      FILTER (WHERE NOT kept) END
+           FROM bench.capture_statements WHERE capture = 'shop'")" kept 'nine tenths of the time and more are kept'
+
+run=$(sql "SELECT bench.run('shop', clients => 4, secs => 10)")
+is "$(sql "SELECT status FROM bench.runs WHERE run_id = $run")" completed 'the capture runs'
+is "$(sql "SELECT sqlstate, count, message FROM bench.errors WHERE run_id = $run")" '' 'without an error'
+
+# A figure fits if it is within a tenth, or within what the chance of rare calls leaves open.
+for what in rows blocks; do
+    is "$(sql "SELECT CASE WHEN sum(exec_ms) FILTER (WHERE fits) >= 0.9 * sum(exec_ms) THEN 'as captured'
+            ELSE string_agg(concat_ws(' ', workload, round((exec_ms / all_ms)::numeric, 3), captured, replayed, query),
+                            E'\n' ORDER BY exec_ms DESC) FILTER (WHERE fits IS NOT true) END
+        FROM (SELECT s.workload, s.exec_ms, sum(s.exec_ms) OVER () AS all_ms, s.query,
+                     ${what}_captured AS captured, ${what}_replayed AS replayed,
+                     abs(${what}_replayed - ${what}_captured) <= greatest(0.1 * ${what}_captured, 0.05) AS fits
+              FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload)
+              WHERE s.capture = 'shop') f")" 'as captured' "$what per call, for nine tenths of the time"
+done
+is "$(sql "SELECT count(*) FROM bench.fidelity($run) WHERE score IS NULL OR score NOT BETWEEN 0 AND 1")" 0 \
+    'each statement has a score'
+done_testing
