@@ -175,3 +175,25 @@ fn builtin_fixtures() -> TableIterator<
     let definitions = fixture::builtin_definitions().or_raise().into_iter();
     TableIterator::new(definitions.map(|d| (d.name, d.ddl, d.rows_query, d.after_ddl, d.rows)))
 }
+
+/// The SELECTs of the built-in fixtures. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn builtin_queries() -> TableIterator<
+    'static,
+    (
+        name!(fixture, String),
+        name!(place, i32),
+        name!(relation, String),
+        name!(ids, i64),
+        name!(rows_query, String),
+    ),
+> {
+    let fills = fixture::builtin_fills().or_raise();
+    let mut places = std::collections::BTreeMap::new();
+    TableIterator::new(fills.into_iter().map(move |(name, fill)| {
+        let place = places.entry(name).or_insert(0);
+        *place += 1;
+        (name.to_owned(), *place, fill.table, fill.ids, fill.query)
+    }))
+}

@@ -1,11 +1,22 @@
 //! Rows of a fixture, produced without an executor: each column's value as the bytes of a heap tuple.
 //!
-//! The layout is that of the server's heap_fill_tuple (access/common/heaptuple.c) for a row without
-//! NULLs: every value at its type's alignment, texts with a header of one byte.
+//! The layout is that of the server's heap_fill_tuple (access/common/heaptuple.c): every value at its type's
+//! alignment, texts of up to [`MAX_TEXT`] bytes with a header of one byte. A column is NULL in all rows or in none.
+
+mod derived;
+mod hash;
+mod keys;
+mod put;
+mod sql;
 
 use serde::{Deserialize, Serialize};
 
+use self::put::{hexadecimal, put_decimal, put_digits, put_text, put4, put8, round_to_seconds, short_header};
 use crate::script::Prng;
+
+pub use derived::{Derived, SYLLABLES};
+pub use keys::{Key, Keys, Lines};
+pub use sql::select;
 
 /// What a column holds in the row of an id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,10 +51,53 @@ pub enum Column {
     Now,
     /// The transaction's begin as text: now()::text.
     NowText,
+    /// A numeric: so many units of the last of so many decimal places.
+    ConstantDecimal(i64, u8),
+    /// No integer.
+    Null4,
+    /// No time.
+    NullTime,
+    /// What the key determines.
+    Derived(Derived),
+}
+
+impl Column {
+    /// Whether there is no value in any row.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null4 | Self::NullTime)
+    }
+
+    /// Whether all values take as many bytes.
+    fn is_fixed(&self) -> bool {
+        match self {
+            Self::IdText(_) => false,
+            Self::Derived(derived) => derived.is_fixed(),
+            _ => true,
+        }
+    }
+
+    /// Whether it is the same in every row of a transaction.
+    fn is_constant(&self) -> bool {
+        matches!(
+            self,
+            Self::Constant4(_)
+                | Self::Constant8(_)
+                | Self::Text(_)
+                | Self::Blanks(_)
+                | Self::Now
+                | Self::NowText
+                | Self::ConstantDecimal(..)
+                | Self::Null4
+                | Self::NullTime
+        )
+    }
 }
 
 /// The longest text in bytes: a header of one byte tells no more.
 pub const MAX_TEXT: usize = 126;
+
+/// A key for values that do not depend on it.
+const FIRST: Key = Key { id: 1, line: 0 };
 
 /// The transaction's share of a row.
 #[derive(Clone, Debug, Default)]
@@ -83,23 +137,15 @@ impl RowWriter {
         if let Some(text) = too_long {
             return Err(text);
         }
-        let is_fixed = |column: &&Column| !matches!(column, Column::IdText(_));
-        let fixed = columns.iter().take_while(is_fixed).count();
+        let fixed = columns.iter().take_while(|column| column.is_fixed()).count();
         let tail = columns[fixed..].to_vec();
         let mut writer = Self { constant: Vec::new(), varying: Vec::new(), tail_at: 0, tail, scene };
         let mut scratch = vec![0; columns[..fixed].iter().map(|column| writer.longest(column)).sum()];
         for column in &columns[..fixed] {
             let place = (writer.tail_at, column.clone());
-            writer.tail_at = writer.put(column, 1, 0, &mut Prng::from_seed(0), &mut scratch, writer.tail_at);
-            match column {
-                Column::Constant4(_)
-                | Column::Constant8(_)
-                | Column::Text(_)
-                | Column::Blanks(_)
-                | Column::Now
-                | Column::NowText => writer.constant.push(place),
-                _ => writer.varying.push(place),
-            }
+            writer.tail_at =
+                writer.put(column, FIRST, 0, &mut Prng::from_seed(0), &mut scratch, writer.tail_at);
+            if column.is_constant() { &mut writer.constant } else { &mut writer.varying }.push(place);
         }
         Ok(writer)
     }
@@ -110,11 +156,15 @@ impl RowWriter {
 
     /// Whether a row has values of variable width, as HEAP_HASVARWIDTH has it.
     pub fn has_variable_width(&self) -> bool {
-        self.columns().any(|column| {
-            matches!(
-                column,
-                Column::Text(_) | Column::Blanks(_) | Column::IdText(_) | Column::RandomHex | Column::NowText
-            )
+        self.columns().any(|column| match column {
+            Column::Text(_)
+            | Column::Blanks(_)
+            | Column::IdText(_)
+            | Column::RandomHex
+            | Column::NowText
+            | Column::ConstantDecimal(..) => true,
+            Column::Derived(derived) => derived.has_variable_width(),
+            _ => false,
         })
     }
 
@@ -138,6 +188,8 @@ impl RowWriter {
             Column::IdText(suffix) => 1 + DIGITS + suffix.len(),
             Column::NowText => 1 + self.scene.now_text.len(),
             Column::RandomHex => 33,
+            Column::ConstantDecimal(..) => 16,
+            Column::Derived(derived) => derived.longest(),
             _ => 15,
         }
     }
@@ -147,20 +199,20 @@ impl RowWriter {
     pub fn prepare(&self, out: &mut [u8]) {
         out.fill(0);
         for (at, column) in &self.constant {
-            self.put(column, 1, 0, &mut Prng::from_seed(0), out, *at);
+            self.put(column, FIRST, 0, &mut Prng::from_seed(0), out, *at);
         }
     }
 
-    /// Writes the row of an id, made at a time in microseconds since 2000 (UTC), into a buffer that
+    /// Writes the row of a key, made at a time in microseconds since 2000 (UTC), into a buffer that
     /// [`Self::prepare`] has seen; the row's length.
     #[inline]
-    pub fn write(&self, id: i64, clock_us: i64, random: &mut Prng, out: &mut [u8]) -> usize {
+    pub fn write(&self, key: Key, clock_us: i64, random: &mut Prng, out: &mut [u8]) -> usize {
         for (at, column) in &self.varying {
-            self.put(column, id, clock_us, random, out, *at);
+            self.put(column, key, clock_us, random, out, *at);
         }
         let mut at = self.tail_at;
         for column in &self.tail {
-            at = self.put(column, id, clock_us, random, out, at);
+            at = self.put(column, key, clock_us, random, out, at);
         }
         at
     }
@@ -170,12 +222,13 @@ impl RowWriter {
     fn put(
         &self,
         column: &Column,
-        id: i64,
+        key: Key,
         clock_us: i64,
         random: &mut Prng,
         out: &mut [u8],
         at: usize,
     ) -> usize {
+        let id = key.id;
         match column {
             Column::Id4 => put4(out, at, id as i32),
             Column::Id8 => put8(out, at, id),
@@ -209,77 +262,11 @@ impl RowWriter {
                 put8(out, at, round_to_seconds(clock_us + self.scene.local_offset_us))
             }
             Column::Now => put8(out, at, self.scene.now_us),
+            Column::ConstantDecimal(units, places) => put_decimal(out, at, *units, *places),
+            Column::Null4 | Column::NullTime => at,
+            Column::Derived(derived) => derived.put(key, out, at),
         }
     }
-}
-
-#[inline]
-fn put4(out: &mut [u8], at: usize, value: i32) -> usize {
-    let from = at.next_multiple_of(4);
-    out[at..from].fill(0);
-    out[from..from + 4].copy_from_slice(&value.to_ne_bytes());
-    from + 4
-}
-
-#[inline]
-fn put8(out: &mut [u8], at: usize, value: i64) -> usize {
-    let from = at.next_multiple_of(8);
-    out[at..from].fill(0);
-    out[from..from + 8].copy_from_slice(&value.to_ne_bytes());
-    from + 8
-}
-
-#[inline]
-fn put_text(out: &mut [u8], at: usize, text: &[u8]) -> usize {
-    out[at] = short_header(text.len());
-    out[at + 1..at + 1 + text.len()].copy_from_slice(text);
-    at + 1 + text.len()
-}
-
-/// SET_VARSIZE_SHORT of varatt.h (postgres.h before 16): the length with the header, and the bit that says so.
-#[inline]
-fn short_header(length: usize) -> u8 {
-    let with_header = length as u8 + 1;
-    if cfg!(target_endian = "little") { with_header << 1 | 1 } else { with_header | 0x80 }
-}
-
-/// Writes a number that is not negative; how many digits it has.
-#[inline]
-fn put_digits(out: &mut [u8], at: usize, number: i64) -> usize {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    let mut rest = number.unsigned_abs();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    let count = digits.len() - first;
-    out[at..at + count].copy_from_slice(&digits[first..]);
-    count
-}
-
-/// The sixteen digits of a number.
-#[inline]
-fn hexadecimal(number: u64) -> [u8; 16] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = [0; 16];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    digits
-}
-
-/// AdjustTimestampForTypmod for timestamp(0) (utils/adt/timestamp.c): a half goes away from 2000.
-#[inline]
-fn round_to_seconds(us: i64) -> i64 {
-    const SECOND: i64 = 1_000_000;
-    let away = if us >= 0 { SECOND / 2 } else { -SECOND / 2 };
-    (us + away) / SECOND * SECOND
 }
 
 /// A share of a load: rows of one of its tables.
@@ -309,140 +296,4 @@ pub fn chunk(rows: impl IntoIterator<Item = i64>, size: i64, number: u64) -> Opt
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn row(columns: &[Column], id: i64) -> Vec<u8> {
-        let scene = Scene { now_us: 42, now_text: "now".to_owned(), local_offset_us: 3_600_000_000 };
-        let writer = RowWriter::new(columns, scene).unwrap();
-        let mut out = vec![0xAA; writer.max_length()];
-        writer.prepare(&mut out);
-        // A buffer serves many rows: what one leaves must not be seen in the next.
-        writer.write(i64::MAX, 7, &mut Prng::from_seed(2), &mut out);
-        let length = writer.write(id, 1_500_000, &mut Prng::from_seed(1), &mut out);
-        out.truncate(length);
-        out
-    }
-
-    #[test]
-    fn values_stand_at_their_alignment_and_gaps_are_zero() {
-        let row =
-            row(&[Column::Id4, Column::Text("abc".to_owned()), Column::Constant4(-1), Column::Clock], 7);
-        let mut expected = 7i32.to_ne_bytes().to_vec();
-        expected.push(short_header(3));
-        expected.extend(b"abc");
-        expected.extend((-1i32).to_ne_bytes());
-        expected.extend([0; 4]);
-        expected.extend(1_500_000i64.to_ne_bytes());
-        // 4 + 4 + 4, then a gap of 4 that ends at 16
-        assert_eq!(row, expected);
-        assert_eq!(row.len(), 24);
-    }
-
-    #[test]
-    fn what_follows_a_text_of_any_length_stands_where_that_ends() {
-        let columns =
-            [Column::Id8, Column::IdText("_name".to_owned()), Column::LocalClockSeconds, Column::Id4];
-        for (id, at) in [(1, 16), (12, 16), (123, 24), (1_234_567_890, 24)] {
-            let row = row(&columns, id);
-            let text = format!("{id}_name");
-            assert_eq!(&row[9..9 + text.len()], text.as_bytes());
-            assert!(row[9 + text.len()..at].iter().all(|byte| *byte == 0));
-            assert_eq!(row[at..at + 8], 3_602_000_000i64.to_ne_bytes());
-            assert_eq!(row[at + 8..], (id as i32).to_ne_bytes());
-        }
-    }
-
-    #[test]
-    fn times_are_local_and_rounded_where_they_should_be() {
-        let eight = |bytes: Vec<u8>| i64::from_ne_bytes(bytes.try_into().unwrap());
-        assert_eq!(eight(row(&[Column::Clock], 1)), 1_500_000);
-        assert_eq!(eight(row(&[Column::LocalClock], 1)), 3_601_500_000);
-        assert_eq!(eight(row(&[Column::LocalClockSeconds], 1)), 3_602_000_000);
-        assert_eq!(eight(row(&[Column::Now], 1)), 42);
-        assert_eq!(round_to_seconds(-1_500_000), -2_000_000);
-        assert_eq!(round_to_seconds(1_499_999), 1_000_000);
-    }
-
-    #[test]
-    fn a_text_that_a_short_header_cannot_tell_is_refused() {
-        let new = |column| RowWriter::new(&[column], Scene::default());
-        assert!(new(Column::Text("x".repeat(MAX_TEXT))).is_ok());
-        assert!(new(Column::Text("x".repeat(MAX_TEXT + 1))).is_err());
-        assert!(new(Column::Blanks(MAX_TEXT)).is_ok());
-        assert!(new(Column::Blanks(MAX_TEXT + 1)).is_err());
-        assert!(new(Column::IdText("x".repeat(MAX_TEXT - 20))).is_ok());
-        assert!(new(Column::IdText("x".repeat(MAX_TEXT - 19))).is_err());
-    }
-
-    #[test]
-    fn random_digits_differ_and_are_hexadecimal() {
-        let writer = RowWriter::new(&[Column::RandomHex], Scene::default()).unwrap();
-        let mut random = Prng::from_seed(5);
-        let mut out = vec![0; writer.max_length()];
-        writer.prepare(&mut out);
-        let mut seen = std::collections::HashSet::new();
-        for id in 1..=1000 {
-            assert_eq!(writer.write(id, 0, &mut random, &mut out), 33);
-            assert!(out[1..33].iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b)));
-            assert!(seen.insert(out[1..33].to_vec()));
-        }
-    }
-
-    #[test]
-    fn random_integers_are_of_the_whole_range_and_even() {
-        let writer = RowWriter::new(&[Column::Uniform4(0, 100)], Scene::default()).unwrap();
-        let mut random = Prng::from_seed(6);
-        let mut out = vec![0; writer.max_length()];
-        writer.prepare(&mut out);
-        let mut counts = [0u32; 101];
-        for id in 1..=101_000 {
-            assert_eq!(writer.write(id, 0, &mut random, &mut out), 4);
-            let value = i32::from_ne_bytes(out[..4].try_into().unwrap());
-            counts[usize::try_from(value).unwrap()] += 1;
-        }
-        // About a thousand of each, with a standard deviation of 31.
-        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn an_id_reads_as_it_is(id in 1i64..=i64::MAX) {
-            let row = row(&[Column::IdText("_x".to_owned())], id);
-            prop_assert_eq!(std::str::from_utf8(&row[1..]).unwrap(), format!("{id}_x"));
-            prop_assert_eq!(usize::from(row[0] >> 1), row.len());
-        }
-
-        #[test]
-        fn digits_are_those_of_the_number(number: u64) {
-            let digits = String::from_utf8(hexadecimal(number).to_vec()).unwrap();
-            prop_assert_eq!(digits, format!("{number:016x}"));
-        }
-
-        #[test]
-        fn chunks_hold_every_id_once(rows in prop::collection::vec(0i64..500, 0..5), size in 1i64..200) {
-            let mut next = vec![1; rows.len()];
-            let mut number = 0;
-            while let Some(chunk) = chunk(rows.iter().copied(), size, number) {
-                prop_assert_eq!(chunk.first_id, next[chunk.table]);
-                prop_assert!(chunk.last_id - chunk.first_id < size);
-                prop_assert!(chunk.last_id >= chunk.first_id);
-                prop_assert!(next[..chunk.table].iter().zip(&rows).all(|(next, rows)| *next > *rows));
-                next[chunk.table] = chunk.last_id + 1;
-                number += 1;
-            }
-            prop_assert!(next.iter().zip(&rows).all(|(next, rows)| *next == rows + 1));
-        }
-
-        #[test]
-        fn the_greatest_ids_do_not_overflow(size in 1i64..=i64::MAX, back in 0u64..3) {
-            let chunks = (i64::MAX / size + i64::from(i64::MAX % size > 0)).unsigned_abs();
-            if let Some(number) = chunks.checked_sub(back + 1) {
-                let chunk = chunk([i64::MAX], size, number).unwrap();
-                prop_assert!(chunk.first_id >= 1 && chunk.first_id <= chunk.last_id);
-            }
-            prop_assert_eq!(chunk([i64::MAX], size, chunks), None);
-        }
-    }
-}
+mod tests;

@@ -79,7 +79,8 @@ WHERE c.relnamespace = 'bench'::regnamespace
     AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
     AND has_table_privilege('vis_stranger', c.oid, 'SELECT');
 SELECT is(array_agg(relation ORDER BY relation),
-    '{bench.capture_statements,bench.captured_rows,bench.captures,bench.feeders,bench.fixture_definitions,bench.fixtures,bench.workloads}',
+    '{bench.capture_statements,bench.captured_rows,bench.captures,bench.feeders,bench.fixture_definitions,'
+        'bench.fixture_queries,bench.fixtures,bench.workloads}',
     'relations that everybody may read and that are not about runs')
 FROM shown
 WHERE keys IS NULL;
@@ -190,6 +191,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('tap', NULL, NULL),
     ('preview', NULL, NULL),
     ('builtin_fixtures', NULL, NULL),
+    ('builtin_queries', NULL, NULL),
     ('check_options', NULL, NULL),
     ('node_state', NULL, NULL),
     ('start_part', NULL, NULL),

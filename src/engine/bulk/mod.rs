@@ -11,7 +11,7 @@ mod sink;
 use std::ffi::{CStr, c_char};
 
 use bench_core::error::{SqlError, sqlstate};
-use bench_core::rows::{Column, RowWriter, Scene};
+use bench_core::rows::{Column, Key, Keys, RowWriter, Scene};
 use bench_core::script::Prng;
 use pgrx::pg_sys;
 
@@ -47,6 +47,7 @@ impl Session {
     pub fn insert_produced(
         &mut self,
         rows: &Rows,
+        keys: &Keys,
         columns: &[Column],
         random: &mut Prng,
         counters: &CommandCounters,
@@ -94,21 +95,21 @@ impl Session {
                 return Err(SqlError::new(sqlstate::INTERNAL_ERROR, message));
             }
         };
-        let mut tuples = Tuples::new(&sink, &writer, columns.len())?;
-        let mut next = rows.first_id;
-        while next <= rows.last_id {
-            let count = (rows.last_id - next).unsigned_abs().min(BATCH_ROWS as u64 - 1) as usize + 1;
-            for index in 0..count {
-                tuples.write(index, &writer, next + index as i64, random);
+        let mut tuples = Tuples::new(&sink, &writer, columns)?;
+        let mut keys = keys.rows(rows.first_id, rows.last_id);
+        loop {
+            let mut count = 0;
+            for key in keys.by_ref().take(BATCH_ROWS) {
+                tuples.write(count, &writer, key, random);
+                count += 1;
+            }
+            if count == 0 {
+                break;
             }
             // SAFETY: the first `count` slots hold rows; nothing to drop in the trap.
             unsafe {
                 let sink = &mut sink;
                 trap(|| sink.flush_batch(sink.table, count))?;
-            }
-            match next.checked_add(count as i64) {
-                Some(following) => next = following,
-                None => break,
             }
         }
         // SAFETY: as above; the transaction ends after the table is closed.
@@ -138,16 +139,25 @@ impl Session {
 /// The rows of a batch as heap tuples that are written in place, one in each of a sink's slots.
 struct Tuples {
     tuples: Vec<pg_sys::HeapTuple>,
+    /// Where a tuple has its values.
+    header: usize,
     max_length: usize,
     needs_clock: bool,
 }
 
-/// Where a tuple without NULLs has its values: MAXALIGN(SizeofHeapTupleHeader).
-const HEADER: usize = 24;
+/// SizeofHeapTupleHeader: where a tuple with NULLs has the bits that say which they are.
+const BITS: usize = 23;
+
+/// Where a tuple has its values: MAXALIGN of what is before them.
+fn header_of(columns: &[Column]) -> usize {
+    let bits = if columns.iter().any(Column::is_null) { columns.len().div_ceil(8) } else { 0 };
+    (BITS + bits).next_multiple_of(8)
+}
 
 impl Tuples {
-    fn new(sink: &Sink, writer: &RowWriter, columns: usize) -> Result<Self, SqlError> {
+    fn new(sink: &Sink, writer: &RowWriter, columns: &[Column]) -> Result<Self, SqlError> {
         let max_length = writer.max_length();
+        let header = header_of(columns);
         let mut tuples: Vec<pg_sys::HeapTuple> = vec![std::ptr::null_mut(); BATCH_ROWS];
         // SAFETY: a tuple with a header that says how many columns there are and how long it is. Each slot
         // keeps a copy of its own, in one piece (heap_copytuple), which nobody frees or moves while
@@ -155,14 +165,21 @@ impl Tuples {
         unsafe {
             let (tuples, has_variable_width) = (tuples.as_mut_ptr(), writer.has_variable_width());
             trap(|| {
-                let size = size_of::<pg_sys::HeapTupleData>() + HEADER + max_length;
+                let size = size_of::<pg_sys::HeapTupleData>() + header + max_length;
                 let template: pg_sys::HeapTuple = raw::palloc0(size).cast();
-                (*template).t_len = (HEADER + max_length) as u32;
+                (*template).t_len = (header + max_length) as u32;
                 (*template).t_data = template.add(1).cast();
-                (*(*template).t_data).t_hoff = HEADER as u8;
-                (*(*template).t_data).t_infomask2 = columns as u16;
+                (*(*template).t_data).t_hoff = header as u8;
+                (*(*template).t_data).t_infomask2 = columns.len() as u16;
                 if has_variable_width {
                     (*(*template).t_data).t_infomask = pg_sys::HEAP_HASVARWIDTH as u16;
+                }
+                if columns.iter().any(Column::is_null) {
+                    (*(*template).t_data).t_infomask |= pg_sys::HEAP_HASNULL as u16;
+                    let bits = (*template).t_data.cast::<u8>().add(BITS);
+                    for (index, _) in columns.iter().enumerate().filter(|(_, column)| !column.is_null()) {
+                        *bits.add(index / 8) |= 1 << (index % 8);
+                    }
                 }
                 for index in 0..BATCH_ROWS {
                     let mut should_free = false;
@@ -173,7 +190,7 @@ impl Tuples {
             })?;
         }
         let needs_clock = writer.needs_clock();
-        let mut tuples = Self { tuples, max_length, needs_clock };
+        let mut tuples = Self { tuples, header, max_length, needs_clock };
         (0..BATCH_ROWS).for_each(|index| writer.prepare(tuples.values(index)));
         Ok(tuples)
     }
@@ -183,16 +200,16 @@ impl Tuples {
         // SAFETY: the tuple has this much room after its header, which ends at an alignment of eight; the slice is
         // gone before another one of the same tuple is made.
         unsafe {
-            let start = (*self.tuples[index]).t_data.cast::<u8>().add(HEADER);
+            let start = (*self.tuples[index]).t_data.cast::<u8>().add(self.header);
             std::slice::from_raw_parts_mut(start, self.max_length)
         }
     }
 
-    fn write(&mut self, index: usize, writer: &RowWriter, id: i64, random: &mut Prng) {
+    fn write(&mut self, index: usize, writer: &RowWriter, key: Key, random: &mut Prng) {
         let clock_us = if self.needs_clock { clock_us() } else { 0 };
-        let length = writer.write(id, clock_us, random, self.values(index));
+        let length = writer.write(key, clock_us, random, self.values(index));
         // SAFETY: a live tuple.
-        unsafe { (*self.tuples[index]).t_len = (HEADER + length) as u32 };
+        unsafe { (*self.tuples[index]).t_len = (self.header + length) as u32 };
     }
 }
 
@@ -207,12 +224,18 @@ fn clock_us() -> i64 {
 
 fn type_of(column: &Column) -> pg_sys::Oid {
     match column {
-        Column::Id4 | Column::Group4(_) | Column::Constant4(_) | Column::Uniform4(..) => pg_sys::INT4OID,
+        Column::Id4 | Column::Group4(_) | Column::Constant4(_) | Column::Uniform4(..) | Column::Null4 => {
+            pg_sys::INT4OID
+        }
         Column::Id8 | Column::Constant8(_) => pg_sys::INT8OID,
         Column::Text(_) | Column::IdText(_) | Column::RandomHex | Column::NowText => pg_sys::TEXTOID,
         Column::Blanks(_) => pg_sys::BPCHAROID,
-        Column::Clock | Column::Now => pg_sys::TIMESTAMPTZOID,
+        Column::Clock | Column::Now | Column::NullTime => pg_sys::TIMESTAMPTZOID,
         Column::LocalClock | Column::LocalClockSeconds => pg_sys::TIMESTAMPOID,
+        Column::ConstantDecimal(..) => pg_sys::NUMERICOID,
+        Column::Derived(derived) if derived.is_integer() => pg_sys::INT4OID,
+        Column::Derived(derived) if derived.is_decimal() => pg_sys::NUMERICOID,
+        Column::Derived(_) => pg_sys::TEXTOID,
     }
 }
 

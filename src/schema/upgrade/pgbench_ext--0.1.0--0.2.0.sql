@@ -1033,7 +1033,7 @@ REVOKE ALL ON FUNCTION bench.capacity, bench.start_capacity FROM PUBLIC;
 -- Comments.
 
 COMMENT ON FUNCTION bench.load IS
-'Loads a fixture with parallel background workers, replacing its previous tables, and returns the number of rows written. rows NULL: the fixture''s small default. jobs NULL: as many as processors and free worker slots allow. Options of all fixtures: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after or before: build the primary key after or before the rows). pk: info (md5, short or now), crt_time (timestamp or timestamptz). wide_multi: tables (one per client). tpcb, with the tables of pgbench -i: scale (100000 accounts each), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. With Citus: shard_count and distribute (pk, events, shards: true, by id, the default of shards; tpcb: account, accounts and history by account, tellers and branches by their own ids, or branch, all tables by branch and co-located). The workers commit on their own: rolling back the calling transaction does not undo the load. If a load fails, the previous tables stay. Rows are frozen, as by COPY FREEZE: transactions older than the load see them, too.';
+'Loads a fixture with parallel background workers, replacing its previous tables, and returns the number of rows written. rows NULL: the fixture''s small default. jobs NULL: as many as processors and free worker slots allow. Options of all fixtures: schema (default bench_data), unlogged, fillfactor, tablespace, index_tablespace, reloptions (an object of storage parameters), index (after or before: build the primary key after or before the rows). pk: info (md5, short or now), crt_time (timestamp or timestamptz). wide_multi: tables (one per client). tpcb, with the tables of pgbench -i: scale (100000 accounts each), partitions and partition_method (range or hash) of pgbench_accounts, foreign_keys. orders, nine tables derived from TPC-C: warehouses (100000 stocks each), partitions and partition_method of all tables but item by warehouse, foreign_keys. With Citus: shard_count and distribute (pk, events, shards: true, by id, the default of shards; orders: true, by warehouse, with item as a reference table; tpcb: account, accounts and history by account, tellers and branches by their own ids, or branch, all tables by branch and co-located). The workers commit on their own: rolling back the calling transaction does not undo the load. If a load fails, the previous tables stay. Rows are frozen, as by COPY FREEZE: transactions older than the load see them, too.';
 COMMENT ON FUNCTION bench.create_fixture IS
 'Defines a fixture, or replaces your own of this name. ddl creates its tables with unqualified names, one of them named like the fixture. rows_query is a SELECT that returns that table''s rows with the ids $1 to $2. after_ddl runs after the rows are loaded: create indexes there. rows is the default number of ids for bench.load. The statements run with the privileges of the role that loads the fixture, not of the role that defined it. Built-in fixtures cannot be replaced.';
 COMMENT ON FUNCTION bench.drop_fixture IS
@@ -1680,6 +1680,22 @@ COMMENT ON FUNCTION bench.fidelity IS
 'Compares a run of a capture with the capture, per call of each statement: rows, blocks (hit and read together, and apart), and milliseconds. score: 1 if rows and blocks are equal, the product of both ratios (the smaller by the larger) otherwise. The last row, with workload NULL, is the whole: shares of the captured time that the statements of the run stand for, and their scores weighted by it.';
 
 REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.cancel_capture, bench.drop_capture FROM PUBLIC;
+-- The SELECTs that define the rows of built-in fixtures, of all their tables.
+
+CREATE FUNCTION bench_internal.builtin_queries()
+    RETURNS TABLE (fixture text, place int, relation text, ids bigint, rows_query text)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'builtin_queries_wrapper';
+COMMENT ON FUNCTION bench_internal.builtin_queries IS 'Queries of the built-in fixtures, for bench.fixture_queries.';
+
+CREATE VIEW bench.fixture_queries AS
+SELECT fixture, place, relation, ids, rows_query FROM bench_internal.builtin_queries();
+COMMENT ON VIEW bench.fixture_queries IS 'The SELECTs that define the rows of built-in fixtures, one row per SELECT; bench.load produces the same rows natively';
+COMMENT ON COLUMN bench.fixture_queries.fixture IS 'Name of the fixture';
+COMMENT ON COLUMN bench.fixture_queries.place IS 'Position in the order of loading, starting at 1';
+COMMENT ON COLUMN bench.fixture_queries.relation IS 'Table that the rows go to';
+COMMENT ON COLUMN bench.fixture_queries.ids IS 'Number of ids in the fixture''s default size; an id can stand for several rows';
+COMMENT ON COLUMN bench.fixture_queries.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
+GRANT SELECT ON bench.fixture_queries TO PUBLIC;
 
 DROP FUNCTION bench_internal.replace_function;
 

@@ -130,7 +130,7 @@ impl Target {
             Rows { schema: &self.schema, table: &self.name, source: &self.insert, first_id, last_id, done };
         if let Some(columns) = &fill.columns
             && !self.by_insert
-            && session.insert_produced(&rows, columns, random, counters)?
+            && session.insert_produced(&rows, &fill.keys, columns, random, counters)?
         {
             return Ok(());
         }
