@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::FixtureSpec;
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde_json::Value;
 
@@ -12,6 +14,7 @@ use crate::error::OrRaise;
 use crate::fixture::not_yours;
 use crate::launch::load::load;
 use crate::server::jsonb::Jsonb;
+use crate::server::spi::quote_literal;
 use crate::server::{relations, roles};
 
 /// What takes less time needs no report of how it went; bench.fixtures has it all the same.
@@ -60,4 +63,31 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     // As the caller, who owns the tables or acts for their owner.
     relations::drop_tables(&fixture.tables)?;
     catalog::delete_fixture(&fixture.schema, &name)
+}
+
+/// The loaded fixture that a run of the caller would use, for bench.check. See the COMMENT ON.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn usable_fixture(
+    fixture: Option<String>,
+) -> TableIterator<
+    'static,
+    (name!(schema, Option<String>), name!(rows, i64), name!(scale, i64), name!(relations, Vec<pg_sys::Oid>)),
+> {
+    let found = required("fixture", fixture).and_then(|name| usable(&name)).or_raise();
+    let relations = found.tables.iter().map(|&table| table.into()).collect();
+    TableIterator::once((found.schema, found.rows, found.scale, relations))
+}
+
+fn usable(name: &str) -> Result<FixtureSpec, UserError> {
+    if let Some(found) = crate::fixture::usable(name)? {
+        return Ok(found);
+    }
+    if let Some(found) = crate::fixture::made_by_pgbench(name, &[])? {
+        return Ok(found);
+    }
+    crate::fixture::known(name)?;
+    let message = format!("fixture \"{name}\" is not loaded");
+    Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+        .hint(format!("For example: SELECT bench.load({});", quote_literal(name))))
 }

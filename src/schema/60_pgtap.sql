@@ -124,6 +124,22 @@ END $$;
 COMMENT ON FUNCTION bench.audit_ok IS
 'pgTAP assertion: the run completed, and every counter that bench.audit judges equals the server''s. Fails if no counter was judged. If no counter of a table was judged, it passes with a diagnostic that says why.';
 
+CREATE FUNCTION bench.check_ok(fixture text, description text DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    judged bigint;
+    wrong text;
+    reasons text;
+BEGIN
+    SELECT count(c.ok), string_agg(c.condition || coalesce(': ' || c.detail, ''), E'\n') FILTER (WHERE NOT c.ok),
+           string_agg(DISTINCT c.detail, '; ') FILTER (WHERE c.ok IS NULL)
+    INTO judged, wrong, reasons FROM bench.check(fixture) AS c;
+    RETURN bench_internal.tap(judged > 0 AND wrong IS NULL, coalesce(description, format('fixture %s: check', fixture)),
+                              coalesce(wrong, CASE WHEN judged = 0 THEN concat_ws(': ', 'no condition was judged', reasons) END));
+END $$;
+COMMENT ON FUNCTION bench.check_ok IS
+'pgTAP assertion: every condition that bench.check judges holds. Fails if none was judged.';
+
 CREATE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], tolerance double precision DEFAULT 0.05, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
