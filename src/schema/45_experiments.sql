@@ -256,7 +256,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
        u.server_cpu_us, u.connect_avg_ms,
-       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us
+       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us, u.nopm
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -288,6 +288,7 @@ COMMENT ON COLUMN bench.sweep_runs.driver_cpu_us IS 'With driver => wire: proces
 COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint if the role may issue one)';
 COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints; ended_early, true if errors ended clients';
+COMMENT ON COLUMN bench.sweep_runs.nopm IS 'New orders per minute, as in bench.summary';
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.
@@ -303,7 +304,8 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        array_agg(run_id ORDER BY round) AS run_ids,
        avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
        avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate,
-       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us
+       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us,
+       avg(bench_internal.figure(nopm) ORDER BY round) AS nopm
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant, rate;
@@ -327,6 +329,7 @@ COMMENT ON COLUMN bench.sweep_results.server_cpu_us IS 'Mean of the runs'' proce
 COMMENT ON COLUMN bench.sweep_results.connect_avg_ms IS 'With reconnect: mean of the runs'' mean times to open a connection in milliseconds';
 COMMENT ON COLUMN bench.sweep_results.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_results.driver_cpu_us IS 'With driver => wire: mean of the runs'' processor times of their jobs per committed transaction in microseconds';
+COMMENT ON COLUMN bench.sweep_results.nopm IS 'Mean of the runs'' new orders per minute, as in bench.summary';
 
 CREATE VIEW bench.capacities WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,

@@ -188,6 +188,8 @@ pub struct Summary {
     pub connect_max_ms: Option<f64>,
     /// Transactions whose connection was lost when they may have been committed; `None` without on_disconnect.
     pub unknown: Option<u64>,
+    /// New orders per minute; `None` for other workloads than orders.
+    pub nopm: Option<f64>,
 }
 
 /// A bucket of the histogram.

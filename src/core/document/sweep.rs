@@ -147,6 +147,8 @@ pub struct SweepRun {
     pub driver_cpu_us: Option<f64>,
     /// As `Summary::connect_avg_ms` of a run's document.
     pub connect_avg_ms: Option<f64>,
+    /// As `Summary::nopm` of a run's document.
+    pub nopm: Option<f64>,
     /// Transactions given up.
     pub failed: u64,
     /// What there is to say of the run, the gravest first.

@@ -32,6 +32,7 @@ fn filled() -> SweepDocument {
         server_cpu_us: None,
         driver_cpu_us: None,
         connect_avg_ms: None,
+        nopm: None,
         failed: 0,
         findings: vec![RunFinding {
             severity: Severity::Notice,

@@ -487,7 +487,9 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
        r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown,
-       1e6 * bench_internal.json_figure(r.environment -> 'driver_cpu_secs') / nullif(s.transactions, 0) AS driver_cpu_us
+       1e6 * bench_internal.json_figure(r.environment -> 'driver_cpu_secs') / nullif(s.transactions, 0) AS driver_cpu_us,
+       (SELECT sum(l.transactions) FROM bench.script_log l
+        WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order'))::float8 * 60 / nullif(bench_internal.figure(s.secs), 0) AS nopm
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -512,7 +514,7 @@ SELECT run_id, workload, clients, driver, results, bench_internal.status_of(stat
        secs, transactions, failed, retried, tps, tps_avg, tps_min, tps_max, tps_stddev,
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
        skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us,
-       connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms, unknown, driver_cpu_us
+       connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms, unknown, driver_cpu_us, nopm
 FROM bench.summary_of_all
 WHERE bench_internal.is_visible(role);
 
@@ -630,7 +632,7 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
        u.server_cpu_us, u.connect_avg_ms,
-       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us
+       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us, u.nopm
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -639,6 +641,7 @@ WHERE bench_internal.is_visible(s.role);
 COMMENT ON COLUMN bench.sweep_runs.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: estimate (without a rate, for the first guess), trial, overload, return (does a rate that passed still pass after an overload) or operating (70 % of the answer, over a checkpoint if the role may issue one)';
 COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints; ended_early, true if errors ended clients';
+COMMENT ON COLUMN bench.sweep_runs.nopm IS 'New orders per minute, as in bench.summary';
 
 
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
@@ -655,12 +658,14 @@ SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        array_agg(run_id ORDER BY round) AS run_ids,
        avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
        avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate,
-       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us
+       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us,
+       avg(bench_internal.figure(nopm) ORDER BY round) AS nopm
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant, rate;
 COMMENT ON COLUMN bench.sweep_results.rate IS 'Target transactions per second; NULL: each client starts a transaction when its last one ends';
 COMMENT ON COLUMN bench.sweep_results.driver_cpu_us IS 'With driver => wire: mean of the runs'' processor times of their jobs per committed transaction in microseconds';
+COMMENT ON COLUMN bench.sweep_results.nopm IS 'Mean of the runs'' new orders per minute, as in bench.summary';
 
 CREATE VIEW bench.capacities WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,
@@ -1343,6 +1348,7 @@ COMMENT ON COLUMN bench.summary.connect_p99_ms IS '99th percentile of these time
 COMMENT ON COLUMN bench.summary.connect_max_ms IS 'Maximum of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.unknown IS 'With on_disconnect => reconnect: transactions during the measurement whose connection was lost when they may have been committed; failed includes those lost before that';
 COMMENT ON COLUMN bench.summary.driver_cpu_us IS 'With driver => wire: processor time of the run''s jobs per committed transaction in microseconds, the time to open connections included; NULL until the run has ended, and with the engine, whose clients are the server''s own processes';
+COMMENT ON COLUMN bench.summary.nopm IS 'New orders per minute of workloads orders and orders_functions, those rolled back by intention among them; derived from TPC-C; not comparable with published TPC results. NULL for other workloads and until the run has ended';
 COMMENT ON COLUMN bench.nodes.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
 COMMENT ON COLUMN bench.nodes.name IS 'Host and port of the node in the Citus cluster; local without a cluster';
 COMMENT ON COLUMN bench.nodes.is_coordinator IS 'True for the coordinator of the Citus cluster';

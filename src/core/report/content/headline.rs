@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::open_loop::shortfall;
+use super::orders::nopm_line;
 use super::{Section, given, pairs, plain};
 use crate::document::{Document, Run};
 use crate::report::number::{self, finite, percent_of};
@@ -63,6 +64,7 @@ pub fn closing_lines(document: &Document) -> Vec<String> {
         tps(summary.tps_max),
         tps(summary.tps_stddev)
     ));
+    lines.extend(nopm_line(document));
     if let Some(rate) = finite(run.rate) {
         lines.push(format!(
             "rate limit: {rate} tps, schedule lag: avg {} ms, max {} ms",

@@ -5,6 +5,7 @@ mod headline;
 mod machine;
 mod nodes;
 mod open_loop;
+mod orders;
 mod transactions;
 
 pub use headline::{clients_noun, closing_lines, outcome, run_outcome, subtitle};
@@ -109,6 +110,7 @@ impl Table {
 pub fn sections(document: &Document) -> Vec<Section> {
     let all = [
         transactions::latency(document),
+        orders::orders(document),
         transactions::connections(document),
         transactions::processor_time(document),
         open_loop::open_loop(document),

@@ -45,6 +45,8 @@ pub struct RungResult {
     pub driver_cpu_us: Option<f64>,
     /// Time to open a connection, where each transaction had one of its own, mean of the runs'.
     pub connect_avg_ms: Option<f64>,
+    /// New orders per minute, for workload orders, mean of the runs'.
+    pub nopm: Option<f64>,
     /// Transactions given up, of all runs.
     pub failed: u64,
 }
@@ -128,6 +130,7 @@ fn result(variant: &str, clients: u32, runs: &[&SweepRun], range_of: RangeOf) ->
         server_cpu_us: of_all(|run| run.server_cpu_us),
         driver_cpu_us: of_all(|run| run.driver_cpu_us),
         connect_avg_ms: of_all(|run| run.connect_avg_ms),
+        nopm: of_all(|run| run.nopm),
         failed: runs.iter().map(|run| run.failed).fold(0, u64::saturating_add),
     }
 }

@@ -140,6 +140,9 @@ const DRIVER_CPU: &str = "driver µs";
 /// The column of the time to connect.
 const CONNECT: &str = "connect ms";
 
+/// The column of new orders per minute.
+const NOPM: &str = "NOPM";
+
 /// Latencies, processor time, failures and idle processors by variant and number of clients, of those that have a completed run.
 pub fn latency(report: &Report) -> Section {
     let mut table = Table::new(&[
@@ -153,6 +156,7 @@ pub fn latency(report: &Report) -> Section {
         (CONNECT, Kind::Number),
         (CPU, Kind::Number),
         (DRIVER_CPU, Kind::Number),
+        (NOPM, Kind::Number),
         ("failed", Kind::Number),
         ("CPU idle", Kind::Number),
     ]);
@@ -168,12 +172,13 @@ pub fn latency(report: &Report) -> Section {
             ms(result.connect_avg_ms),
             us(result.server_cpu_us),
             us(result.driver_cpu_us),
+            tps(result.nopm),
             count(result.failed),
             number::percent(result.cpu_idle),
         ]);
     }
     let table = without_variants(table, report.document)
-        .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, "failed", "CPU idle"]);
+        .without_idle(&["p50 ms", "p95 ms", CONNECT, CPU, DRIVER_CPU, NOPM, "failed", "CPU idle"]);
     let has = |column| table.columns.iter().any(|(name, _)| name == column);
     let mut note = "Means over the runs; failed transactions are summed.".to_owned();
     if has(CONNECT) {
@@ -187,6 +192,10 @@ pub fn latency(report: &Report) -> Section {
     }
     if let Some(sentence) = round_trip::sentence(report) {
         note = format!("{note} {sentence}");
+    }
+    if has(NOPM) {
+        note +=
+            " NOPM: new orders per minute; derived from TPC-C, not comparable with published TPC results.";
     }
     Section::of_table("latency", "Latency", table).with_note(Some(note))
 }
