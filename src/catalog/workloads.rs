@@ -1,6 +1,7 @@
 //! Workloads: rows of bench.workloads.
 
 use bench_core::error::UserError;
+use bench_core::spec::{self, Share};
 
 use super::as_owner;
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
@@ -30,6 +31,15 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
         })?;
         Ok(found.into_iter().next())
     })
+}
+
+/// What the name of a mix stands for that comes with the extension.
+pub fn builtin_mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
+    let text = as_owner(|| {
+        let sql = "SELECT mix FROM bench.workloads WHERE name = $1 AND mix IS NOT NULL";
+        Ok(fetch_all(sql, &[name.into()], |row| row.get::<String>(1))?.into_iter().flatten().next())
+    })?;
+    text.map(|text| spec::mix(&text)).transpose()
 }
 
 /// The names of all workloads.

@@ -3,6 +3,7 @@
 mod before;
 mod driver;
 pub mod limits;
+mod mix;
 mod options;
 mod target;
 mod warmup;
@@ -17,7 +18,9 @@ use crate::script::is_variable_name;
 
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
-pub use options::{Extent, MAX_SCRIPTS, QueryMode, Results, RunArguments, RunOptions, SCRIPT, Share};
+pub(crate) use mix::MAX_SCRIPTS;
+pub use mix::{Share, expand, mix};
+pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT};
 pub use target::{Address, Candidate, Encryption, TargetSpec};
 
 /// A script of a run.

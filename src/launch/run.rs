@@ -47,15 +47,16 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
-    let mut options = RunOptions::new(arguments)?;
+    let options = RunOptions::new(arguments)?;
     check_server()?;
-    if options.script.is_none() {
-        options.mix = workload::without_captures(std::mem::take(&mut options.mix))?;
-    }
     let mut fixture_names: Vec<String> = Vec::new();
-    let mut scripts = Vec::with_capacity(options.mix.len());
-    let mut builtin = Vec::with_capacity(options.mix.len());
-    for share in &options.mix {
+    let mix = match &options.script {
+        Some(_) => options.mix.clone(),
+        None => workload::shares(&options.mix)?,
+    };
+    let mut scripts = Vec::with_capacity(mix.len());
+    let mut builtin = Vec::with_capacity(mix.len());
+    for share in &mix {
         let workload = match &options.script {
             Some(script) => workload::unnamed(script),
             None => workload::find(&share.workload)?,

@@ -4,7 +4,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
 use bench_core::similar;
-use bench_core::spec::{Driver, FixtureSpec, MAX_SCRIPTS, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_core::spec::{self, Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
@@ -55,42 +55,29 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
     Ok(workload)
 }
 
-/// A mix with each capture in it replaced by its workloads, whose weights are multiplied by its own.
+/// The workloads of a mix, with those that its names stand for: of built-in mixes, and of captures.
 ///
 /// # Errors
-/// 55000 for a capture that has kept nothing, 22023 for too many workloads or weights that are too large.
-pub fn without_captures(mix: Vec<Share>) -> Result<Vec<Share>, UserError> {
-    let mut all = Vec::with_capacity(mix.len());
-    for share in mix {
-        let captured = match catalog::workload(&share.workload)? {
-            Some(_) => None,
-            None => catalog::mix(&share.workload)?,
-        };
-        let Some(captured) = captured else {
-            all.push(share);
-            continue;
-        };
-        let name = &share.workload;
-        if captured.is_empty() {
-            let message = format!("capture \"{name}\" has kept no statement");
-            return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
-                .hint("Column reason of bench.capture_statements says why."));
-        }
-        for part in captured {
-            let weight = u64::from(part.weight) * u64::from(share.weight);
-            let weight = u32::try_from(weight).ok().filter(|&weight| weight <= i32::MAX as u32);
-            let weight = weight.ok_or_else(|| {
-                let message = format!("weight {} of capture \"{name}\" is too large", share.weight);
-                UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-            })?;
-            all.push(Share { workload: part.workload, weight });
-        }
+/// 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
+pub fn shares(mix: &[Share]) -> Result<Vec<Share>, UserError> {
+    spec::expand(mix, |name| match catalog::builtin_mix(name)? {
+        Some(mix) => Ok(Some(mix)),
+        None => captured(name),
+    })
+}
+
+/// The workloads that a capture has kept; `None` for a name that is no capture's.
+fn captured(name: &str) -> Result<Option<Vec<Share>>, UserError> {
+    let captured = match catalog::workload(name)? {
+        Some(_) => None,
+        None => catalog::mix(name)?,
+    };
+    if captured.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("capture \"{name}\" has kept no statement");
+        return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
+            .hint("Column reason of bench.capture_statements says why."));
     }
-    if all.len() > MAX_SCRIPTS {
-        let message = format!("at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}", all.len());
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(all)
+    Ok(captured)
 }
 
 /// A script that is given to a run itself: it belongs to the caller and has no fixture.

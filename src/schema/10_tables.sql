@@ -27,7 +27,8 @@ CREATE TABLE bench.workloads (
     fixture     text,
     script      text NOT NULL,
     description text,
-    builtin     boolean NOT NULL DEFAULT false
+    builtin     boolean NOT NULL DEFAULT false,
+    mix         text
 );
 COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
 COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
@@ -36,6 +37,7 @@ COMMENT ON COLUMN bench.workloads.fixture IS 'Fixture whose tables the script us
 COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
 COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
+COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, with their weights, as bench.run takes them; its own script is then empty. NULL: none';
 
 CREATE TABLE bench.feeders (
     workload text NOT NULL,

@@ -23,7 +23,7 @@ pub struct Load {
 /// The fixtures that a run is to find, by name; each once.
 fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
-    for share in workload::without_captures(RunOptions::new(arguments)?.mix)? {
+    for share in workload::shares(&RunOptions::new(arguments)?.mix)? {
         if let Some(name) = workload::find(&share.workload)?.fixture
             && !names.contains(&name)
         {
@@ -67,8 +67,9 @@ pub fn load_of(options: &SweepOptions, variant: &Variant) -> Result<Load, UserEr
     // Out of range for certain where it does not fit.
     load.jobs = jobs.map(|jobs| i32::try_from(jobs).unwrap_or(-1));
     // It says how many rows there are, as rows does.
-    if rows.is_some() || changes.contains_key("scale") {
-        load.options.remove("scale");
+    const SCALES: [&str; 2] = ["scale", "warehouses"];
+    if rows.is_some() || SCALES.iter().any(|scale| changes.contains_key(*scale)) {
+        SCALES.iter().for_each(|scale| drop(load.options.remove(*scale)));
         load.rows = rows;
     }
     load.options.extend(changes);

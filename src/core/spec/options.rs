@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::driver::Connecting;
+use super::mix::{Share, mix};
 use super::{Before, Driver, OnDisconnect, invalid, limits, object, required, variables, warmup};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
@@ -109,20 +110,8 @@ impl QueryMode {
     }
 }
 
-/// A workload's share of a run's transactions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// The workload's name.
-    pub workload: String,
-    /// Relative to the others' weights.
-    pub weight: u32,
-}
-
 /// The name of a script that is given instead of a workload, in results and messages.
 pub const SCRIPT: &str = "script";
-
-/// As many scripts as pgbench takes (`MAX_SCRIPTS`).
-pub const MAX_SCRIPTS: usize = 128;
 
 /// The validated options of a run, apart from what has to be looked up in the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -329,38 +318,6 @@ fn nodes(given: Option<String>) -> Result<Nodes, UserError> {
         "all" => Nodes::All,
         _ => Nodes::Local,
     })
-}
-
-/// Takes a mix apart: names separated by commas, each with its weight behind an @, or 1
-/// (`parseScriptWeight` in pgbench.c).
-fn mix(text: &str) -> Result<Vec<Share>, UserError> {
-    let mut shares = Vec::new();
-    for part in text.split(',') {
-        let (name, weight) = match part.split_once('@') {
-            None => (part, 1),
-            Some((name, weight)) => {
-                let weight = weight.trim();
-                let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
-                let parsed = weight.parse::<u32>().ok().filter(|&w| digits && w <= i32::MAX as u32);
-                let weight = parsed.ok_or_else(|| {
-                    invalid(format!("invalid weight specification: \"{part}\""))
-                        .hint("A weight is a whole number: 'pk_select@9,pk_update@1'.")
-                })?;
-                (name, weight)
-            }
-        };
-        shares.push(Share { workload: name.trim().to_owned(), weight });
-    }
-    if shares.len() > MAX_SCRIPTS {
-        return Err(invalid(format!(
-            "at most {MAX_SCRIPTS} workloads are allowed in a mix, not {}",
-            shares.len()
-        )));
-    }
-    if shares.iter().all(|share| share.weight == 0) {
-        return Err(invalid("total script weight must not be zero"));
-    }
-    Ok(shares)
 }
 
 /// A number within bounds, if there is one.

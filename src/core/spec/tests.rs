@@ -131,6 +131,16 @@ fn mixes() {
 }
 
 #[test]
+fn a_name_stands_for_a_mix() {
+    let share = |workload: &str, weight| Share { workload: workload.to_owned(), weight };
+    let of_name = |name: &str| Ok((name == "both").then(|| vec![share("a", 9), share("b", 1)]));
+    let expanded = |text: &str| expand(&mix(text).expect("a mix"), of_name);
+    assert_eq!(expanded("both@2,c").expect("valid"), [share("a", 18), share("b", 2), share("c", 1)]);
+    assert_eq!(expanded("both@2147483647").expect_err("too large").sqlstate, "22023");
+    assert_eq!(expanded("both,".repeat(65).trim_end_matches(',')).expect_err("too many").sqlstate, "22023");
+}
+
+#[test]
 fn json_arguments() {
     let json = |text: &str| Some(serde_json::from_str(text).expect("JSON"));
     assert_eq!(state(RunArguments { variables: json("[1]"), ..defaults() }), "22023");
