@@ -20,7 +20,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -41,6 +41,7 @@ help:
 	@echo 'make bench-cold  warm-ups after a cold start: none, 10 s, until throughput is steady; ROWS, CLIENTS, SECS, ROUNDS, LONG and WORKLOADS choose'
 	@echo 'make bench-instructions  instructions per transaction, counted by callgrind, and the share of the extension in them; ROWS, SHORT, LONG and LIMIT choose'
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
+	@echo 'make bench-orders  workload orders beside pgbench, and its load beside one psql; WAREHOUSES, CLIENTS, SECS, ROUNDS and PARTS choose'
 	@echo 'make fuzz      script language and protocol with libFuzzer; RUNS=1000000 and TARGETS=wire choose'
 	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
 	@echo 'make clean     remove what was built'
@@ -171,6 +172,9 @@ bench-cold:
 
 bench-instructions:
 	@benches/instructions
+
+bench-orders:
+	@benches/orders
 
 bench-citus:
 	@benches/citus

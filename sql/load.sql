@@ -126,7 +126,9 @@ SELECT bench.load('wide_multi', 9223372036854775807);
 SELECT bench.load('name', -1);
 
 -- What the built-in ones are made of
-SELECT name, builtin, rows, rows_query FROM bench.fixture_definitions ORDER BY name COLLATE "C";
+SELECT name, builtin, rows, rows_query FROM bench.fixture_definitions WHERE name <> 'orders' ORDER BY name COLLATE "C";
+SELECT place, relation, ids, left(rows_query, 40) AS begins FROM bench.fixture_queries
+WHERE fixture IN ('tpcb', 'orders') ORDER BY fixture, place;
 
 -- A fixture of one's own
 SELECT bench.create_fixture('mine',

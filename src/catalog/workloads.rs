@@ -42,10 +42,11 @@ pub fn builtin_mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     text.map(|text| spec::mix(&text)).transpose()
 }
 
-/// The names of all workloads.
+/// The names of all workloads, but for the parts of mixes, which have a slash in theirs.
 pub fn workload_names() -> Result<Vec<String>, UserError> {
     as_owner(|| {
-        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.workloads";
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.workloads \
+                     WHERE pg_catalog.strpos(name, '/') = 0";
         Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
     })
 }

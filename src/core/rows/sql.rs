@@ -59,6 +59,7 @@ fn expression(column: &Column, h: &str) -> Option<String> {
 
 fn derived_expression(derived: &Derived, h: &str) -> String {
     match derived {
+        Derived::Part4(1, modulus) => format!("(k - 1) % {modulus} + 1"),
         Derived::Part4(divisor, modulus) => format!("(k - 1) / {divisor} % {modulus} + 1"),
         Derived::Line4 => "l".to_owned(),
         Derived::Uniform4 { seed, least, most } => uniform(h, *seed, *least, *most),

@@ -192,8 +192,8 @@ fn last_names_are_of_three_syllables() {
 
 #[test]
 fn shuffled_numbers_are_each_there_once() {
-    for group in 0..3 {
-        let number = |x| {
+    for group in 0..3i64 {
+        let number = |x: i64| {
             let row = value(Derived::Shuffled4 { seed: 1, size: 3000 }, Key::of(group * 3000 + x));
             i32::from_ne_bytes(row[..4].try_into().unwrap())
         };
