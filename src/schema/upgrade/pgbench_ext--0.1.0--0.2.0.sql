@@ -643,7 +643,6 @@ COMMENT ON COLUMN bench.sweep_runs.purpose IS 'In a search by bench.capacity: es
 COMMENT ON COLUMN bench.sweep_runs.outcome IS 'In a search by bench.capacity: tps; latency_ms at the percentile; due, done and failed transactions; lag_growth in seconds per second, null: none; service_ms, the mean time from start to end; busy, the share of the clients'' time within transactions; cpu_idle; checkpoints; ended_early, true if errors ended clients';
 COMMENT ON COLUMN bench.sweep_runs.nopm IS 'New orders per minute, as in bench.summary';
 
-
 -- In the order of the rounds: sums of floats depend on their order, and one that a plan chooses would let two readings
 -- of the view differ in the last digit.
 CREATE OR REPLACE VIEW bench.sweep_results AS
