@@ -49,10 +49,10 @@ COMMENT ON FUNCTION bench_internal.orders_new_order IS
 'Enters an order in fixture orders, in the schema that search_path leads to, and returns its number and its total; no row if an item does not exist: then the order is rolled back. items, suppliers (warehouses) and quantities have one element for each line. For workload orders_functions, derived from TPC-C; not comparable with published TPC results.';
 
 CREATE FUNCTION bench_internal.orders_last_name(number int)
-    RETURNS text IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
-    SELECT s.s[number / 100 + 1] OPERATOR(pg_catalog.||) s.s[number / 10 % 10 + 1] OPERATOR(pg_catalog.||) s.s[number % 10 + 1]
-    FROM (SELECT '{BAR,OUGHT,ABLE,PRI,PRES,ESE,ANTI,CALLY,ATION,EING}'::text[] AS s) AS s
-$$;
+    RETURNS text IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN ('{BAR,OUGHT,ABLE,PRI,PRES,ESE,ANTI,CALLY,ATION,EING}'::text[])[number / 100 + 1]
+        || ('{BAR,OUGHT,ABLE,PRI,PRES,ESE,ANTI,CALLY,ATION,EING}'::text[])[number / 10 % 10 + 1]
+        || ('{BAR,OUGHT,ABLE,PRI,PRES,ESE,ANTI,CALLY,ATION,EING}'::text[])[number % 10 + 1];
 COMMENT ON FUNCTION bench_internal.orders_last_name IS 'Returns the last name of a number from 0 to 999: TPC-C 4.3.2.3. For the functions of workload orders_functions.';
 
 CREATE FUNCTION bench_internal.orders_payment(warehouse_id int, district_id int, customer_warehouse_id int, customer_district_id int, customer_id int, name_number int, cents int)

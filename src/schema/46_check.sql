@@ -8,7 +8,7 @@ COMMENT ON FUNCTION bench_internal.usable_fixture IS
 
 CREATE FUNCTION bench_internal.conditions(fixture text)
     RETURNS TABLE (condition text, broken text, unjudged text)
-    IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
+    IMMUTABLE PARALLEL SAFE LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.condition, c.broken, c.unjudged FROM (VALUES
     -- TPC-C revision 5.11, clauses 1.2 and 3.3.2
     ('orders', 'rows of the tables whose size is fixed',

@@ -354,6 +354,14 @@ fn others_are_found() {
     }
 }
 
+/// Functions that run what they put together themselves, and after what: pgTAP's and amcheck's functions, and questions to the
+/// tables of a fixture that a run of the caller would use.
+const RUNS_MORE: [(&str, &str); 3] = [
+    ("bench_internal.tap", "PERFORM bench_internal.check_extension('pgtap');"),
+    ("bench_internal.check_index", "PERFORM bench_internal.check_extension('amcheck');"),
+    ("bench.check", "FROM bench_internal.usable_fixture(fixture);"),
+];
+
 /// Functions of the install SQL run in the caller's session: with a search_path of their own, or with a body that was parsed when
 /// they were made. What they put together themselves is seen here alone.
 #[test]
@@ -380,10 +388,10 @@ fn the_install_sql_names_only_its_own() {
             // A body in quotes is parsed at each call.
             let is_parsed = !function.contains("$$");
             let has_path = function.contains("SET search_path = pg_catalog, pg_temp");
-            assert!(is_parsed || has_path, "{name} has no search_path of its own");
-            // Runs pgTAP's, after bench_internal.check_extension.
-            let is_checked = name == "bench_internal.tap"
-                && function.contains("PERFORM bench_internal.check_extension('pgtap');");
+            // The transactions of a workload look their tables up as its scripts do.
+            let is_script = name.starts_with("bench_internal.orders_");
+            assert!(is_parsed || has_path || is_script, "{name} has no search_path of its own");
+            let is_checked = RUNS_MORE.iter().any(|(of, after)| *of == name && function.contains(after));
             assert!(is_checked || !function.contains("EXECUTE "), "{name} runs what is not seen here");
             for call in tokens(function).windows(2).filter(|two| two[1] == "(" && two[0].contains('.')) {
                 assert!(is_qualified(&call[0]), "{name} calls {}", call[0]);
