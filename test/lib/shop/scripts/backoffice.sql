@@ -1,6 +1,6 @@
 -- The back office works off orders and keeps the catalogue. In mode simple.
 \set day random(1, 28)
-\set product random_exponential(1, :products, 8)
+\set product random(1, :products)
 \set number random(1, :products / 10)
 \set size random(0, 49)
 SELECT o.order_id, o.placed_at, o.status, c.name, c.country
