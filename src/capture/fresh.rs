@@ -21,11 +21,11 @@ pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Optio
         return Ok(None);
     }
     Ok(match sql_type {
-        "bigint" | "numeric" => Some("(1000000000 + pg_catalog.random() * 8e18)::bigint".to_owned()),
-        "integer" => Some("(1000000000 + pg_catalog.random() * 1147483647)::integer".to_owned()),
-        "smallint" => Some("(10000 + pg_catalog.random() * 22767)::smallint".to_owned()),
+        "bigint" | "numeric" => Some("(1000000000 + pg_catalog.random() * 8e18)::pg_catalog.int8".to_owned()),
+        "integer" => Some("(1000000000 + pg_catalog.random() * 1147483647)::pg_catalog.int4".to_owned()),
+        "smallint" => Some("(10000 + pg_catalog.random() * 22767)::pg_catalog.int2".to_owned()),
         "uuid" => Some("pg_catalog.gen_random_uuid()".to_owned()),
-        "text" | "character varying" => Some("pg_catalog.gen_random_uuid()::text".to_owned()),
+        "text" | "character varying" => Some("pg_catalog.gen_random_uuid()::pg_catalog.text".to_owned()),
         _ => None,
     })
 }

@@ -141,7 +141,7 @@ impl Parts {
     fn weighted(&self, columns: &[(String, String)], shape: &Shape) -> String {
         let one = |drawn: &str, share: f64| {
             format!(
-                "(SELECT {}, {share}::double precision / pg_catalog.count(*) OVER () AS weight FROM ({drawn}) s{})",
+                "(SELECT {}, {share}::pg_catalog.float8 / pg_catalog.count(*) OVER () AS weight FROM ({drawn}) s{})",
                 self.outer, self.window
             )
         };
@@ -158,7 +158,7 @@ impl Parts {
             let nulls: Vec<String> =
                 columns.iter().map(|(name, sql_type)| format!("NULL::{sql_type} AS {name}")).collect();
             let misses = shape.misses;
-            parts.push(format!("(SELECT {}, {misses}::double precision AS weight)", nulls.join(", ")));
+            parts.push(format!("(SELECT {}, {misses}::pg_catalog.float8 AS weight)", nulls.join(", ")));
         }
         parts.join(" UNION ALL ")
     }
@@ -197,7 +197,7 @@ fn outer_of(
             shape.array.max(1) - 1
         ),
         How::Unequal => next(meeting.row + 1),
-        How::Like => format!("pg_catalog.\"left\"({inner}::text, {}) || '%'", shape.pattern),
+        How::Like => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {}) || '%'", shape.pattern),
         How::Below if partner(met).is_some_and(|(_, high)| high == index) => {
             let expression = &meeting.expression;
             let beyond = format!(

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::UserError;
-use crate::spec::{RunOptions, RunSpec};
+use crate::spec::{RunOptions, RunSpec, ScriptSpec};
 
 /// A run that another node is to make as its part of one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,13 +24,18 @@ impl PartRequest {
     pub fn checked(self) -> Result<Self, UserError> {
         let Self { spec, tables } = self;
         let options = RunOptions::new(spec.options.arguments())?;
-        // What a name of the mix stands for, the node that asks has looked up.
+        let has_its_weight = |script: &ScriptSpec| {
+            let mut named = options.mix.iter().filter(|share| share.workload == script.name).peekable();
+            named.peek().is_none() || named.any(|share| share.weight == script.weight)
+        };
+        // What another name of the mix stands for, the node that asks has looked up.
         let fits = spec.scripts.iter().any(|script| script.weight > 0)
             && (options.mix.len()..=crate::spec::MAX_SCRIPTS).contains(&spec.scripts.len())
             && spec
                 .scripts
                 .iter()
                 .all(|script| script.fixture.is_none_or(|index| index < spec.fixtures.len()))
+            && spec.scripts.iter().all(has_its_weight)
             && tables.len() == spec.fixtures.len();
         if !fits {
             return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));

@@ -107,7 +107,7 @@ PY
 
 mix=$(seq -f 's%.0f@1' -s, 0 $((SCRIPTS - 1)))
 
-# What a run leaves: rows, counts, errors. Of a hundred scripts, 300 draws leave out one in twenty: each mode has another
+# A run leaves rows, counts, errors. Of a hundred scripts, 300 draws leave out one in twenty: each mode has another
 # seed, so that hardly one is never run.
 leaves() { # SEED MODE DRIVER
     sql 'TRUNCATE seen RESTART IDENTITY' 'TRUNCATE numbers' \

@@ -91,7 +91,7 @@ both() { # DESCRIPTION ERROR SCRIPT [MODE…]
             # The victim of a deadlock may come in the other's way again.
             [ "$name" != 'a deadlock' ] || sed -i '1s/ [12] 0$/ some 0/' "$work/theirs" "$work/ours"
             is "$(cat "$work/ours")" "$(cat "$work/theirs")" "$mode, $name: the same is counted and left"
-            # Before PostgreSQL 16, pgbench prepares a whole script at its begin. Of several clients none knows the order.
+            # Before PostgreSQL 16, pgbench prepares whole scripts. Of several clients nobody knows the order.
             [ "$CLIENTS" -gt 1 ] || [ "$mode$MAJOR" = prepared15 ] ||
                 is "$(cat "$work/ours.messages")" "$(cat "$work/theirs.messages")" "$mode, $name: the same is sent"
         fi
@@ -349,8 +349,8 @@ mix() { # DESCRIPTION SCRIPT@WEIGHT SCRIPT@WEIGHT MODE…
     by_default
 }
 TRANSACTIONS=20 mix 'two scripts' "\\set n random(1, 10)
-INSERT INTO seen (word) VALUES (:n::text || ' ' || :scale::text);@1" "INSERT INTO seen (word) VALUES (:client_id::text);@2" \
-    "${ALL[@]}"
+INSERT INTO seen (word) VALUES (:n::text || ' ' || :scale::text);@1" \
+    "INSERT INTO seen (word) VALUES (:client_id::text);@2" "${ALL[@]}"
 CLIENTS=4 TRANSACTIONS=5 mix 'GRANT beside VACUUM' "DO \$\$ BEGIN
     PERFORM pg_advisory_xact_lock(42);
     FOR i IN 1 .. 10 LOOP

@@ -425,8 +425,8 @@ like "$OUT" 'WARNING:  01000: target "replica" is read-only' "$name: what cannot
 is "$(sql "SELECT sqlstate FROM bench.errors WHERE run_id = $(last_run)")" 25006 "$name: and counted"
 name='a conflict with recovery'
 on_standby sql "ALTER SYSTEM SET max_standby_streaming_delay = '50ms'" 'SELECT pg_reload_conf()' >/dev/null
-RUN=$(sql "SELECT bench.start(script => E'BEGIN;\nSELECT count(*) FROM bench_data.pk;\n\\\\sleep 60 s\nEND;', secs => 60,
-    clients => 3, driver => 'wire', target => 'replica')")
+RUN=$(sql "SELECT bench.start(script => E'BEGIN;\nSELECT count(*) FROM bench_data.pk;\n\\\\sleep 60 s\nEND;',
+    secs => 60, clients => 3, driver => 'wire', target => 'replica')")
 on_standby eventually 20 "SELECT count(*) = 3 FROM pg_stat_activity WHERE application_name = 'pgbench_ext'
     AND state = 'idle in transaction'"
 sql 'BEGIN; LOCK TABLE bench_data.pk IN ACCESS EXCLUSIVE MODE; COMMIT'

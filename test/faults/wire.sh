@@ -249,8 +249,8 @@ over "$name"
 is "$(grep -c secret "$PGHOST/log")" 0 "$name: none is in the log"
 
 name='a pipeline over connections of each transaction'
-try "SELECT bench.run(script => E'\\\\startpipeline\nSELECT 1;\nSELECT 2;\n\\\\endpipeline', clients => 3, transactions => 5,
-    query_mode => 'extended', reconnect => true, driver => 'wire')"
+try "SELECT bench.run(script => E'\\\\startpipeline\nSELECT 1;\nSELECT 2;\n\\\\endpipeline', clients => 3,
+    transactions => 5, query_mode => 'extended', reconnect => true, driver => 'wire')"
 like "$OUT" 'actually processed: 15' "$name"
 
 name='a role that may not log in'

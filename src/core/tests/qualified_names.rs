@@ -33,7 +33,14 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
+    ("capture/queries.rs", "{}", FEEDER),
+    ("capture/queries.rs", "{0}", FEEDER),
     ("launch/feeders.rs", "customers.", "a hint"),
+    (
+        "launch/log/source.rs",
+        "{name}",
+        "the table that the caller names, by its qualified name; read as the caller",
+    ),
     ("launch/nodes.rs", "run_command_on_all_nodes", "a hint"),
     ("integration/pg_cron.rs", "cron.job", "after check_extension_trusted"),
     ("integration/pg_cron.rs", "cron.schedule", "after check_extension_trusted"),
@@ -53,6 +60,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "the qualified name of an extension's function on the target",
     ),
 ];
+
+/// A relation by its qualified name, in the query of a feeder: what it is, the role reads that has captured it.
+const FEEDER: &str =
+    "the relation of a captured statement, by its qualified name; read as the role that captured";
 
 /// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.
 const ROWS: &str = "what a fixture's rows are, for its users to read";

@@ -4,7 +4,7 @@ use bench_core::captured::{masked, weights};
 use bench_core::error::UserError;
 use bench_core::feeder::Feeder;
 use bench_core::log_capture::{Captured, Figures, Options, Replayable, shared, with_cast};
-use bench_core::script::{self, Action, Symbols, VariableId, Variables};
+use bench_core::script::{self, Action, Symbols, Variables};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
@@ -130,7 +130,6 @@ fn line(
 /// What to know of the capture: how to run it first.
 fn notes(name: &str, figures: &Figures, options: &Options, read: &Read, kept: i64) -> Vec<String> {
     let Figures { transactions, secs, sessions, clients, .. } = figures;
-    let plural = |number: u64| if number == 1 { "" } else { "s" };
     let part = kept as f64 / *transactions as f64;
     let rate = figures.rate.map(|rate| rate * part);
     let run = rate.map_or(String::new(), |rate| {
