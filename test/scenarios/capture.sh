@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench.capture makes workloads of what pg_stat_statements counts, and says of each statement why it does not; runs of the
-# capture do what the captured statements did.
+# bench.capture makes workloads of what pg_stat_statements counts, and says of each statement why it does not; runs of
+# the capture do what the captured statements did.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -9,13 +9,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 cluster_start 'fsync = off' "shared_preload_libraries = 'pg_stat_statements'" || exit 1
 remember_server
 sql 'CREATE EXTENSION pg_stat_statements' 'CREATE EXTENSION pgbench_ext' \
-    'CREATE ROLE cap_owner LOGIN' 'CREATE ROLE cap_reader LOGIN IN ROLE pg_read_all_stats' 'CREATE ROLE cap_stranger LOGIN' \
+    'CREATE ROLE cap_owner LOGIN' 'CREATE ROLE cap_reader LOGIN IN ROLE pg_read_all_stats' \
+    'CREATE ROLE cap_stranger LOGIN' \
     'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA bench TO cap_owner, cap_reader' \
     'CREATE TABLE items (id int PRIMARY KEY, kind text, price numeric(8,2), added timestamptz)' \
-    "INSERT INTO items SELECT g, 'k' || g % 5, g % 90, '2026-01-01'::timestamptz + g * '1 min'::interval FROM generate_series(1, 5000) g" \
+    "INSERT INTO items SELECT g, 'k' || g % 5, g % 90, '2026-01-01'::timestamptz + g * '1 min'::interval
+        FROM generate_series(1, 5000) g" \
     'CREATE INDEX ON items (kind)' 'CREATE INDEX ON items (added)' 'CREATE TABLE hollow (id int PRIMARY KEY)' \
     'ANALYZE' 'GRANT ALL ON items, hollow TO cap_owner, cap_reader'
-as_role() { PGOPTIONS="-c role=$1" sql "${@:2}" 2>&1; } # ROLE STATEMENT…
 
 work_of_owner() {
     PGUSER=cap_owner sql 'SELECT pg_stat_statements_reset()' >/dev/null 2>&1
@@ -32,33 +33,40 @@ sql 'SELECT pg_stat_statements_reset()' >/dev/null
 work_of_owner >/dev/null
 
 # A role's own.
-is "$(PGUSER=cap_owner sql "SELECT count(*) > 5 FROM bench.capture('own', secs => 0)" 2>/dev/null)" t 'a role captures its own statements'
+is "$(PGUSER=cap_owner sql "SELECT count(*) > 5 FROM bench.capture('own', secs => 0)" 2>/dev/null)" t \
+    'a role captures its own statements'
 is "$(sql "SELECT reason FROM bench.capture_statements WHERE capture = 'own' AND query LIKE 'UPDATE%'")" \
     'it writes: use option writes' 'writes are not kept'
 is "$(sql "SELECT reason FROM bench.capture_statements WHERE capture = 'own' AND query LIKE 'VACUUM%'")" \
     'utility command' 'nor are utility commands'
 like "$(sql "SELECT reason FROM bench.capture_statements WHERE capture = 'own' AND query LIKE '%hollow%'")" \
     'has no rows' 'nor what has no rows'
-is "$(sql "SELECT count(*) FROM bench.capture_statements WHERE capture = 'own' AND NOT kept AND reason IS NULL")" 0 \
+is "$(sql "SELECT count(*) FROM bench.capture_statements WHERE capture = 'own'
+    AND NOT kept AND reason IS NULL")" 0 \
     'each that is not kept has a reason'
-is "$(sql "SELECT count(*) FROM bench.capture_statements WHERE capture = 'own' AND kept AND query ~ '^SELECT .* FROM items'")" 6 \
+is "$(sql "SELECT count(*) FROM bench.capture_statements WHERE capture = 'own' AND kept
+    AND query ~ '^SELECT .* FROM items'")" 6 \
     'what reads rows is kept'
 is "$(sql "SELECT round(sum(share)::numeric, 6) FROM bench.capture_statements WHERE capture = 'own'")" 1.000000 \
     'the shares add up'
 run=$(PGUSER=cap_owner sql "SELECT bench.run('own', transactions => 200)" 2>/dev/null)
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $run")" completed 'its capture runs'
-is "$(sql "SELECT rows_captured, rows_replayed FROM bench.fidelity($run) JOIN bench.capture_statements s USING (workload)
-           WHERE s.query LIKE 'SELECT * FROM items WHERE id = %'")" '1|1' 'with as many rows per call'
-is "$(sql "SELECT bool_and(score BETWEEN 0 AND 1) FROM bench.fidelity($run) WHERE score IS NOT NULL")" t 'scores are fractions'
-is "$(sql "SELECT count(*) FROM bench.fidelity($run) WHERE workload IS NULL AND score > 0.5")" 1 'the whole has a score'
+is "$(sql "SELECT rows_captured, rows_replayed FROM bench.fidelity($run) JOIN bench.capture_statements s
+           USING (workload) WHERE s.query LIKE 'SELECT * FROM items WHERE id = %'")" '1|1' 'with as many rows per call'
+is "$(sql "SELECT bool_and(score BETWEEN 0 AND 1) FROM bench.fidelity($run) WHERE score IS NOT NULL")" t \
+    'scores are fractions'
+is "$(sql "SELECT count(*) FROM bench.fidelity($run) WHERE workload IS NULL AND score > 0.5")" 1 \
+    'the whole has a score'
 
 # Others'.
-is "$(PGUSER=cap_stranger sql 'SELECT count(*) FROM bench.captures, bench.capture_statements')" 0 'strangers see no captures'
+is "$(PGUSER=cap_stranger sql 'SELECT count(*) FROM bench.captures, bench.capture_statements')" 0 \
+    'strangers see no captures'
 like "$(PGUSER=cap_stranger sql "SELECT bench.capture('x', 0)" 2>&1)" 'permission denied' 'nor may they capture'
 is "$(PGUSER=cap_reader sql "SELECT count(*) > 0 FROM bench.capture_statements WHERE capture = 'own'")" t \
     'pg_read_all_stats sees them'
 like "$(PGUSER=cap_reader sql "SELECT bench.drop_capture('own')" 2>&1)" 'belongs to role "cap_owner"' 'but drops none'
-is "$(sql "SELECT count(*) FROM bench.capture('all', secs => 0) WHERE kept AND reason IS NULL AND calls = 3" 2>/dev/null)" 0 \
+is "$(sql "SELECT count(*) FROM bench.capture('all', secs => 0) WHERE kept AND reason IS NULL AND calls = 3" \
+    2>/dev/null)" 0 \
     'a superuser does not keep what only others have executed'
 like "$(sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements WHERE capture = 'all'")" \
     'role "cap_owner" executed it' 'and says so'
@@ -74,7 +82,8 @@ is "$(sql "SELECT status FROM bench.captures WHERE name = 'late'")" canceled 'an
 is "$(sql "SELECT bench.cancel_capture('late')")" f 'only once'
 like "$(sql "SELECT bench.run('late')" 2>&1)" 'has kept no statement' 'and cannot be run'
 sql "SELECT bench.drop_capture('own')" >/dev/null
-is "$(sql "SELECT count(*) FROM bench.workloads WHERE name LIKE 'own/%'" "SELECT count(*) FROM bench.feeders WHERE workload LIKE 'own/%'" |
+is "$(sql "SELECT count(*) FROM bench.workloads WHERE name LIKE 'own/%'" \
+    "SELECT count(*) FROM bench.feeders WHERE workload LIKE 'own/%'" |
     paste -sd' ')" '0 0' 'a capture goes with its workloads and feeders'
 no_restart 'the server has not crashed'
 done_testing

@@ -26,7 +26,8 @@ run_examples() { # FILE
     local name folder
     name=$(name_of "$1") folder=$PGHOST/$(name_of "$1")
     mkdir "$folder"
-    createdb "$name" && PGDATABASE=$name sql 'CREATE EXTENSION IF NOT EXISTS pgbench_ext' 'CREATE EXTENSION pg_stat_statements' && {
+    createdb "$name" &&
+        PGDATABASE=$name sql 'CREATE EXTENSION IF NOT EXISTS pgbench_ext' 'CREATE EXTENSION pg_stat_statements' && {
         # The README's first example installs it.
         [ "$1" != README.md ] || PGDATABASE=$name sql 'DROP EXTENSION pgbench_ext'
         examples - "$folder" "$1" | shorter >"$folder/script"

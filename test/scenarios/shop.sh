@@ -35,8 +35,8 @@ run=$(sql "SELECT bench.run('shop', clients => 4, secs => 10)")
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $run")" completed 'the capture runs'
 is "$(sql "SELECT sqlstate, count, message FROM bench.errors WHERE run_id = $run")" '' 'without an error'
 
-# A figure fits if it is within a tenth, or within what the chance of rare calls leaves open. Not all do: parameters that
-# meet no column, and joins over skewed keys, are drawn otherwise than the application had them.
+# A figure fits if it is within a tenth, or within what the chance of rare calls leaves open. Not all do: parameters
+# that meet no column, and joins over skewed keys, are drawn otherwise than the application had them.
 share_that_fits() { # rows|blocks
     sql "SELECT round((sum(exec_ms) FILTER (WHERE fits) / sum(exec_ms))::numeric, 3)
         FROM (SELECT s.exec_ms, abs(${1}_replayed - ${1}_captured) <= greatest(0.1 * ${1}_captured, 0.05) AS fits
