@@ -345,7 +345,8 @@ SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}'
             ||
                 '{"segment": 1, "coordinator_pid": 1, "role": "trf_alice", "later": {}, "run_id": 77}') -
             '{driver,query_mode,nodes}'::text[]))) -
-    '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[] -
+    '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[]
+    - 'call_log' -
     'transactions')
     AS ignored
 FROM base \gset
@@ -354,6 +355,7 @@ SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> 
     'samples', (d -> 'samples') - 'latency_histogram'
         || jsonb_build_object('run_id', (SELECT jsonb_agg(78) FROM jsonb_array_elements(d #> '{samples,run_id}')))))
     - '{warmup_samples,latencies,error_log,script_log,statement_log,wait_log,event_log,relation_log,audit_log}'::text[]
+    - 'call_log'
     - 'transactions')
     AS older
 FROM base \gset

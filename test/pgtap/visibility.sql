@@ -133,7 +133,8 @@ SET ROLE vis_owner;
 SELECT ok(count(*) > 0, 'SET ROLE gives what NOINHERIT withholds') FROM bench.samples WHERE run_id = :run;
 RESET SESSION AUTHORIZATION;
 -- The tables' owner dumps and restores them whole.
-SELECT is(array_agg(relname::text ORDER BY relname), '{latencies,samples,standbys,transactions,warmup_samples}',
+SELECT is(array_agg(relname::text ORDER BY relname),
+    '{capture_statements,captured_rows,latencies,samples,standbys,transactions,warmup_samples}',
     'row-level security is where rows must be hidden')
 FROM pg_class
 WHERE relnamespace = 'bench'::regnamespace AND relrowsecurity AND NOT relforcerowsecurity;
@@ -158,6 +159,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('status_of', 'readers', format('SELECT bench_internal.status_of(''running'', 0, %s)', :run)),
     ('status_of', 'readers', format('SELECT bench_internal.status_of(''starting'', 1, %s)', :going)),
     ('percentile', 'readers', format('SELECT bench.percentile(%s, 0.5)', :run)),
+    ('fidelity', 'readers', format('SELECT count(*) FROM bench.fidelity(%s)', :run)),
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
     ('report', 'readers', format('SELECT length(bench.report(%s))', :run)),
     ('export', 'readers', format('SELECT length(bench.export(''{%s}'')::text)', :run)),
@@ -208,7 +210,11 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('drop_workload', NULL, NULL),
     ('add_feeder', NULL, NULL),
     ('drop_feeder', NULL, NULL),
+    ('capture', NULL, NULL),
     ('capture_log', NULL, NULL),
+    ('start_capture', NULL, NULL),
+    ('cancel_capture', NULL, NULL),
+    ('drop_capture', NULL, NULL),
     ('sweep', NULL, NULL),
     ('start_sweep', NULL, NULL),
     ('ab', NULL, NULL),

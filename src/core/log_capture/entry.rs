@@ -94,11 +94,11 @@ impl<R: Read> CsvLog<R> {
     }
 
     /// The next line; None at the end. A line that no server writes, such as the last one of a file that is still being
-    /// written, is an empty error.
+    /// written, is `Some(None)`.
     ///
     /// # Errors
     /// 58030 where reading fails, in the outer result.
-    pub fn next(&mut self) -> Result<Option<Option<Entry>>, UserError> {
+    pub fn read(&mut self) -> Result<Option<Option<Entry>>, UserError> {
         let more = self
             .reader
             .read_byte_record(&mut self.record)

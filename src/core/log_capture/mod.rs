@@ -222,7 +222,7 @@ impl Capture {
         }
         kept.sort_by(|a, b| b.transactions.cmp(&a.transactions).then_with(|| a.script.cmp(&b.script)));
         let mut skipped: Vec<(String, Skipped)> = skipped.into_iter().collect();
-        skipped.sort_by(|a, b| b.1.transactions.cmp(&a.1.transactions));
+        skipped.sort_by_key(|(_, of)| std::cmp::Reverse(of.transactions));
         Ok(Captured { shapes: kept, skipped, figures })
     }
 }

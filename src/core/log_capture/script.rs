@@ -142,7 +142,7 @@ impl Writer<'_> {
         let place = first_slot + slot;
         match &self.shape.sources[place] {
             Some(source)
-                if !self.shape.varies[place] && !(self.hides_texts && slots[slot] == Slot::String) =>
+                if !(self.shape.varies[place] || self.hides_texts && slots[slot] == Slot::String) =>
             {
                 return source.clone();
             }

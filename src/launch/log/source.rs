@@ -268,7 +268,7 @@ fn read_file(
     match format.unwrap_or(Format::of(first)) {
         Format::Csv => {
             let mut log = CsvLog::new(input);
-            while let Some(entry) = log.next()? {
+            while let Some(entry) = log.read()? {
                 match entry {
                     Some(entry) => {
                         read.messages += 1;

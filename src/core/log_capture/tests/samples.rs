@@ -12,7 +12,7 @@ const SAMPLES: [(&str, &str, &str); 4] = [
 fn csv(text: &str) -> Vec<Entry> {
     let mut log = CsvLog::new(text.as_bytes());
     let mut entries = Vec::new();
-    while let Some(entry) = log.next().expect("readable") {
+    while let Some(entry) = log.read().expect("readable") {
         entries.push(entry.expect("a line of the log"));
     }
     entries
@@ -217,8 +217,8 @@ fn other_files_are_not_logs() {
     assert_eq!(from_json("{}"), None);
     assert_eq!(from_json("2026-11-24 21:57:00.605 UTC [1] LOG:  x"), None);
     let mut log = CsvLog::new(&b"2026-11-24 21:57:00.605 UTC,\"a\nb"[..]);
-    assert_eq!(log.next().unwrap(), Some(None));
-    assert_eq!(log.next().unwrap(), None);
+    assert_eq!(log.read().unwrap(), Some(None));
+    assert_eq!(log.read().unwrap(), None);
 }
 
 #[test]
