@@ -17,7 +17,7 @@ pub fn value(relation: pg_sys::Oid, column: i16, sql_type: &str) -> Result<Optio
         // As an expression: DEFAULT stands in no other place than VALUES.
         return Ok(Some(if default == "DEFAULT" { identity(relation, column)? } else { default.clone() }));
     }
-    if !target.is_unique && !(target.ends_key && matches!(sql_type, "smallint" | "integer" | "bigint")) {
+    if !(target.is_unique || target.ends_key && matches!(sql_type, "smallint" | "integer" | "bigint")) {
         return Ok(None);
     }
     Ok(match sql_type {

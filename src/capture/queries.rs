@@ -147,11 +147,12 @@ impl Parts {
         };
         let hits = 1.0 - shape.misses;
         let mut parts = Vec::new();
-        if shape.distinct < 1.0 {
+        // A row's weight is above 0.
+        if shape.distinct < 1.0 && hits > 0.0 {
             let rows = format!("SELECT * FROM ({}) r LIMIT {ENOUGH}", self.rows);
             parts.push(one(&rows, (1.0 - shape.distinct) * hits));
         }
-        if shape.distinct > 0.0 {
+        if shape.distinct > 0.0 && hits > 0.0 {
             parts.push(one(&self.distinct, shape.distinct * hits));
         }
         if shape.misses > 0.0 {

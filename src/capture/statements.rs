@@ -1,6 +1,7 @@
 //! Which statements are kept, as which workloads, and why the others are not.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
 
 use bench_core::captured::{CaptureOptions, Counts, Importance, Roles, weights};
 use bench_core::error::{UserError, sqlstate};
@@ -138,11 +139,11 @@ fn group(entries: impl Iterator<Item = Entry>) -> Vec<Candidate> {
 fn role_names(entries: &[Entry]) -> Result<HashMap<u32, String>, UserError> {
     let mut names = HashMap::new();
     for entry in entries {
-        if !names.contains_key(&entry.user) {
+        if let Place::Vacant(place) = names.entry(entry.user) {
             let oid = pgrx::pg_sys::Oid::from(entry.user);
             let name =
                 fetch::<String>("SELECT pg_catalog.pg_get_userbyid($1)::pg_catalog.text", &[oid.into()])?;
-            names.insert(entry.user, name.unwrap_or_default());
+            place.insert(name.unwrap_or_default());
         }
     }
     Ok(names)

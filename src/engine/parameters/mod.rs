@@ -97,7 +97,7 @@ pub struct Analysed {
     pub occurrences: Vec<Occurrence>,
     /// A utility command.
     pub is_utility: bool,
-    /// It inserts, updates, deletes or locks rows.
+    /// It inserts, updates, deletes or locks rows, or calls a volatile function, which may do so.
     pub writes: bool,
     /// It inserts with ON CONFLICT.
     pub takes_back: bool,
@@ -144,6 +144,7 @@ pub fn analyse(text: &str) -> Result<Analysed, UserError> {
             walk.found.is_utility = true;
         } else {
             walk.query(query, None);
+            walk.found.writes |= pg_sys::contain_volatile_functions(query.cast());
         }
         Ok(walk.found)
     }

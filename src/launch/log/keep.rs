@@ -50,7 +50,7 @@ pub fn keep(
             continue;
         }
         let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
-        match check(&mut shape) {
+        match check(&mut shape, options.writes) {
             Ok(text_columns) => {
                 kept += 1;
                 let workload = format!("{name}/{kept}");
@@ -160,11 +160,11 @@ fn notes(name: &str, figures: &Figures, options: &Options, read: &Read, kept: i6
 }
 
 /// Whether the server takes the statements of a shape, with variables as parameters; for each variable its column in the
-/// rows and whether it is a text.
+/// rows and whether it is a text. Statements that change data are refused unless `writes`.
 ///
 /// # Errors
 /// The reason why it does not.
-fn check(shape: &mut Replayable) -> Result<Vec<bool>, String> {
+fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
     let mut symbols = Symbols::new();
     let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
     let path = guc::initial_search_path().map_err(|error| error.message)?;
@@ -194,6 +194,10 @@ fn check(shape: &mut Replayable) -> Result<Vec<bool>, String> {
         };
         if analysed.calls_us {
             return Err("calls functions of this extension".to_owned());
+        }
+        // The server sees more than the words of a statement tell, such as what functions may do.
+        if analysed.writes && !writes {
+            return Err("changes data (option writes)".to_owned());
         }
         for (&id, parameter) in variables.iter().zip(&analysed.parameters) {
             if let Some(column) = column_of(symbols.name(id)) {

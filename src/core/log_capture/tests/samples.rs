@@ -36,7 +36,9 @@ fn captured(entries: &[Entry], options: Options) -> Captured {
 }
 
 /// A shape's script, how often it was there, and its rows.
-fn scripts(captured: &Captured) -> Vec<(String, u64, Vec<Vec<Option<String>>>)> {
+type Found = (String, u64, Vec<Vec<Option<String>>>);
+
+fn scripts(captured: &Captured) -> Vec<Found> {
     let values = |shape: &Replayable| {
         let value = |row: &Row| {
             let columns = shape.columns.iter().filter(|column| !column.is_pause());
@@ -55,7 +57,7 @@ fn both_forms_say_the_same() {
 }
 
 /// What each of the sample's databases logs: all but `cut` the same.
-fn expected(database: &str) -> Vec<(String, u64, Vec<Vec<Option<String>>>)> {
+fn expected(database: &str) -> Vec<Found> {
     let row = |values: &[&str]| values.iter().map(|&value| Some(value.to_owned())).collect::<Vec<_>>();
     let transfer = |from: &str, to: &str, third: &str, fourth: &str| {
         format!(

@@ -24,6 +24,9 @@ use crate::worker::run::verdict;
 /// After a stop the log has so long.
 const LOG_DONE_NS: i64 = 1_000_000_000;
 
+/// What pg_stat_statements counted of each script.
+type CallsOfScripts = Vec<(i32, Counts)>;
+
 impl Run<'_> {
     /// Writes everything that is known at the end.
     pub(super) fn close(&mut self, failure: Option<UserError>) -> Result<(), UserError> {
@@ -259,7 +262,7 @@ impl Run<'_> {
     }
 
     /// The audit, and what pg_stat_statements counted of each script.
-    fn audit(&self) -> Result<(Vec<AuditLine>, Vec<(i32, Counts)>), UserError> {
+    fn audit(&self) -> Result<(Vec<AuditLine>, CallsOfScripts), UserError> {
         let after = counters::read(self.spec, &self.query_ids)?;
         let all_ended = self.segment.slots().all(|slot| slot.unended.load(Relaxed) == 0);
         let all_flushed = self.lost == 0 && !self.terminated && all_ended;
