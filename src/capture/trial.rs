@@ -116,6 +116,9 @@ pub struct Chosen {
 }
 
 /// The feeders' shape under which a statement's calls come nearest to those that were captured, or a few rows of values.
+///
+/// # Errors
+/// Why the statement cannot be executed with any of them.
 pub fn shape(plan: &Plan, counts: &Counts, mask: bool) -> Result<Chosen, UserError> {
     let Some(captured) = Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms) else {
         return Ok(Chosen::default());
@@ -126,7 +129,7 @@ pub fn shape(plan: &Plan, counts: &Counts, mask: bool) -> Result<Chosen, UserErr
     let path = guc::initial_search_path()?;
     let until = Instant::now() + PATIENCE;
     let try_it = |shape: &Shape| {
-        // What goes wrong is found when the statement is planned, and said.
+        // What goes wrong with one shape may go well with another.
         rolled_back(|| guc::with_search_path(&path, || tried(plan, shape, until))).ok().flatten()
     };
     let mut best: Option<(f64, Shape, Tried)> = None;
@@ -155,7 +158,14 @@ pub fn shape(plan: &Plan, counts: &Counts, mask: bool) -> Result<Chosen, UserErr
     }
     let Some((mut score, mut shape, found)) = best else {
         let shape = Shape { limit: limits(&captured)[0], ..Shape::default() };
-        return Ok(Chosen { shape, picked: Vec::new() });
+        let result = rolled_back(|| guc::with_search_path(&path, || tried(plan, &shape, until)));
+        return match result {
+            Ok(_) => Ok(Chosen { shape, picked: Vec::new() }),
+            Err(error) => {
+                let message = format!("it fails with the values that were found: {}", error.message);
+                Err(UserError { message, ..error })
+            }
+        };
     };
     if score < 0.97 && (has(plan, How::Equal) || has(plan, How::Like) || has(plan, How::Operator)) {
         let mean = |shape: &Shape| try_it(shape).map(|tried| tried.mean());

@@ -203,7 +203,7 @@ over "$name"
 
 # Its queue has room for one, and it takes one at a time.
 name='a socket whose queue is full'
-as_pg python3 - "$PGHOST" "$PGPORT" <<'PY' &
+python3 - "$PGHOST" "$PGPORT" <<'PY' &
 import os, socket, sys, threading, time
 directory, port = sys.argv[1:]
 def pump(source, sink):
@@ -215,6 +215,7 @@ def pump(source, sink):
         pass
 with socket.socket(socket.AF_UNIX) as listener:
     listener.bind(f"{directory}/.s.PGSQL.6000")
+    os.chmod(f"{directory}/.s.PGSQL.6000", 0o777)
     listener.listen(0)
     while True:
         time.sleep(0.02)

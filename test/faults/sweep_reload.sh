@@ -65,7 +65,7 @@ is $? 0 'twenty more of them have ended'
 is "$(loaded)" "$before" 'none has had the configuration read'
 is "$(parameter commit_siblings)" 5 'what is in the file and was not meant to be read yet is not in effect'
 
-gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 60, variants => '$SYSTEM')"
+gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 9, variants => '$SYSTEM')"
 is $? 0 "a superuser's sweep with parameters of the server, given up before it began: its leader comes and goes"
 is "$(loaded)" "$before" 'it has set nothing, and has nothing read'
 nothing_left 'so far'
@@ -73,7 +73,7 @@ nothing_left 'so far'
 # What an earlier sweep could not put back is not the matter of such a leader either.
 sql "INSERT INTO bench.sweep_log (options, status, role, segment, extension_version, system_settings)
      VALUES ('{}', 'running', 'postgres', 0, '0', '{\"work_mem\": \"5MB\"}')"
-gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 60, variants => '$SYSTEM')"
+gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 9, variants => '$SYSTEM')"
 is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 1 \
     'what another has left stays written down'
 is "$(loaded)|$(parameter work_mem)" "$before|4MB" 'and nothing is read'
