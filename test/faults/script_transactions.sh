@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/script.sh
 . test/lib/script.sh
 # shellcheck disable=SC2034 # for as_pgbench
-# On other versions what they differ in is the server's part.
+# On other versions only the server's part of a script can differ.
 if [ -n "${QUICK:-}" ]; then DRIVERS=engine; else DRIVERS='engine wire'; fi
 
 #
