@@ -45,7 +45,7 @@ share_that_fits() { # rows|blocks
 }
 rows=$(share_that_fits rows) blocks=$(share_that_fits blocks)
 diag "rows per call fit for $rows of the time, blocks per call for $blocks"
-is "$(awk -v rows="$rows" -v blocks="$blocks" 'BEGIN { print (rows >= 0.6 && blocks >= 0.3) }')" 1 \
+is "$(awk -v rows="$rows" -v blocks="$blocks" 'BEGIN { print (rows >= 0.5 && blocks >= 0.25) }')" 1 \
     'rows and blocks per call are those of the application for most of the time'
 is "$(sql "SELECT count(*) FROM bench.fidelity($run)
            WHERE calls > 0 AND (score IS NULL OR score NOT BETWEEN 0 AND 1)")" 0 'each statement called has a score'
