@@ -56,8 +56,9 @@ for call in "start_sweep('nothing', '{1}', 9)" "sweep('nothing', '{1}', 9)"; do
     is $? 0 "bench.$call of a role with nothing but EXECUTE: its leader comes and goes"
     like "$OUT" '57014: canceling statement due to statement timeout' "bench.$call: the caller has given up"
 done
-for ms in {1..16} 40 80 160 320; do printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 9);\n' \
-    "$ms"; done |
+for ms in {1..16} 40 80 160 320; do
+    printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 9);\n' "$ms"
+done |
     PGUSER=mallory psql -XAtq >/dev/null 2>&1
 sql 'SELECT bench.stop_sweep(sweep_id) FROM bench.sweeps' >/dev/null
 leaders_ended 3
