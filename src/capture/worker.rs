@@ -34,22 +34,7 @@ const KIND: WorkerKind = WorkerKind {
 fn launch(spec: &CaptureSpec) -> Result<LaunchHandle, UserError> {
     worker_slots::check_slots(1, KIND.noun)?;
     let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment = Segment::create(
-        Shape {
-            slots: 0,
-            connections: 0,
-            scripts: 0,
-            commands: 0,
-            ring: 1,
-            nodes: 0,
-            log: 0,
-            feeders: 0,
-            spec_bytes: 0,
-            fed_bytes: 0,
-        },
-        &json,
-        &[],
-    );
+    let segment = Segment::create(Shape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);
     LaunchHandle::start(segment, KIND, database::oid().to_u32(), current_role_oid().to_u32(), 0)
 }

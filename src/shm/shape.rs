@@ -57,6 +57,20 @@ pub(super) struct Offsets {
 }
 
 impl Shape {
+    /// Of work that is a leader's alone: it has no clients or loaders, and counts nothing.
+    pub const LEADER: Self = Self {
+        slots: 0,
+        connections: 0,
+        scripts: 0,
+        commands: 0,
+        ring: 1,
+        nodes: 0,
+        log: 0,
+        feeders: 0,
+        spec_bytes: 0,
+        fed_bytes: 0,
+    };
+
     /// The segment's length in bytes.
     pub fn bytes(&self) -> usize {
         self.offsets().end

@@ -104,22 +104,7 @@ fn launch(spec: &SweepSpec) -> Result<LaunchHandle, UserError> {
     // The handle counts the leader itself.
     let others = u32::try_from(slots(&spec.options)? - OWN).unwrap_or(u32::MAX);
     let json = serde_json::to_string(spec).unwrap_or_default();
-    let segment = Segment::create(
-        Shape {
-            slots: 0,
-            connections: 0,
-            scripts: 0,
-            commands: 0,
-            ring: 1,
-            nodes: 0,
-            log: 0,
-            feeders: 0,
-            spec_bytes: 0,
-            fed_bytes: 0,
-        },
-        &json,
-        &[],
-    );
+    let segment = Segment::create(Shape::LEADER, &json, &[]);
     segment.header().caller_pid.store(my_pid(), Relaxed);
     let kind = WorkerKind { returns_after_crash: spec.options.changes_system(), ..KIND };
     LaunchHandle::start(segment, kind, spec.database_oid, spec.role_oid, others)
