@@ -32,6 +32,7 @@
 //! | `shard_keys` | values that reach each shard of a distributed table |
 //! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
 //! | `spec` | arguments and specification of a run |
+//! | `tokens` | the tokens of SQL statements |
 //! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `sweep` | arguments, plan and variants of a sweep |
@@ -66,6 +67,7 @@ pub mod sweep;
 pub mod tally;
 pub mod target;
 pub mod timeline;
+pub mod tokens;
 pub mod transaction_log;
 pub mod views;
 pub mod wait_events;

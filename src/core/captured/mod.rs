@@ -8,7 +8,6 @@ mod render;
 mod rewrite;
 #[cfg(test)]
 mod tests;
-pub mod tokens;
 
 pub use counts::Counts;
 pub use fidelity::{Call, Likeness, likeness, overall};

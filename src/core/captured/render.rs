@@ -1,6 +1,6 @@
 //! A captured statement as a script, and as a text with values in it.
 
-use super::tokens::{Kind, Token, tokens};
+use crate::tokens::{Kind, Token, tokens};
 
 /// The name of the variable that takes a parameter's place.
 pub fn variable(parameter: u32) -> String {
@@ -35,7 +35,7 @@ pub fn script(
                     None => {
                         result.push_str(&format!(":{name}"));
                         // What follows is no part of the name, nor a cast with a colon before it.
-                        if all.get(place + 1).is_some_and(|next| next.text(text) == ":") {
+                        if all.get(place + 1).is_some_and(|next| next.text(text).starts_with(':')) {
                             result.push(' ');
                         }
                     }

@@ -1,7 +1,7 @@
 //! What pg_stat_statements has made of constants, made parsable again. It puts `$n` where a constant was; in some places the
 //! grammar takes only a constant there.
 
-use super::tokens::{Kind, Token, tokens};
+use crate::tokens::{Kind, Token, tokens};
 
 /// Types whose name may stand before a constant, beside those of two words: as a keyword they are no function's name.
 const TYPES: [&str; 49] = [
@@ -295,8 +295,10 @@ fn as_before(
         return Vec::new();
     }
     let is_parameter = |token: &Token| matches!(token.kind, Kind::Parameter(_));
-    let is_constant =
-        |token: &Token| is_parameter(token) || matches!(token.kind, Kind::Word | Kind::String | Kind::Number);
+    let is_constant = |token: &Token| {
+        is_parameter(token)
+            || matches!(token.kind, Kind::Word | Kind::String | Kind::OtherString | Kind::Number)
+    };
     let is_same = |one: &Token, other: &Token| one.text(text).eq_ignore_ascii_case(other.text(text));
     let fits = |(before, of_item): (&Token, &Token)| {
         is_same(before, of_item) || is_parameter(before) && is_constant(of_item)

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::tokens::{Kind, tokens};
 use super::*;
 use crate::script::{Symbols, parse};
+use crate::tokens::{Kind, tokens};
 
 fn same(text: &str) {
     assert_eq!(parsable(text), text);
@@ -183,7 +183,7 @@ proptest! {
     fn quoted_texts_are_left_alone(pieces in prop::collection::vec(piece(), 1..12)) {
         let text = pieces.join(" ");
         let quoted = |text: &str| -> Vec<String> {
-            let is_quoted = |kind| matches!(kind, Kind::String | Kind::QuotedIdentifier);
+            let is_quoted = |kind| matches!(kind, Kind::String | Kind::OtherString | Kind::QuotedIdentifier);
             tokens(text).iter().filter(|t| is_quoted(t.kind)).map(|t| t.text(text).to_owned()).collect()
         };
         let rewritten = parsable(&text);

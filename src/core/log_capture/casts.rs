@@ -17,8 +17,8 @@ pub fn shared<T: PartialEq + Copy>(text: &str, places: &[T]) -> Option<(String, 
     }
     let mut out = String::with_capacity(text.len());
     for token in tokens(text) {
-        if token.kind == Kind::Parameter {
-            let variable = places.get(token.text[1..].parse::<usize>().ok()?.checked_sub(1)?)?;
+        if let Kind::Parameter(number) = token.kind {
+            let variable = places.get((number as usize).checked_sub(1)?)?;
             let number = distinct.iter().position(|other| other == variable)? + 1;
             out.push_str(&format!("${number}"));
         } else {

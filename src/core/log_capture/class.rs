@@ -40,13 +40,13 @@ pub fn statements(text: &str) -> Vec<Vec<Token<'_>>> {
         }
         found.last_mut().expect("one is there").push(token);
     }
-    found.retain(|tokens| tokens.iter().any(|token| token.kind != Kind::Blank));
+    found.retain(|tokens| tokens.iter().any(|token| !token.is_silent()));
     found
 }
 
 /// The class of one statement.
 pub fn classify(tokens: &[Token]) -> Class {
-    let words: Vec<Token> = tokens.iter().copied().filter(|token| token.kind != Kind::Blank).collect();
+    let words: Vec<Token> = tokens.iter().copied().filter(|token| !token.is_silent()).collect();
     let begin = words.iter().position(|token| token.text != "(").unwrap_or(0);
     let word = |place: usize| {
         words

@@ -195,7 +195,7 @@ impl<'a> Normaliser<'a> {
     fn take(&mut self, place: usize, parameters: &[Value]) -> Option<()> {
         let token = self.tokens[place];
         match token.kind {
-            Kind::Blank => {
+            Kind::Blank | Kind::Comment => {
                 // Hints are for the planner; other comments differ from call to call.
                 let text = if token.text.starts_with("/*+") { token.text } else { " " };
                 if !self.template.pieces.is_empty() {
@@ -203,8 +203,8 @@ impl<'a> Normaliser<'a> {
                 }
                 return Some(());
             }
-            Kind::Parameter => {
-                let number: usize = token.text[1..].parse().ok()?;
+            Kind::Parameter(number) => {
+                let number = number as usize;
                 let value = parameters.get(number.checked_sub(1)?)?;
                 let constant = Constant { value: value.clone(), source: None };
                 self.slot(Slot::Parameter(number), constant, None);
@@ -293,7 +293,7 @@ impl<'a> Normaliser<'a> {
                 Kind::Word => self.follows(&BEFORE_VALUES) || self.type_before().is_some(),
                 Kind::Symbol if token.text == ")" => false,
                 Kind::Symbol if token.text == "(" => !self.follows_at(2, &["extract"]),
-                Kind::Symbol | Kind::Blank => true,
+                Kind::Symbol => true,
                 _ => false,
             },
         }
