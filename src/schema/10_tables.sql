@@ -28,7 +28,8 @@ CREATE TABLE bench.workloads (
     script      text NOT NULL,
     description text,
     builtin     boolean NOT NULL DEFAULT false,
-    mix         text
+    mix         text,
+    private     boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
 COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
@@ -38,6 +39,7 @@ COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
 COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, with their weights, as bench.run takes them; its own script is then empty. NULL: none';
+COMMENT ON COLUMN bench.workloads.private IS 'True if its script has values of the server''s log: members of its owner see it, and nobody else';
 
 CREATE TABLE bench.feeders (
     workload text NOT NULL,

@@ -113,6 +113,11 @@ CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
     SELECT w.name FROM bench.workloads w JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.owner::pg_catalog.name
     WHERE pg_catalog.pg_has_role(r.oid, 'USAGE')));
 COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role that captured them';
+ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR EXISTS (
+    SELECT FROM pg_catalog.pg_roles r
+    WHERE r.rolname OPERATOR(pg_catalog.=) owner::pg_catalog.name AND pg_catalog.pg_has_role(r.oid, 'USAGE')));
+COMMENT ON POLICY visible ON bench.workloads IS 'Shows private workloads to members of their owner';
 
 -- What pg_stat_statements counted of a run's statements, for bench.fidelity.
 CREATE TABLE bench.call_log (

@@ -270,7 +270,7 @@ impl Session {
 impl Open {
     /// The first problem is kept.
     fn problem(&mut self, reason: &str, text: &str) {
-        self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), text.to_owned()));
+        self.transaction.problem.get_or_insert_with(|| (reason.to_owned(), without_constants(text)));
     }
 
     fn step(
@@ -319,9 +319,23 @@ impl Open {
     }
 }
 
+/// A statement with a mark in the place of each constant: who may see what was not kept need not see the values.
+fn without_constants(text: &str) -> String {
+    let hidden = |token: &Token<'_>| {
+        match token.kind {
+            Kind::String | Kind::OtherString | Kind::Number => "?",
+            Kind::Blank | Kind::Comment => " ",
+            _ => token.text,
+        }
+        .to_owned()
+    };
+    let text: String = tokens(text).iter().map(hidden).collect();
+    text.trim().to_owned()
+}
+
 /// A statement as written, without what is around it.
 fn text_of(tokens: &[Token]) -> String {
-    let plain = |token: &Token<'_>| if token.kind == Kind::Blank { " " } else { token.text }.to_owned();
+    let plain = |token: &Token<'_>| if token.is_silent() { " " } else { token.text }.to_owned();
     let text: String = tokens.iter().map(plain).collect();
     text.trim().to_owned()
 }

@@ -90,10 +90,10 @@ fn errors_abort() {
     assert_eq!(
         problems,
         [
-            Some((aborted, "INSERT INTO t VALUES (1)")),
-            Some((aborted, "INSERT INTO t VALUES (2)")),
+            Some((aborted, "INSERT INTO t VALUES (?)")),
+            Some((aborted, "INSERT INTO t VALUES (?)")),
             None,
-            Some((aborted, "SELECT 2"))
+            Some((aborted, "SELECT ?"))
         ]
     );
 }
