@@ -135,6 +135,9 @@ fn refuse(analysed: &Analysed, options: &CaptureOptions) -> Result<(), String> {
     if analysed.calls_us {
         return Err("it uses objects of pgbench_ext or pg_stat_statements".to_owned());
     }
+    if analysed.administers {
+        return Err("it administers the server".to_owned());
+    }
     for &oid in &analysed.relations {
         if columns::relation(oid).map_err(told)?.is_some_and(|relation| relation.is_temporary) {
             return Err("it uses a temporary table".to_owned());

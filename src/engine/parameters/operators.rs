@@ -69,3 +69,26 @@ pub(super) fn one_of_object(expression: &str) -> String {
          FROM pg_catalog.jsonb_each({expression}) AS j ORDER BY pg_catalog.random() LIMIT 1) END"
     )
 }
+
+/// Whether a function is one by which an administrator acts on the server: what monitoring has done once is not to be done a
+/// thousand times a second.
+pub(super) fn is_administration(function: pg_sys::Oid, name: &str) -> bool {
+    const BEGINNINGS: [&str; 14] = [
+        "pg_backup_",
+        "pg_cancel_backend",
+        "pg_create_",
+        "pg_drop_replication_slot",
+        "pg_log_backend_memory_contexts",
+        "pg_logical_",
+        "pg_promote",
+        "pg_reload_conf",
+        "pg_replication_",
+        "pg_rotate_logfile",
+        "pg_stat_reset",
+        "pg_switch_wal",
+        "pg_terminate_backend",
+        "pg_wal_replay_",
+    ];
+    let is_builtin = function.to_u32() < pg_sys::FirstNormalObjectId;
+    is_builtin && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}

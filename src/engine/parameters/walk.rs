@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::super::lists::list_length;
 use super::columns::{Source, bare, beneath, deparse, source};
-use super::operators::{how, is_a, is_without_variables, name_of, nth, one_of_object};
+use super::operators::{how, is_a, is_administration, is_without_variables, name_of, nth, one_of_object};
 use super::{Analysed, How, Meeting, Occurrence, Place};
 
 /// A query, and the one around it.
@@ -431,6 +431,7 @@ impl Walk {
                 return;
             }
             let name = CStr::from_ptr(name).to_string_lossy().into_owned();
+            self.found.administers |= is_administration((*call).funcid, &name);
             for at in 0..list_length((*call).args) as usize {
                 self.place(nth((*call).args, at), Place::Argument(name.clone(), at));
             }

@@ -68,8 +68,7 @@ pub fn keep(
         lines.push(line);
     }
     for (reason, skipped) in captured.skipped {
-        // With masks, no text of the log is kept as it is.
-        let example = (!options.mask && !skipped.example.is_empty()).then_some(skipped.example);
+        let example = (!skipped.example.is_empty()).then_some(skipped.example);
         let mut line = line(&lines, &figures, skipped.transactions, Some(skipped.busy_ms), example);
         line.statement.reason = Some(reason);
         lines.push(line);
@@ -195,6 +194,9 @@ fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
         if analysed.calls_us {
             return Err("calls functions of this extension".to_owned());
         }
+        if analysed.administers {
+            return Err("administers the server".to_owned());
+        }
         // The server sees more than the words of a statement tell, such as what functions may do.
         if analysed.writes && !writes {
             return Err("changes data (option writes)".to_owned());
@@ -224,6 +226,8 @@ fn store(
     }
     let description = format!("A transaction of capture {}: {} statements", arguments.name, shape.statements);
     catalog::put_workload(workload, &roles::current_role(), None, &shape.script, Some(&description))?;
+    // What is the same in all of the shape's transactions has stayed in the script.
+    catalog::hide_workload(workload)?;
     if shape.columns.is_empty() {
         return Ok(());
     }
