@@ -59,6 +59,15 @@ SELECT bench.run('capture_log', transactions => 20, seed => 1) IS NOT NULL AS ra
 SELECT status, transactions, failed FROM bench.summary ORDER BY run_id DESC LIMIT 1;
 SELECT workload, score FROM bench.fidelity((SELECT max(run_id) FROM bench.runs)) ORDER BY workload;
 
+-- No name is a workload's and a capture's, nor a part of one
+SELECT bench.create_workload('capture_log', 'SELECT 1;');
+SELECT bench.create_workload('capture_log/1', 'SELECT 1;');
+SELECT bench.create_workload('orders/6', 'SELECT 1;');
+SELECT bench.capture_log('capture_log/4', 'capture_log_lines');
+SELECT bench.create_workload('capture_log_2/1', 'SELECT 1;');
+SELECT bench.capture_log('capture_log_2', 'capture_log_lines');
+SELECT bench.drop_workload('capture_log_2/1');
+
 -- Again, it takes the place of the one before, of which nothing stays
 SELECT workload, calls FROM bench.capture_log('capture_log', 'capture_log_lines',
     shapes => 1, options => '{"roles": "own", "max_rows": 3}')

@@ -13,7 +13,7 @@ use crate::catalog::{self, Workload};
 use crate::error::{OrRaise, raise};
 use crate::fixture::{self, local_shard_keys};
 use crate::launch::checks::check_length;
-use crate::launch::feeders::{Fed, read_here};
+use crate::launch::feeders::{Fed, Rows, read_here};
 use crate::launch::workload::find;
 use crate::server::jsonb::Jsonb;
 use crate::worker::run::variables::{automatic_values, shard_values, value_of};
@@ -116,9 +116,10 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         source: workload.script,
         weight: 1,
         fixture: None,
+        captured: workload.captured,
     };
     let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
-    read_here(std::slice::from_mut(&mut script), seed, &schemas, &[])
+    read_here(std::slice::from_mut(&mut script), seed, Rows::All, &schemas, &[])
 }
 
 fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {

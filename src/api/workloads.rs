@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 
 use super::required;
 use crate::error::{OrRaise, notice};
+use crate::launch::capture_name::check_of_workload;
 use crate::launch::checks::check_length;
 use crate::server::roles::{self, superuser};
 use crate::{catalog, fixture};
@@ -44,6 +45,7 @@ fn create(
     if let Some(fixture) = &fixture {
         fixture::known(fixture)?;
     }
+    check_of_workload(&name)?;
     let mut owner = roles::current_role();
     if let Some(old) = catalog::workload(&name)? {
         check_owner(&old)?;

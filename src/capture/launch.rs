@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::statements;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
 use crate::error::warn;
+use crate::launch::capture_name;
 use crate::launch::checks::{check_role, check_server};
 use crate::observe::statement_calls::{self, Entry};
 use crate::server::process::{current_timestamp, nap};
@@ -43,12 +44,6 @@ impl CaptureSpec {
     /// pg_stat_statements.
     pub fn new(name: String, secs: f64, statements: i32, options: Value) -> Result<Self, UserError> {
         let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
-        // The workloads' names have a number behind it.
-        if name.is_empty() || name.len() > 59 || name.contains(['@', ',']) {
-            return Err(invalid(format!("invalid capture name: \"{name}\"")).hint(
-                "A name has 1 to 59 bytes, without @ and commas, which are part of the syntax of mixes.",
-            ));
-        }
         if !(0.0..=MAX_SECS).contains(&secs) {
             return Err(invalid(format!("secs must be between 0 and {MAX_SECS}, not {secs}"))
                 .hint("0 takes what pg_stat_statements has counted already."));
@@ -61,7 +56,7 @@ impl CaptureSpec {
         CaptureOptions::new(&options)?;
         check_server()?;
         check_role()?;
-        check_name(&name)?;
+        capture_name::check(&name)?;
         // Says what is missing.
         statement_calls::snapshot(false)?;
         Ok(Self {
@@ -79,43 +74,12 @@ impl CaptureSpec {
     }
 }
 
-/// # Errors
-/// 42710 where a workload has this name, 42501 for another role's capture, 55006 for one under way.
-fn check_name(name: &str) -> Result<(), UserError> {
-    if catalog::workload(name)?.is_some() {
-        let message = format!("workload \"{name}\" already exists");
-        return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-            .hint("bench.run takes captures by their names, as it does workloads: choose another name."));
-    }
-    check_owner(name)?;
-    let under_way = catalog::capture(name)?.is_some_and(|old| old.status == "capturing");
-    if under_way {
-        return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("capture \"{name}\" is under way"))
-            .hint("Wait for its end, or cancel it with bench.cancel_capture."));
-    }
-    Ok(())
-}
-
-/// Whether there is a capture of this name that this role may replace and drop.
-///
-/// # Errors
-/// 42501 for another role's.
-fn check_owner(name: &str) -> Result<bool, UserError> {
-    let Some(old) = catalog::capture(name)? else { return Ok(false) };
-    if roles::acts_for(&old.role)? {
-        return Ok(true);
-    }
-    let message = format!("capture \"{name}\" belongs to role \"{}\"", old.role);
-    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-        .hint("Only its role, members of it and superusers may replace or drop it."))
-}
-
 /// Removes a capture.
 ///
 /// # Errors
 /// 42704 where there is none, and as [`check_owner`].
 pub fn drop(name: &str) -> Result<(), UserError> {
-    if check_owner(name)? {
+    if capture_name::check_owner(name)? {
         return catalog::delete_capture(name);
     }
     Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")))

@@ -1,9 +1,9 @@
 //! Workloads: rows of bench.workloads.
 
 use bench_core::error::UserError;
-use bench_core::spec::{self, Share};
 
 use super::as_owner;
+use crate::server::roles::current_role;
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 
 /// A row of bench.workloads.
@@ -12,13 +12,21 @@ pub struct Workload {
     pub owner: String,
     pub fixture: Option<String>,
     pub script: String,
+    /// What its name stands for, where that is a mix that comes with the extension; its own script is then empty.
+    pub mix: Option<String>,
     pub builtin: bool,
+    /// Whether it is a part of a capture.
+    pub captured: bool,
+    /// Whether only members of its owner see it.
+    pub private: bool,
 }
 
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
-        let sql = "SELECT name, owner, fixture, script, builtin FROM bench.workloads WHERE name = $1";
+        let sql = "SELECT name, owner, fixture, script, builtin, \
+                       EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept), mix, private \
+                   FROM bench.workloads w WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(Workload {
@@ -27,27 +35,23 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
                 fixture: row.get(3)?,
                 script: text(4)?,
                 builtin: row.get::<bool>(5)?.unwrap_or_default(),
+                captured: row.get::<bool>(6)?.unwrap_or_default(),
+                mix: row.get(7)?,
+                private: row.get::<bool>(8)?.unwrap_or_default(),
             })
         })?;
         Ok(found.into_iter().next())
     })
 }
 
-/// What the name of a mix stands for that comes with the extension.
-pub fn builtin_mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
-    let text = as_owner(|| {
-        let sql = "SELECT mix FROM bench.workloads WHERE name = $1 AND mix IS NOT NULL";
-        Ok(fetch_all(sql, &[name.into()], |row| row.get::<String>(1))?.into_iter().flatten().next())
-    })?;
-    text.map(|text| spec::mix(&text)).transpose()
-}
-
-/// The names of all workloads, but for the parts of mixes, which have a slash in theirs.
+/// The names of all workloads, but for the parts of mixes, which have a slash in theirs, and of this role's captures.
 pub fn workload_names() -> Result<Vec<String>, UserError> {
+    let role = current_role();
     as_owner(|| {
-        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.workloads \
-                     WHERE pg_catalog.strpos(name, '/') = 0";
-        Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM ( \
+                         SELECT name FROM bench.workloads WHERE pg_catalog.strpos(name, '/') = 0 \
+                         UNION SELECT name FROM bench.capture_list WHERE role = $1) n";
+        Ok(fetch::<Vec<String>>(names, &[role.into()])?.unwrap_or_default())
     })
 }
 
@@ -68,11 +72,16 @@ pub fn put_workload(
         run(
             "INSERT INTO bench.workloads (name, owner, fixture, script, description) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, fixture = EXCLUDED.fixture, \
-                 script = EXCLUDED.script, description = EXCLUDED.description",
+                 script = EXCLUDED.script, description = EXCLUDED.description, private = false",
             &[name.into(), owner.into(), fixture.into(), script.into(), description.into()],
         )?;
         if old.iter().flatten().any(|old| old == owner) { Ok(0) } else { delete_feeders(name) }
     })
+}
+
+/// Shows a workload to members of its owner only.
+pub fn hide_workload(name: &str) -> Result<(), UserError> {
+    as_owner(|| run("UPDATE bench.workloads SET private = true WHERE name = $1", &[name.into()]).map(drop))
 }
 
 /// Removes a workload and its feeders.

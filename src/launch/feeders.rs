@@ -34,14 +34,22 @@ impl Fed {
     }
 }
 
+/// How many rows of a feeder are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    All,
+    /// The first ones: those that tell whether the query is right, for a run that is not to start now.
+    First,
+}
+
 /// Reads the rows of a run's feeders as the current role, in a subtransaction that leaves nothing behind, with what a client's
 /// session would be set to. Each feeder then knows how many it has.
 ///
 /// # Errors
 /// Those of [`check_new`]; 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail.
-pub fn read(spec: &mut RunSpec) -> Result<Fed, UserError> {
+pub fn read(spec: &mut RunSpec, rows: Rows) -> Result<Fed, UserError> {
     let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
-    read_here(&mut spec.scripts, spec.seed, &schemas, &spec.options.settings)
+    read_here(&mut spec.scripts, spec.seed, rows, &schemas, &spec.options.settings)
 }
 
 /// As [`read`], for these scripts, whose fixtures are in these schemas.
@@ -51,10 +59,11 @@ pub fn read(spec: &mut RunSpec) -> Result<Fed, UserError> {
 pub fn read_here(
     scripts: &mut [ScriptSpec],
     seed: i64,
+    rows: Rows,
     schemas: &[&str],
     settings: &[(String, String)],
 ) -> Result<Fed, UserError> {
-    collect(scripts, seed, |feeder, collect| {
+    collect(scripts, seed, rows, |feeder, collect| {
         let path = guc::search_path_with(schemas, &guc::initial_search_path()?);
         rolled_back(|| {
             as_run_role(current_role_oid(), || {
@@ -80,12 +89,15 @@ pub trait Take {
         &mut self,
         text: &dyn Fn(usize) -> Result<Option<&'t str>, UserError>,
     ) -> Result<(), UserError>;
+    /// Whether there are enough.
+    fn has_enough(&self) -> bool;
 }
 
 struct Taker<'a> {
     feeder: &'a Feeder,
     seed: u64,
     room: usize,
+    rows: Rows,
     kinds: Vec<Kind>,
     collector: Option<Collector<'a>>,
 }
@@ -108,12 +120,17 @@ impl Take for Taker<'_> {
         let cells = self.kinds.iter().enumerate().map(cell).collect::<Result<Vec<Cell>, UserError>>()?;
         collector.put(place, cells)
     }
+
+    fn has_enough(&self) -> bool {
+        self.rows == Rows::First
+    }
 }
 
 /// Has each feeder's rows read by `read`.
 pub fn collect(
     scripts: &mut [ScriptSpec],
     seed: i64,
+    rows: Rows,
     mut read: impl FnMut(&Feeder, &mut dyn Take) -> Result<(), UserError>,
 ) -> Result<Fed, UserError> {
     let mut fed = Fed::default();
@@ -123,7 +140,7 @@ pub fn collect(
     let feeders = feeders.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)));
     for (number, (script, feeder)) in feeders.enumerate() {
         let seed = seed.cast_unsigned().wrapping_add(number as u64);
-        let mut taker = Taker { feeder, seed, room, kinds: Vec::new(), collector: None };
+        let mut taker = Taker { feeder, seed, room, rows, kinds: Vec::new(), collector: None };
         read(feeder, &mut taker).map_err(|error| named(error, feeder))?;
         let collector = taker.collector.ok_or_else(|| internal("a feeder without columns"))?;
         let of_script = |other: &Feeder| other.prefix != feeder.prefix;
@@ -170,9 +187,11 @@ fn read_one(query: &str, collect: &mut dyn Take) -> Result<(), UserError> {
         query,
         |columns| collect.borrow_mut().columns(&columns),
         |row| {
-            collect
-                .borrow_mut()
-                .row(&|column| row.text(column).map(|text| text.to_str().map_err(|_| not_text())).transpose())
+            let mut collect = collect.borrow_mut();
+            let text =
+                |column| row.text(column).map(|text| text.to_str().map_err(|_| not_text())).transpose();
+            collect.row(&text)?;
+            Ok(!collect.has_enough())
         },
     )
 }

@@ -1,6 +1,7 @@
 //! From the arguments of a call to a leader that has been started: what they mean here, what can be found wrong before any
 //! worker is started, the segment, and the wait of the session that asked.
 
+pub mod capture_name;
 pub mod checks;
 pub mod feeders;
 pub mod handle;

@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 use super::checks::{
     check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
 };
-use super::feeders::{self, Fed};
+use super::feeders::{self, Fed, Rows};
 use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::run_progress::Reporter;
@@ -51,16 +51,12 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     check_server()?;
     let mut fixture_names: Vec<String> = Vec::new();
     let mix = match &options.script {
-        Some(_) => options.mix.clone(),
-        None => workload::shares(&options.mix)?,
+        Some(script) => vec![(workload::unnamed(script), 1)],
+        None => workload::resolve(&options.mix)?,
     };
     let mut scripts = Vec::with_capacity(mix.len());
     let mut builtin = Vec::with_capacity(mix.len());
-    for share in &mix {
-        let workload = match &options.script {
-            Some(script) => workload::unnamed(script),
-            None => workload::find(&share.workload)?,
-        };
+    for (workload, weight) in mix {
         builtin.push(workload.builtin);
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
@@ -78,8 +74,9 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
             feeders,
             name: workload.name,
             source: workload.script,
-            weight: share.weight,
+            weight,
             fixture,
+            captured: workload.captured,
         });
     }
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
@@ -127,10 +124,19 @@ pub struct Prepared {
 
 /// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first.
 pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
+    prepare_with(arguments, Rows::All)
+}
+
+/// As [`prepare`], for a run that is not to start now: of its feeders only as much is read as shows that they are right.
+pub fn look_over(arguments: RunArguments) -> Result<Prepared, UserError> {
+    prepare_with(arguments, Rows::First)
+}
+
+fn prepare_with(arguments: RunArguments, rows: Rows) -> Result<Prepared, UserError> {
     let request = check(arguments)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        return prepare_elsewhere(request, reached);
+        return prepare_elsewhere(request, reached, rows);
     }
     check_room(&request)?;
     let Request { options, fixture_names, .. } = &request;
@@ -141,7 +147,7 @@ pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
-    prepare_here(request, fixtures)
+    prepare_here(request, fixtures, rows)
 }
 
 /// A run as it would be prepared now.
@@ -160,7 +166,7 @@ pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
     let mut plan = plan_of(&request.options, &request.scripts);
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
-        prepare_elsewhere(request, reached)?;
+        prepare_elsewhere(request, reached, Rows::All)?;
         return Ok(Rehearsed { plan, fixtures: Vec::new() });
     }
     check_room(&request)?;
@@ -172,7 +178,7 @@ pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
         }
     }
     if plan.missing.is_empty() {
-        prepare_here(request, fixtures.clone())?;
+        prepare_here(request, fixtures.clone(), Rows::All)?;
     }
     Ok(Rehearsed { plan, fixtures })
 }
@@ -193,7 +199,7 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 }
 
 /// The rest of [`prepare`], once the fixtures are there.
-fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared, UserError> {
+fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Result<Prepared, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
@@ -221,7 +227,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
         check_own_locks(&tables, lock, &what, OWN_LOCKS_HINT)?;
     }
     // Each node reads its own.
-    let fed = if spec.is_of_several_nodes() { Fed::default() } else { feeders::read(&mut spec)? };
+    let fed = if spec.is_of_several_nodes() { Fed::default() } else { feeders::read(&mut spec, rows)? };
     if fed.feeders > 0 {
         workload::check_variables(&spec.scripts, &fixture_names, &spec.options, &fed.variables)?;
     }
@@ -233,7 +239,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>) -> Result<Prepared
 }
 
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
-fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared, UserError> {
+fn prepare_elsewhere(request: Request, mut reached: Reached, rows: Rows) -> Result<Prepared, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
     worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
     let fixtures =
@@ -244,7 +250,7 @@ fn prepare_elsewhere(request: Request, mut reached: Reached) -> Result<Prepared,
     let mut spec =
         RunSpec { observation: settings::observation(), ..unobserved(options, scripts, fixtures)? };
     let RunSpec { scripts, fixtures, options, seed, .. } = &mut spec;
-    let fed = feeders::collect(scripts, *seed, |feeder, take| {
+    let fed = feeders::collect(scripts, *seed, rows, |feeder, take| {
         reached.read(fixtures, &options.settings, &feeder.query, take)
     })?;
     if fed.feeders > 0 {
@@ -391,6 +397,9 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
     }
     waited??;
     pgrx::notice!("{}", outcome::closing_report(run_id)?);
+    if prepared.spec.scripts.iter().any(|script| script.captured) {
+        outcome::tell_of_errors(run_id)?;
+    }
     outcome::warn_of_status(run_id)?;
     Ok(run_id)
 }

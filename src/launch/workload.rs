@@ -1,5 +1,7 @@
 //! From a workload's name to what a run executes, with every question of ownership answered.
 
+use std::collections::HashMap;
+
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
@@ -43,10 +45,19 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         let known = names.iter().map(String::as_str).chain(of_pgbench);
         return Err(error.hint(similar::hint(name, known, list)));
     };
+    usable(workload)
+}
+
+/// # Errors
+/// 42501 for a superuser before another role's script.
+fn usable(workload: Workload) -> Result<Workload, UserError> {
     if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("workload \"{name}\" belongs to role \"{}\" and would run with superuser privileges", workload.owner),
+            format!(
+                "workload \"{}\" belongs to role \"{}\" and would run with superuser privileges",
+                workload.name, workload.owner
+            ),
         )
         .hint(
             "Read its script, then take it over with bench.create_workload, or SET ROLE to its owner before the call.",
@@ -55,23 +66,33 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
     Ok(workload)
 }
 
-/// The workloads of a mix, with those that its names stand for: of built-in mixes, and of captures.
+/// The workloads of a mix, with those that its names stand for, of built-in mixes and of captures, and their weights.
 ///
 /// # Errors
-/// 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
-pub fn shares(mix: &[Share]) -> Result<Vec<Share>, UserError> {
-    spec::expand(mix, |name| match catalog::builtin_mix(name)? {
-        Some(mix) => Ok(Some(mix)),
+/// As [`find`]; 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
+pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, u32)>, UserError> {
+    let mut known: HashMap<String, Workload> = HashMap::new();
+    let shares = spec::expand(mix, |name| match catalog::workload(name)? {
+        Some(Workload { mix: Some(mix), .. }) => spec::mix(&mix).map(Some),
+        Some(workload) => {
+            known.insert(name.to_owned(), workload);
+            Ok(None)
+        }
         None => captured(name),
-    })
+    })?;
+    let found = shares.into_iter().map(|Share { workload, weight }| {
+        let workload = match known.remove(&workload) {
+            Some(known) => usable(known)?,
+            None => find(&workload)?,
+        };
+        Ok((workload, weight))
+    });
+    found.collect()
 }
 
 /// The workloads that a capture has kept; `None` for a name that is no capture's.
 fn captured(name: &str) -> Result<Option<Vec<Share>>, UserError> {
-    let captured = match catalog::workload(name)? {
-        Some(_) => None,
-        None => catalog::mix(name)?,
-    };
+    let captured = catalog::mix(name)?;
     if captured.as_ref().is_some_and(Vec::is_empty) {
         let message = format!("capture \"{name}\" has kept no statement");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)
@@ -87,7 +108,10 @@ pub fn unnamed(script: &str) -> Workload {
         owner: roles::current_role(),
         fixture: None,
         script: script.to_owned(),
+        mix: None,
         builtin: false,
+        captured: false,
+        private: false,
     }
 }
 

@@ -84,7 +84,7 @@ impl FetchedRow {
 pub fn read(
     query: &str,
     begin: impl FnOnce(Vec<Column>) -> Result<(), UserError>,
-    mut row: impl FnMut(&FetchedRow) -> Result<(), UserError>,
+    mut row: impl FnMut(&FetchedRow) -> Result<bool, UserError>,
 ) -> Result<(), UserError> {
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
@@ -100,7 +100,8 @@ pub fn read(
             let none = std::ptr::null_mut();
             let portal = pg_sys::SPI_cursor_open(std::ptr::null(), plan, none, std::ptr::null(), true);
             begin(columns((*portal).tupDesc))?;
-            loop {
+            let mut goes_on = true;
+            while goes_on {
                 pg_sys::SPI_cursor_fetch(portal, true, ROWS_AT_ONCE as _);
                 let table = pg_sys::SPI_tuptable;
                 let count = pg_sys::SPI_processed as usize;
@@ -111,7 +112,10 @@ pub fn read(
                 let before = pg_sys::MemoryContextSwitchTo((*table).tuptabcxt);
                 for at in 0..count {
                     let tuple = *(*table).vals.add(at);
-                    row(&FetchedRow { tuple, description: (*table).tupdesc })?;
+                    goes_on = row(&FetchedRow { tuple, description: (*table).tupdesc })?;
+                    if !goes_on {
+                        break;
+                    }
                 }
                 pg_sys::MemoryContextSwitchTo(before);
                 pg_sys::SPI_freetuptable(table);

@@ -16,7 +16,7 @@ use crate::fixture::LoadSpec;
 use crate::launch::handle::{LaunchHandle, Watch};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
-use crate::launch::run::{Prepared, prepare, slots_of};
+use crate::launch::run::{Prepared, look_over, slots_of};
 use crate::launch::{preflight, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
@@ -59,7 +59,7 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
-            let Prepared { spec: run, secrets, .. } = prepare(options.run_arguments(variant, most, None))?;
+            let Prepared { spec: run, secrets, .. } = look_over(options.run_arguments(variant, most, None))?;
             if run.cluster.is_some() {
                 let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
                 worker_slots::check_slots(needed, KIND.noun)?;

@@ -23,8 +23,8 @@ pub struct Load {
 /// The fixtures that a run is to find, by name; each once.
 fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
-    for share in workload::shares(&RunOptions::new(arguments)?.mix)? {
-        if let Some(name) = workload::find(&share.workload)?.fixture
+    for (workload, _) in workload::resolve(&RunOptions::new(arguments)?.mix)? {
+        if let Some(name) = workload.fixture
             && !names.contains(&name)
         {
             names.push(name);

@@ -60,7 +60,7 @@ fn check_count(shares: &[Share]) -> Result<(), UserError> {
 /// 22023 for too many workloads and for weights beyond those of a mix; those of `of_name`, which knows the mixes.
 pub fn expand(
     mix: &[Share],
-    of_name: impl Fn(&str) -> Result<Option<Vec<Share>>, UserError>,
+    mut of_name: impl FnMut(&str) -> Result<Option<Vec<Share>>, UserError>,
 ) -> Result<Vec<Share>, UserError> {
     let mut expanded = Vec::with_capacity(mix.len());
     for share in mix {

@@ -8,8 +8,8 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::log_capture::{Capture, Format, Options};
 use serde_json::Value;
 
+use super::capture_name;
 use super::checks::check_server;
-use crate::catalog;
 use crate::server::roles;
 use crate::server::spi::fetch;
 
@@ -36,12 +36,6 @@ pub struct Arguments {
 /// that the role may not read, 55000 for a log without transactions, and those of reading.
 pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
     let invalid = |message: String| UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
-    let name = &arguments.name;
-    // The workloads' names have a number behind it.
-    if name.is_empty() || name.len() > 59 || name.contains(['@', ',']) {
-        return Err(invalid(format!("invalid capture name: \"{name}\""))
-            .hint("A name has 1 to 59 bytes, without @ and commas, which are part of the syntax of mixes."));
-    }
     if !(1..=MAX_SHAPES).contains(&arguments.shapes) {
         return Err(invalid(format!("shapes must be between 1 and {MAX_SHAPES}, not {}", arguments.shapes)));
     }
@@ -58,7 +52,7 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
         }
         Roles::Default | Roles::All => {}
     }
-    check_owner(name)?;
+    capture_name::check(&arguments.name)?;
     let mut capture = Capture::new(options.clone());
     let read = arguments.source.read(&mut capture)?;
     let captured = capture.finish()?;
@@ -66,18 +60,6 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
         return Err(nothing(&read, &options, captured.figures.entries));
     }
     keep::keep(arguments, &options, captured, &read)
-}
-
-/// # Errors
-/// 42501 for another role's.
-fn check_owner(name: &str) -> Result<(), UserError> {
-    let Some(old) = catalog::capture(name)? else { return Ok(()) };
-    if roles::acts_for(&old.role)? {
-        return Ok(());
-    }
-    let message = format!("capture \"{name}\" belongs to role \"{}\"", old.role);
-    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-        .hint("Only its role, members of it and superusers may replace or drop it."))
 }
 
 /// The error for a log in which nothing was found.

@@ -52,7 +52,7 @@ impl Reached {
                 }
                 Ok(table.rows.len())
             })?;
-            if count == 0 {
+            if count == 0 || take.has_enough() {
                 break;
             }
         }
