@@ -2,14 +2,20 @@
 
 use bench_core::captured::Call;
 use bench_core::error::UserError;
+use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::Value;
 
 use super::required;
 use crate::capture::launch::{self, CaptureSpec};
-use crate::capture::{fidelity_of_run, worker};
+use crate::capture::{document, fidelity_of_run, worker};
 use crate::error::OrRaise;
 use crate::server::jsonb::Jsonb;
+
+/// The document of a capture: about as much as a jsonb can hold.
+type CaptureJsonb = Jsonb<{ 255 << 20 }>;
+
+pgrx::impl_sql_translatable!(CaptureJsonb, "jsonb");
 
 fn spec(
     name: Option<String>,
@@ -70,6 +76,20 @@ fn drop_capture(name: Option<String>) {
     required("name", name).and_then(|name| launch::drop(&name)).or_raise();
 }
 
+/// A capture as a document. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn export_capture(name: Option<String>, with_values: Option<bool>) -> JsonB {
+    let document = required("name", name)
+        .and_then(|name| document::export(&name, required("with_values", with_values)?));
+    JsonB(document.or_raise())
+}
+
+/// The capture of a document. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn import_capture(document: Option<CaptureJsonb>) -> String {
+    required("document", document).and_then(|document| document::import(document.0)).or_raise()
+}
+
 /// A run beside what was captured. See the COMMENT ON.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
@@ -91,6 +111,7 @@ fn run_fidelity(
         name!(read_replayed, Option<f64>),
         name!(ms_captured, Option<f64>),
         name!(ms_replayed, Option<f64>),
+        name!(failed, i64),
     ),
 > {
     let lines = required("run_id", run_id).and_then(fidelity_of_run).or_raise();
@@ -110,6 +131,6 @@ fn run_fidelity(
             replayed(|call| call.ms),
         );
         let (r1, r2, b1, b2, h1, h2, d1, d2, m1, m2) = figures;
-        (line.workload, line.calls, r1, r2, b1, b2, line.score, h1, h2, d1, d2, m1, m2)
+        (line.workload, line.calls, r1, r2, b1, b2, line.score, h1, h2, d1, d2, m1, m2, line.failed)
     }))
 }

@@ -2,6 +2,7 @@
 //! has to do with what was captured.
 
 mod columns;
+pub mod document;
 mod feeders;
 mod fidelity;
 mod fresh;

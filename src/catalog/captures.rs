@@ -1,9 +1,10 @@
-//! Captures: rows of bench.capture_list, bench.capture_statements and bench.captured_rows, and the mix that a capture is.
+//! Captures: rows of bench.capture_list and bench.capture_statements, and the mix that a capture is.
 
 use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Share;
 use pgrx::JsonB;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::as_owner;
@@ -53,6 +54,17 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
             })
         })
         .map(Some)
+    })
+}
+
+/// A workload that has a name of those that a capture gives to its workloads, and is none of them.
+pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT pg_catalog.min(w.name) FROM bench.workloads w \
+                   WHERE pg_catalog.starts_with(w.name, $1 || '/') \
+                     AND pg_catalog.translate(pg_catalog.substr(w.name, pg_catalog.length($1) + 2), '0123456789', '') = '' \
+                     AND NOT EXISTS (SELECT FROM bench.capture_statements s WHERE s.capture = $1 AND s.workload = w.name)";
+        fetch::<String>(sql, &[name.into()])
     })
 }
 
@@ -129,8 +141,41 @@ pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
     })
 }
 
+/// What is known of a capture as a whole.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CaptureHead {
+    /// statements or log.
+    pub source: String,
+    /// As given.
+    pub options: Value,
+    pub secs: Option<f64>,
+    pub calls: Option<i64>,
+    pub exec_ms: Option<f64>,
+    pub dealloc: Option<i64>,
+    pub notes: Vec<String>,
+}
+
+/// The row of a capture.
+pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
+    as_owner(|| {
+        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes FROM bench.capture_list WHERE name = $1";
+        let found = fetch_all(sql, &[name.into()], |row| {
+            Ok(CaptureHead {
+                source: row.get::<String>(1)?.unwrap_or_default(),
+                options: row.get::<JsonB>(2)?.map_or(Value::Null, |options| options.0),
+                secs: row.get(3)?,
+                calls: row.get(4)?,
+                exec_ms: row.get(5)?,
+                dealloc: row.get(6)?,
+                notes: row.get::<Vec<String>>(7)?.unwrap_or_default(),
+            })
+        })?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    })
+}
+
 /// A row of bench.capture_statements.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CapturedStatement {
     /// Its place, from 1.
     pub number: i32,
@@ -178,52 +223,6 @@ pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> R
     })
 }
 
-/// The SELECT of a feeder over kept values: `columns` are names of variables and, as the server writes them, their types.
-pub fn select_captured_rows(
-    workload: &str,
-    prefix: &str,
-    columns: &[(String, String)],
-    weighted: bool,
-) -> String {
-    let quoted = crate::server::spi::quote_literal;
-    let list: Vec<String> = columns
-        .iter()
-        .map(|(name, sql_type)| {
-            format!(
-                "(row ->> {})::{sql_type} AS {}",
-                quoted(name),
-                crate::server::spi::quote_identifier(name)
-            )
-        })
-        .chain(weighted.then(|| "weight".to_owned()))
-        .collect();
-    format!(
-        "SELECT {} FROM bench.captured_rows WHERE workload = {} AND prefix = {} ORDER BY row_number",
-        list.join(", "),
-        quoted(workload),
-        quoted(prefix)
-    )
-}
-
-/// Keeps values of a workload's parameters: each row an object by the names of variables, with its weight.
-pub fn put_captured_rows(
-    workload: &str,
-    prefix: &str,
-    rows: Vec<(Option<f64>, Value)>,
-) -> Result<(), UserError> {
-    let weights: Vec<Option<f64>> = rows.iter().map(|(weight, _)| *weight).collect();
-    let values: Vec<String> = rows.into_iter().map(|(_, row)| row.to_string()).collect();
-    as_owner(|| {
-        run(
-            "INSERT INTO bench.captured_rows (workload, prefix, row_number, weight, row) \
-             SELECT $1, $2, v.number, v.weight, v.row::pg_catalog.jsonb \
-             FROM ROWS FROM (pg_catalog.unnest($3), pg_catalog.unnest($4)) WITH ORDINALITY AS v (weight, row, number)",
-            &[workload.into(), prefix.into(), weights.into(), values.into()],
-        )
-        .map(drop)
-    })
-}
-
 /// Removes a capture with its statements, workloads and values, and so their feeders.
 ///
 /// # Errors
@@ -251,20 +250,32 @@ pub struct Replayed {
     pub share: f64,
     pub captured: Counts,
     pub replayed: Option<Counts>,
+    pub ended: Ended,
+}
+
+/// How the transactions of a script of a run ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended {
+    /// Those that went without an error.
+    pub processed: i64,
+    /// Those that errors ended.
+    pub failed: i64,
 }
 
 /// The statements of a run that are a capture's.
 pub fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
     as_owner(|| {
         let sql = "SELECT s.workload, s.exec_ms, s.calls, s.rows, s.shared_blks_hit, s.shared_blks_read, \
-                       c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms \
-                   FROM bench.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                       c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms, l.transactions, l.failed \
+                   FROM (SELECT run_id, script, workload, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
+                           pg_catalog.sum(failed + coalesce(aborted, 0))::pg_catalog.int8 AS failed \
+                       FROM bench.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
                    JOIN bench.capture_list k ON k.name = s.capture AND k.source = 'statements' \
                    LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
                            pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
                            pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
                        FROM bench.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
-                   WHERE l.run_id = $1 AND l.node = 0 ORDER BY l.script";
+                   ORDER BY l.script";
         fetch_all(sql, &[run_id.into()], |row| {
             let number = |column| row.get::<i64>(column);
             let counts = |calls, first, exec_ms: f64| -> pgrx::spi::Result<Counts> {
@@ -282,6 +293,10 @@ pub fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
                 share: exec_ms,
                 captured: counts(number(3)?.unwrap_or_default(), 4, exec_ms)?,
                 replayed,
+                ended: Ended {
+                    processed: number(12)?.unwrap_or_default(),
+                    failed: number(13)?.unwrap_or_default(),
+                },
             })
         })
     })
@@ -306,6 +321,31 @@ pub fn captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserErr
     })
 }
 
+/// The statements of a capture with everything that is known of them.
+pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
+    as_owner(|| {
+        let sql = "SELECT number, workload, weight, queryid, query, roles, calls, rows, shared_blks_hit, shared_blks_read, \
+                       exec_ms, share, reason FROM bench.capture_statements WHERE capture = $1 ORDER BY number";
+        fetch_all(sql, &[name.into()], |row| {
+            Ok(CapturedStatement {
+                number: row.get::<i32>(1)?.unwrap_or_default(),
+                workload: row.get(2)?,
+                weight: row.get(3)?,
+                queryid: row.get(4)?,
+                query: row.get(5)?,
+                roles: row.get::<Vec<String>>(6)?.unwrap_or_default(),
+                calls: row.get::<i64>(7)?.unwrap_or_default(),
+                rows: row.get(8)?,
+                shared_blks_hit: row.get(9)?,
+                shared_blks_read: row.get(10)?,
+                exec_ms: row.get(11)?,
+                share: row.get::<f64>(12)?.unwrap_or_default(),
+                reason: row.get(13)?,
+            })
+        })
+    })
+}
+
 /// What there is to know of a capture.
 pub fn notes_of_capture(name: &str) -> Result<Vec<String>, UserError> {
     as_owner(|| {
@@ -319,9 +359,7 @@ pub struct ReplayedShape {
     pub workload: String,
     /// Of the captured transactions.
     pub share: f64,
-    pub transactions: i64,
-    /// Those that errors ended.
-    pub failed: i64,
+    pub ended: Ended,
 }
 
 /// The scripts of a run that are a capture's from the log.
@@ -336,8 +374,10 @@ pub fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> 
             Ok(ReplayedShape {
                 workload: row.get::<String>(1)?.unwrap_or_default(),
                 share: row.get::<f64>(2)?.unwrap_or_default(),
-                transactions: row.get::<i64>(3)?.unwrap_or_default(),
-                failed: row.get::<i64>(4)?.unwrap_or_default(),
+                ended: Ended {
+                    processed: row.get::<i64>(3)?.unwrap_or_default(),
+                    failed: row.get::<i64>(4)?.unwrap_or_default(),
+                },
             })
         })
     })

@@ -5,6 +5,7 @@
 //! coordinator, which is connected as the bootstrap superuser, by [`recorder`]. All names are
 //! qualified, and the search_path is pg_catalog. [`guard`] sees to it that what is touched belongs to superusers.
 
+mod captured_rows;
 mod captures;
 mod definitions;
 mod document;
@@ -34,6 +35,7 @@ use crate::server::locks;
 use crate::server::relations::owner_of;
 use crate::server::roles::{acts_for, as_role};
 
+pub use captured_rows::*;
 pub use captures::*;
 pub use definitions::*;
 pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};

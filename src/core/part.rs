@@ -13,6 +13,18 @@ pub struct PartRequest {
     pub spec: RunSpec,
     /// Schema and name of each fixture's tables.
     pub tables: Vec<Vec<(String, String)>>,
+    /// Values that captures have kept for its feeders.
+    #[serde(default)]
+    pub kept: Vec<KeptRows>,
+}
+
+/// Rows of bench.captured_rows that a feeder selects from. The other node has them while it reads them, and no longer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeptRows {
+    pub workload: String,
+    pub prefix: String,
+    /// Each with its weight, if it has one.
+    pub rows: Vec<(Option<f64>, Value)>,
 }
 
 impl PartRequest {
@@ -22,7 +34,7 @@ impl PartRequest {
     /// # Errors
     /// As [`RunOptions::new`], and 22023 for scripts that do not belong to the options or to a fixture.
     pub fn checked(self) -> Result<Self, UserError> {
-        let Self { spec, tables } = self;
+        let Self { spec, tables, kept } = self;
         let options = RunOptions::new(spec.options.arguments())?;
         let has_its_weight = |script: &ScriptSpec| {
             let mut named = options.mix.iter().filter(|share| share.workload == script.name).peekable();
@@ -40,7 +52,11 @@ impl PartRequest {
         if !fits {
             return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
         }
-        Ok(Self { spec: RunSpec { options, cluster: None, sweep_id: None, target: None, ..spec }, tables })
+        Ok(Self {
+            spec: RunSpec { options, cluster: None, sweep_id: None, target: None, ..spec },
+            tables,
+            kept,
+        })
     }
 }
 

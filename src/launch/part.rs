@@ -8,10 +8,12 @@ use bench_core::spec::{FixtureSpec, RunSpec};
 use pgrx::pg_sys;
 
 use super::checks::{check_connection_limit, check_length, check_role, check_server};
+use super::feeders::Rows;
 use super::run::{Prepared, start_prepared};
 use super::{feeders, nodes, settings, workload};
 use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
+use crate::server::transaction::rolled_back;
 use crate::server::{database, worker_slots};
 use crate::worker::run::coordinator;
 
@@ -21,7 +23,7 @@ use crate::worker::run::coordinator;
 /// What kept it from going on so far that it has an id.
 pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     let request: PartRequest = serde_json::from_value(request).map_err(|e| invalid(e.to_string()))?;
-    let PartRequest { spec, tables } = request.checked()?;
+    let PartRequest { spec, tables, kept } = request.checked()?;
     if !catalog::may_run()? {
         return Err(nodes::may_not_run());
     }
@@ -51,7 +53,14 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         starter: Default::default(),
         ..spec
     };
-    let fed = feeders::read(&mut spec)?;
+    let fed = if kept.is_empty() {
+        feeders::read(&mut spec, Rows::All)?
+    } else {
+        rolled_back(|| {
+            catalog::lend_captured_rows(&spec.role.clone(), kept)?;
+            feeders::read(&mut spec, Rows::All)
+        })?
+    };
     workload::check_variables(&spec.scripts, &names, &spec.options, &fed.variables)?;
     // With its id it can be asked why it has failed, and dropped.
     let (result, run_id) =

@@ -38,6 +38,8 @@ FROM (VALUES
     ('start_capture', $$SELECT bench.start_capture('c')$$),
     ('cancel_capture', $$SELECT bench.cancel_capture('c')$$),
     ('drop_capture', $$SELECT bench.drop_capture('c')$$),
+    ('export_capture', $$SELECT bench.export_capture('c')$$),
+    ('import_capture', $$SELECT bench.import_capture('{}')$$),
     ('capture_log', $$SELECT bench.capture_log('l', 'pg_class')$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),

@@ -35,6 +35,7 @@ fn request() -> PartRequest {
         source: "SELECT 1;".to_owned(),
         weight,
         fixture: Some(0),
+        captured: false,
         feeders: Vec::new(),
     };
     let fixture = FixtureSpec {
@@ -64,7 +65,7 @@ fn request() -> PartRequest {
         starter: Default::default(),
         part_of: None,
     };
-    PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]] }
+    PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]], kept: Vec::new() }
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn sql_type_of(rust: &str) -> String {
         "f64" => "double precision",
         "bool" => "boolean",
         "pg_sys::Oid" => "oid",
-        "Jsonb" | "PartJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
+        "Jsonb" | "PartJsonb" | "CaptureJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
         "Interval" => "interval",
         "" => "void",

@@ -1675,20 +1675,38 @@ CREATE FUNCTION bench.drop_capture(name text)
 COMMENT ON FUNCTION bench.drop_capture IS
 'Removes a capture with its workloads, feeders and kept values. Only the role that captured, its members and superusers may.';
 
+CREATE FUNCTION bench.export_capture(name text, with_values boolean DEFAULT false)
+    RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_capture_wrapper';
+COMMENT ON FUNCTION bench.export_capture IS
+'Returns a capture as one document for bench.import_capture, on a server with a copy of the data: statements, scripts and the queries of feeders. with_values: the values that the capture has kept as well, which may be personal data; a capture from the log is not exported without them. Only the role that captured, its members and superusers may: psql -XAtc "SELECT bench.export_capture(''shop'')" > shop.json';
+
+CREATE FUNCTION bench.import_capture(document jsonb)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_capture_wrapper';
+COMMENT ON FUNCTION bench.import_capture IS
+'Stores the capture of a document made by bench.export_capture, as the calling role''s, and returns its name, which bench.run takes. Statements whose values were not exported have no workload. A capture of the same name is replaced.';
+
 CREATE FUNCTION bench.fidelity(run_id bigint)
     RETURNS TABLE (workload text, calls bigint, rows_captured double precision, rows_replayed double precision,
                    blocks_captured double precision, blocks_replayed double precision, score double precision,
                    hit_captured double precision, hit_replayed double precision, read_captured double precision,
-                   read_replayed double precision, ms_captured double precision, ms_replayed double precision)
+                   read_replayed double precision, ms_captured double precision, ms_replayed double precision, failed bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_fidelity_wrapper';
 COMMENT ON FUNCTION bench.fidelity IS
-'Compares a run of a capture with the capture, per call of each statement: rows, blocks (hit and read together, and apart), and milliseconds. score: 1 if rows and blocks are equal, the product of both ratios (the smaller by the larger) otherwise. The last row, with workload NULL, is the whole: shares of the captured time that the statements of the run stand for, and their scores weighted by it.';
+'Compares a run of a capture with the capture, per call of each statement: rows, blocks (hit and read together, and apart), and milliseconds. score: 1 if rows and blocks are equal, the product of both ratios (the smaller by the larger) otherwise, times the share of the transactions that did not fail. failed: transactions that errors ended. The last row, with workload NULL, is the whole: shares of the captured time that the statements of the run stand for, and their scores weighted by it.';
 
-REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.cancel_capture, bench.drop_capture FROM PUBLIC;
+REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.cancel_capture, bench.drop_capture, bench.export_capture,
+    bench.import_capture FROM PUBLIC;
 -- Workload orders and its functions; whether a fixture's data are still right. Own workloads of these names stay.
 
 ALTER TABLE bench.workloads ADD COLUMN mix text;
 COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, with their weights, as bench.run takes them; its own script is then empty. NULL: none';
+ALTER TABLE bench.workloads ADD COLUMN private boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN bench.workloads.private IS 'True if its script has values of the server''s log: members of its owner see it, and nobody else';
+ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR EXISTS (
+    SELECT FROM pg_catalog.pg_roles r
+    WHERE r.rolname OPERATOR(pg_catalog.=) owner::pg_catalog.name AND pg_catalog.pg_has_role(r.oid, 'USAGE')));
+COMMENT ON POLICY visible ON bench.workloads IS 'Shows private workloads to members of their owner';
 
 -- The SELECTs that define the rows of built-in fixtures, of all their tables.
 

@@ -33,6 +33,9 @@ pub const KIND: WorkerKind = WorkerKind {
 /// How long a node has for an answer.
 const ANSWER_MS: i32 = 5_000;
 
+/// How long a node has to start its part, for which it reads the rows of feeders.
+pub const START_MS: i32 = 30_000;
+
 /// How often a part is asked how far it is when there is nothing to wait for, and when there is.
 const ASK_EVERY_NS: i64 = 2_000_000_000;
 const ASK_SOON_NS: i64 = 100_000_000;

@@ -89,8 +89,11 @@ impl<'a> Links<'a> {
                 LinkState::Ready if !self.is_served(node) => None,
                 _ => {
                     let heard_ns = cell.heard_ns.load(Acquire);
-                    let is_silent =
-                        heard_ns != 0 && now - heard_ns.max(self.awake_ns.get()) > self.patience_ns.get();
+                    let patience_ns = match (self.patience_ns.get(), cell.state()) {
+                        (SILENT_NS, state) if state < LinkState::Ready => START_NS,
+                        (patience_ns, _) => patience_ns,
+                    };
+                    let is_silent = heard_ns != 0 && now - heard_ns.max(self.awake_ns.get()) > patience_ns;
                     is_silent.then(|| lost(node, "no answer"))
                 }
             }
@@ -167,6 +170,9 @@ impl<'a> Links<'a> {
 
 /// A link tells of its node's silence itself, unless it hangs in a question.
 const SILENT_NS: i64 = link::LOST_NS + 5_000_000_000;
+
+/// While its part is being started, for which the node reads the rows of feeders.
+const START_NS: i64 = link::START_MS as i64 * 1_000_000 + 5_000_000_000;
 
 /// How long nodes have when the server wants this process gone.
 const LEAVE_NS: i64 = 3_000_000_000;

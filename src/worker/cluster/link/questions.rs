@@ -9,7 +9,7 @@ use bench_core::spec::RunSpec;
 use pgrx::pg_sys;
 use serde::de::DeserializeOwned;
 
-use super::{ANSWER_MS, LOST_NS, Link};
+use super::{ANSWER_MS, LOST_NS, Link, START_MS};
 use crate::catalog;
 use crate::catalog::patience::with_patience;
 use crate::error::internal;
@@ -45,8 +45,11 @@ impl Link<'_> {
     }
 
     pub(super) fn ask<T: DeserializeOwned>(&self, command: &str) -> Result<T, UserError> {
-        let answer = self.ask_within(ANSWER_MS, command)?;
-        serde_json::from_str(&answer).map_err(|e| {
+        self.answer(&self.ask_within(ANSWER_MS, command)?)
+    }
+
+    fn answer<T: DeserializeOwned>(&self, answer: &str) -> Result<T, UserError> {
+        serde_json::from_str(answer).map_err(|e| {
             UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {e}", self.node.name()))
         })
     }
@@ -110,22 +113,28 @@ impl Link<'_> {
             name: asking.map(NodeSpec::name).unwrap_or_default(),
             run_id: self.context.segment.run_id(),
         };
-        let tables = transaction(|| {
+        let (tables, kept) = transaction(|| {
             let of = |tables: &[u32]| {
                 let tables: Vec<pg_sys::Oid> = tables.iter().map(|&table| table.into()).collect();
                 catalog::names_of(&tables)
             };
-            self.spec.fixtures.iter().map(|fixture| of(&fixture.tables)).collect::<Result<Vec<_>, _>>()
+            let fixtures = self.spec.fixtures.iter();
+            let tables = fixtures.map(|fixture| of(&fixture.tables)).collect::<Result<Vec<_>, _>>()?;
+            let mut kept = Vec::new();
+            let captured = self.spec.scripts.iter().filter(|script| script.captured && !self.node.is_local);
+            for script in captured {
+                kept.extend(catalog::kept_rows(&script.name, &script.feeders)?);
+            }
+            Ok((tables, kept))
         })?;
         let mut spec = RunSpec { cluster: None, part_of: Some(part_of), ..self.spec.clone() };
         // Other random numbers on each node, and its share of the rate.
         spec.seed = spec.seed.wrapping_add(self.node.node.into());
         spec.options.rate = spec.options.rate.map(|rate| rate / served.len().max(1) as f64);
-        let request =
-            serde_json::to_string(&PartRequest { spec, tables }).map_err(|e| internal(e.to_string()))?;
-        match self
-            .ask(&format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request)))?
-        {
+        let request = PartRequest { spec, tables, kept };
+        let request = serde_json::to_string(&request).map_err(|e| internal(e.to_string()))?;
+        let command = format!("bench_internal.start_part({}::pg_catalog.jsonb)", quote_literal(&request));
+        match self.answer(&self.ask_within(START_MS, &command)?)? {
             PartAnswer::RunId(run_id) => {
                 self.part = Some(run_id);
                 Ok(())

@@ -1,0 +1,174 @@
+//! Captures as documents: what a server has seen, to be run on another one with a copy of the data.
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::feeder::Feeder;
+use bench_core::part::KeptRows;
+use bench_core::script::{Symbols, parse};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalog::{self, CaptureEnd, CapturedStatement, Workload};
+use crate::error::internal;
+use crate::launch::capture_name;
+use crate::launch::checks::{check_length, check_server};
+use crate::launch::feeders::check_select;
+use crate::server::process::current_timestamp;
+use crate::server::roles;
+
+/// The version of the document that bench.export_capture makes and bench.import_capture reads.
+const FORMAT_VERSION: i32 = 1;
+
+/// A capture.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    format_version: i32,
+    name: String,
+    #[serde(flatten)]
+    head: catalog::CaptureHead,
+    statements: Vec<CapturedStatement>,
+    workloads: Vec<WorkloadDocument>,
+}
+
+/// A workload that was made of a statement.
+#[derive(Serialize, Deserialize)]
+struct WorkloadDocument {
+    name: String,
+    script: String,
+    private: bool,
+    feeders: Vec<Feeder>,
+    /// The values that the capture has kept; none where they are left out.
+    #[serde(default)]
+    rows: Vec<KeptRows>,
+}
+
+/// A capture of this role's as a document.
+///
+/// # Errors
+/// 42704 for an unknown one, 42501 for another role's, 55000 for one that is not complete, and for scripts with values where
+/// these are to be left out.
+pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
+    if !capture_name::check_owner(name)? {
+        let message = format!("capture \"{name}\" does not exist");
+        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message));
+    }
+    let not_now = |message: String| UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message);
+    if catalog::capture(name)?.is_none_or(|capture| capture.status != "completed") {
+        return Err(not_now(format!("capture \"{name}\" is not complete")));
+    }
+    let statements = catalog::all_of_captured_statements(name)?;
+    let mut workloads = Vec::new();
+    for stored in statements.iter().filter_map(|statement| statement.workload.as_deref()) {
+        // One may have been dropped since.
+        let Some(workload) = catalog::workload(stored)? else { continue };
+        if workload.private && !with_values {
+            return Err(not_now(format!(
+                "the scripts of capture \"{name}\" have values of the server's log"
+            ))
+            .hint("Export them by with_values => true."));
+        }
+        let feeders = catalog::feeders(stored)?;
+        let rows = if with_values { catalog::kept_rows(stored, &feeders)? } else { Vec::new() };
+        let Workload { name, script, private, .. } = workload;
+        workloads.push(WorkloadDocument { name, script, private, feeders, rows });
+    }
+    let head = catalog::head_of_capture(name)?;
+    let document =
+        Document { format_version: FORMAT_VERSION, name: name.to_owned(), head, statements, workloads };
+    serde_json::to_value(document).map_err(|e| internal(e.to_string()))
+}
+
+/// Stores a document's capture as this role's, over one of the same name; the name. Whoever has written the document: its
+/// scripts and queries are what this role could have stored itself.
+///
+/// # Errors
+/// 22023 for what is no such document; those of a capture for its name; those of scripts.
+pub fn import(document: Value) -> Result<String, UserError> {
+    let document: Document = serde_json::from_value(document).map_err(|e| invalid(e.to_string()))?;
+    let Document { format_version, name, head, statements, workloads } = document;
+    if format_version != FORMAT_VERSION {
+        let message = format!("the document of a capture has format_version {format_version}");
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .hint(format!("This version reads format_version {FORMAT_VERSION}.")));
+    }
+    if !["statements", "log"].contains(&head.source.as_str()) {
+        return Err(invalid(format!("its source is \"{}\"", head.source)));
+    }
+    check_server()?;
+    capture_name::check(&name)?;
+    check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
+    let role = roles::current_role();
+    catalog::begin_capture(
+        &name,
+        &role,
+        &head.source,
+        &head.options,
+        head.secs.unwrap_or_default(),
+        current_timestamp(),
+    )?;
+    let mut stored = Vec::new();
+    let mut without = Vec::new();
+    for workload in workloads {
+        let number = workload.name.strip_prefix(&name).and_then(|rest| rest.strip_prefix('/'));
+        let is_own = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()));
+        if !is_own || stored.contains(&workload.name) || workload.name.len() > 63 {
+            return Err(invalid(format!("\"{}\" is no name of a workload of it", workload.name)));
+        }
+        let lacks = |feeder: &Feeder| {
+            feeder.query.contains("bench.captured_rows")
+                && !workload.rows.iter().any(|r| r.prefix == feeder.prefix)
+        };
+        if workload.feeders.iter().any(lacks) {
+            without.push(workload.name);
+            continue;
+        }
+        stored.push(workload.name.clone());
+        store(&name, &role, workload)?;
+    }
+    for (place, mut statement) in statements.into_iter().enumerate() {
+        statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
+        let weight = statement.weight.unwrap_or_default();
+        let missing = statement.workload.take_if(|workload| !stored.contains(workload) || weight < 1);
+        if let Some(workload) = missing {
+            statement.weight = None;
+            let reason =
+                if without.contains(&workload) { "its values were not exported" } else { "it was dropped" };
+            statement.reason = Some(reason.to_owned());
+        }
+        catalog::put_captured_statement(&name, &statement)?;
+    }
+    let end = CaptureEnd {
+        status: "completed".to_owned(),
+        calls: head.calls,
+        exec_ms: head.exec_ms,
+        dealloc: head.dealloc,
+        notes: head.notes,
+        error: None,
+    };
+    catalog::end_capture(&name, &end)?;
+    Ok(name)
+}
+
+fn store(capture: &str, role: &str, document: WorkloadDocument) -> Result<(), UserError> {
+    let WorkloadDocument { name, script, private, feeders, rows } = document;
+    parse(&name, &script, &mut Symbols::new())?;
+    catalog::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;
+    if private {
+        catalog::hide_workload(&name)?;
+    }
+    let Some(workload) = catalog::workload(&name)? else {
+        return Err(internal("the workload has gone"));
+    };
+    for Feeder { prefix, query, order, once, max_rows, .. } in feeders {
+        check_select(&query)?;
+        let max_rows = i32::try_from(max_rows).unwrap_or(i32::MAX);
+        catalog::put_feeder(&workload, &Feeder::new(prefix, query, order.as_str(), once, max_rows)?)?;
+    }
+    for KeptRows { prefix, rows, .. } in rows {
+        catalog::put_captured_rows(&name, &prefix, rows)?;
+    }
+    Ok(())
+}
+
+fn invalid(detail: String) -> UserError {
+    UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "not a document of bench.export_capture").detail(detail)
+}

@@ -1,0 +1,85 @@
+//! Values that captures have kept: rows of bench.captured_rows.
+
+use bench_core::error::UserError;
+use bench_core::feeder::Feeder;
+use bench_core::part::KeptRows;
+use pgrx::JsonB;
+use serde_json::Value;
+
+use super::as_owner;
+use crate::server::spi::{fetch_all, quote_identifier, quote_literal, run};
+
+/// The SELECT of a feeder over kept values: `columns` are names of variables and, as the server writes them, their types.
+pub fn select_captured_rows(
+    workload: &str,
+    prefix: &str,
+    columns: &[(String, String)],
+    weighted: bool,
+) -> String {
+    let list: Vec<String> = columns
+        .iter()
+        .map(|(name, sql_type)| {
+            format!("(row ->> {})::{sql_type} AS {}", quote_literal(name), quote_identifier(name))
+        })
+        .chain(weighted.then(|| "weight".to_owned()))
+        .collect();
+    format!(
+        "SELECT {} FROM bench.captured_rows WHERE workload = {} AND prefix = {} ORDER BY row_number",
+        list.join(", "),
+        quote_literal(workload),
+        quote_literal(prefix)
+    )
+}
+
+/// Keeps values of a workload's parameters: each row an object by the names of variables, with its weight.
+pub fn put_captured_rows(
+    workload: &str,
+    prefix: &str,
+    rows: Vec<(Option<f64>, Value)>,
+) -> Result<(), UserError> {
+    let weights: Vec<Option<f64>> = rows.iter().map(|(weight, _)| *weight).collect();
+    let values: Vec<String> = rows.into_iter().map(|(_, row)| row.to_string()).collect();
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.captured_rows (workload, prefix, row_number, weight, row) \
+             SELECT $1, $2, v.number, v.weight, v.row::pg_catalog.jsonb \
+             FROM ROWS FROM (pg_catalog.unnest($3), pg_catalog.unnest($4)) WITH ORDINALITY AS v (weight, row, number)",
+            &[workload.into(), prefix.into(), weights.into(), values.into()],
+        )
+        .map(drop)
+    })
+}
+
+/// The values that a capture has kept for feeders of a workload, as far as this role may read them.
+pub fn kept_rows(workload: &str, feeders: &[Feeder]) -> Result<Vec<KeptRows>, UserError> {
+    let sql = "SELECT weight, row FROM bench.captured_rows \
+               WHERE workload OPERATOR(pg_catalog.=) $1 AND prefix OPERATOR(pg_catalog.=) $2 ORDER BY row_number";
+    let mut kept = Vec::new();
+    for Feeder { prefix, .. } in feeders {
+        let rows = fetch_all(sql, &[workload.into(), prefix.as_str().into()], |row| {
+            Ok((row.get::<f64>(1)?, row.get::<JsonB>(2)?.map_or(Value::Null, |row| row.0)))
+        })?;
+        if !rows.is_empty() {
+            kept.push(KeptRows { workload: workload.to_owned(), prefix: prefix.clone(), rows });
+        }
+    }
+    Ok(kept)
+}
+
+/// Puts another node's kept values where feeders look for them, for as long as the (sub)transaction lasts, which is to be
+/// rolled back. Only this role and its members see them.
+pub fn lend_captured_rows(role: &str, kept: Vec<KeptRows>) -> Result<(), UserError> {
+    for KeptRows { workload, prefix, rows } in kept {
+        as_owner(|| {
+            run(
+                "INSERT INTO bench.workloads (name, owner, script) VALUES ($1, $2, '') \
+                 ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner",
+                &[workload.as_str().into(), role.into()],
+            )?;
+            let sql = "DELETE FROM bench.captured_rows WHERE workload = $1 AND prefix = $2";
+            run(sql, &[workload.as_str().into(), prefix.as_str().into()])
+        })?;
+        put_captured_rows(&workload, &prefix, rows)?;
+    }
+    Ok(())
+}
