@@ -3,7 +3,7 @@
 use bench_core::captured::{Call, Counts, likeness, overall};
 use bench_core::error::{UserError, sqlstate};
 
-use crate::catalog;
+use crate::catalog::{self, Ended};
 
 /// A statement, or the whole where it has no workload.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct Line {
     pub captured: Option<Call>,
     pub replayed: Option<Call>,
     pub score: Option<f64>,
+    /// Transactions of the run that errors ended.
+    pub failed: i64,
 }
 
 fn call(counts: &Counts) -> Option<Call> {
@@ -50,7 +52,9 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
     for pair in pairs {
         let captured = call(&pair.captured);
         let replayed = pair.replayed.as_ref().and_then(call);
-        let score = captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
+        let likeness =
+            captured.as_ref().zip(replayed.as_ref()).map(|(one, other)| likeness(one, other).score);
+        let score = likeness.map(|score| score * spared(&pair.ended).unwrap_or(1.0));
         if let (Some(one), Some(other)) = (&captured, &replayed) {
             // The whole is that of the captured mix.
             let weight = pair.captured.calls as f64;
@@ -66,6 +70,7 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
             captured,
             replayed,
             score,
+            failed: pair.ended.failed,
         });
     }
     let mean = |sum: Call| Call {
@@ -77,6 +82,7 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
     let whole = (shares > 0.0).then(|| (mean(all_captured), mean(all_replayed)));
     lines.push(Line {
         workload: None,
+        failed: failed(&lines),
         calls,
         captured: whole.map(|(captured, _)| captured),
         replayed: whole.map(|(_, replayed)| replayed),
@@ -90,22 +96,32 @@ fn of_shapes(shapes: Vec<catalog::ReplayedShape>) -> Vec<Line> {
     let mut scores = Vec::with_capacity(shapes.len());
     let mut lines: Vec<Line> = Vec::with_capacity(shapes.len() + 1);
     for shape in shapes {
-        let all = shape.transactions + shape.failed;
-        let score = (all > 0).then(|| shape.transactions as f64 / all as f64);
+        let score = spared(&shape.ended);
         // One that has not been drawn says nothing of the others.
         if score.is_some() {
             scores.push((shape.share, score));
         }
         lines.push(Line {
             workload: Some(shape.workload),
-            calls: shape.transactions,
+            calls: shape.ended.processed,
+            failed: shape.ended.failed,
             score,
             ..Line::default()
         });
     }
     let calls = lines.iter().map(|line| line.calls).sum();
-    lines.push(Line { calls, score: overall(&scores), ..Line::default() });
+    lines.push(Line { calls, failed: failed(&lines), score: overall(&scores), ..Line::default() });
     lines
+}
+
+/// The share of the transactions that went without an error; `None` without any.
+fn spared(ended: &Ended) -> Option<f64> {
+    let all = ended.processed + ended.failed;
+    (all > 0).then(|| ended.processed as f64 / all as f64)
+}
+
+fn failed(lines: &[Line]) -> i64 {
+    lines.iter().map(|line| line.failed).sum()
 }
 
 fn add(sum: &mut Call, call: &Call, weight: f64) {

@@ -185,7 +185,10 @@ fn store(name: &str, spec: &CaptureSpec, replay: &Replay) -> Result<(), UserErro
         owner: spec.role.clone(),
         fixture: None,
         script: replay.script.clone(),
+        mix: None,
         builtin: false,
+        captured: true,
+        private: false,
     };
     for fed in &replay.fed {
         let mut feeder = fed.feeder.clone();

@@ -126,6 +126,17 @@ pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
     as_owner(|| fetch::<String>(sql, &[run_id.into()]))
 }
 
+/// How many transactions of a run each SQLSTATE has failed, the most frequent first.
+pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
+    let sql = "SELECT sqlstate, pg_catalog.sum(failed)::pg_catalog.int8 AS failed FROM bench.error_log \
+               WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
+    as_owner(|| {
+        fetch_all(sql, &[run_id.into()], |row| {
+            Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default()))
+        })
+    })
+}
+
 /// Whether errors of a run's transactions have been kept.
 pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
     let sql = "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1";

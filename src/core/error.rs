@@ -99,6 +99,14 @@ pub mod sqlstate {
     pub const INTERNAL_ERROR: &str = "XX000";
 }
 
+/// Whether an error comes of the rows and values that a statement met, and not of the statement itself, so that another
+/// execution may succeed: cardinality_violation (class 21), data_exception (22), integrity_constraint_violation (23),
+/// with_check_option_violation (44), what PL/pgSQL raises (P0), and a lock that was not to be had at once (55P03).
+pub fn is_of_data(state: &str) -> bool {
+    const CLASSES: [&str; 5] = ["21", "22", "23", "44", "P0"];
+    CLASSES.iter().any(|class| state.starts_with(class)) || state == sqlstate::LOCK_NOT_AVAILABLE
+}
+
 /// An error for the user: what PostgreSQL's `ereport` carries.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UserError {
@@ -211,6 +219,11 @@ impl SqlError {
     /// Whether another try may succeed: serialization_failure or deadlock_detected.
     pub fn is_retryable(&self) -> bool {
         self.is(sqlstate::SERIALIZATION_FAILURE) || self.is(sqlstate::DEADLOCK_DETECTED)
+    }
+
+    /// As [`is_of_data`].
+    pub fn is_of_data(&self) -> bool {
+        is_of_data(&unpack(self.sqlstate))
     }
 
     /// query_canceled.

@@ -33,6 +33,10 @@ pub struct ScriptSpec {
     pub weight: u32,
     /// Index of its fixture in [`RunSpec::fixtures`].
     pub fixture: Option<usize>,
+    /// Whether it is a part of a capture: errors of the data, such as keys that are there already, then fail the transaction
+    /// and not the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub captured: bool,
     /// The workload's feeders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feeders: Vec<Feeder>,

@@ -1,9 +1,9 @@
 //! What is said at the end of a run.
 
-use bench_core::error::UserError;
+use bench_core::error::{UserError, is_of_data};
 
 use crate::catalog;
-use crate::error::warn;
+use crate::error::{notice, warn};
 
 /// Says when a run is not what was asked for, or its samples are not what they should be.
 pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
@@ -21,6 +21,27 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
         warn(
             format!("run {run_id} is {status}: {}", why.unwrap_or_default()),
             format!("{hint}See SELECT {columns} FROM bench.{view} WHERE run_id = {run_id}."),
+        );
+    }
+    Ok(())
+}
+
+/// Says how many transactions of a capture failed, with the client going on, and why.
+pub fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
+    let errors = catalog::failures(run_id)?.into_iter().filter(|(state, _)| is_of_data(state));
+    let (mut sum, mut states) = (0, Vec::new());
+    for (state, failed) in errors {
+        sum += failed;
+        states.push(format!("{state} ({failed})"));
+    }
+    if sum > 0 {
+        notice(
+            format!(
+                "errors of the data failed {sum} transactions of run {run_id}: SQLSTATE {}",
+                states.join(", ")
+            ),
+            "Clients of a capture go on after such errors: rows that it deletes are gone, and keys that it inserts are there. \
+             See bench.errors and bench.fidelity, and run it on a fresh copy of the data.",
         );
     }
     Ok(())

@@ -73,6 +73,45 @@ like "$(sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements WHERE 
 like "$(sql "SELECT 1 FROM bench.capture('all', secs => 0, options => '{\"roles\": \"all\"}')" 2>&1)" \
     'run with superuser privileges' 'unless told to'
 
+# Errors of the data fail transactions, and no client: half of the rows that a captured DELETE draws are referred to.
+sql 'CREATE TABLE parents AS SELECT generate_series(1, 200) AS id' 'ALTER TABLE parents ADD PRIMARY KEY (id)' \
+    'CREATE TABLE children (parent int REFERENCES parents)' 'INSERT INTO children SELECT generate_series(1, 100)' \
+    ANALYZE 'SELECT pg_stat_statements_reset()' 'DELETE FROM parents WHERE id = 200' 'SELECT pg_reload_conf()' \
+    "SELECT bench.capture('writes', secs => 0, options => '{\"writes\": true}')" >/dev/null 2>&1
+is "$(sql "SELECT string_agg(query, ';') FROM bench.capture_statements WHERE capture = 'writes' AND kept")" \
+    'DELETE FROM parents WHERE id = $1' 'a statement that writes is kept where that is asked for'
+is "$(sql "SELECT reason FROM bench.capture_statements WHERE capture = 'writes' AND query LIKE '%reload%'")" \
+    'it administers the server' 'one that administers the server is not'
+for driver in engine wire; do
+    run=$(sql "SELECT bench.run('writes', clients => 2, transactions => 50, driver => '$driver')" 2>"$work/notices")
+    is "$(sql "SELECT status, transactions + failed, failed BETWEEN 20 AND 90 FROM bench.summary
+        WHERE run_id = $run")" 'completed|100|t' "$driver: no client ends with a violated foreign key"
+    is "$(sql "SELECT e.sqlstate, e.failed = s.failed FROM bench.errors e JOIN bench.summary s USING (run_id)
+        WHERE run_id = $run")" '23503|t' "$driver: it is counted"
+    like "$(cat "$work/notices")" 'errors of the data failed [0-9]+ transactions.*23503' "$driver: and told"
+    like "$(sql "SELECT finding || advice FROM bench.findings($run) WHERE topic = 'failed'")" '23503.*fresh copy' \
+        "$driver: the findings say what to do"
+done
+run=$(sql "SELECT bench.run('writes', transactions => 50)" 2>/dev/null)
+is "$(sql "SELECT count(*), bool_and(f.failed = s.failed), max(f.score) < 0.9
+    FROM bench.fidelity($run) f, bench.summary s WHERE s.run_id = $run")" '2|t|t' 'failed transactions lower the score'
+sql "SELECT bench.create_workload('by_hand', 'DELETE FROM parents WHERE id = 1;')" >/dev/null
+run=$(sql "SELECT bench.run('writes,by_hand', clients => 2, transactions => 100, max_tries => 3)" 2>/dev/null)
+is "$(sql "SELECT status, error ->> 'sqlstate' FROM bench.runs WHERE run_id = $run")" 'incomplete|23503' \
+    'another script ends its client as ever'
+
+# Another server: the same one after a drop. What only others have executed is not kept.
+document=$(sql "SELECT bench.export_capture('writes')")
+like "$(PGUSER=cap_owner sql "SELECT bench.export_capture('writes')" 2>&1)" \
+    'belongs to role' 'of the role that captured'
+sql "SELECT bench.drop_capture('writes')"
+is "$(psql -XAt -v document="$document" <<<"SELECT bench.import_capture(:'document')")" writes 'a capture is imported'
+is "$(sql "SELECT bench.export_capture('writes') = \$\$$document\$\$::jsonb")" t 'as it was'
+run=$(sql "SELECT bench.run('writes', transactions => 50)" 2>/dev/null)
+is "$(sql "SELECT status, transactions + failed FROM bench.summary WHERE run_id = $run")" 'completed|50' 'and runs'
+like "$(sql "SELECT bench.import_capture('{\"format_version\": 1}')" 2>&1)" 'not a document of bench.export_capture' \
+    'other documents are refused'
+
 # Background.
 sql "SELECT bench.start_capture('late', 60)" >/dev/null 2>&1
 is "$(sql "SELECT status FROM bench.captures WHERE name = 'late'")" capturing 'a capture in the background'

@@ -66,7 +66,7 @@ simple/3|$s_pay|$s_pay|t|
 ||1|f|COPY
 ||1|f|aborted by error 22012" \
     'simple protocol, from csvlog: three shapes as often as pgbench counted, and what cannot be replayed'
-like "$(cat "$work/notices")" "bench.run\('simple', clients => 3, rate => [0-9.]+\)" \
+like "$(cat "$work/notices")" "bench.run\('simple', clients => [34], rate => [0-9.]+\)" \
     'with a rate and a number of clients'
 like "$(cat "$work/notices")" 'not an exact replay' 'and that it is not exact'
 json=$(sql "SELECT pg_current_logfile('jsonlog')")
@@ -129,6 +129,27 @@ status_is "$run" completed 'at another rate'
 is "$(sql "SELECT rate FROM bench.runs WHERE run_id = $run")" 100 'which is the one that was asked for'
 run=$(sql "SELECT bench.run('simple', clients => 2, transactions => 100, query_mode => 'simple')" 2>/dev/null)
 status_is "$run" completed 'in simple mode'
+
+# Keys that were logged are there: their transactions fail, and the clients go on.
+sql 'CREATE TABLE keys (id int PRIMARY KEY)'
+for id in {1..20}; do echo "INSERT INTO keys VALUES ($id);"; done |
+    PGAPPNAME=app_keys PGOPTIONS='-c log_min_duration_statement=0' psql -XAtq
+is "$(lines keys "file => '$json', $(opt keys "$writes")")" 'keys/1|20|20|t|' 'inserts of keys'
+run=$(sql "SELECT bench.run('keys', clients => 2, transactions => 20)" 2>"$work/notices")
+is "$(sql "SELECT s.status, s.failed, e.sqlstate FROM bench.summary s JOIN bench.errors e USING (run_id)
+    WHERE run_id = $run")" 'completed|40|23505' 'all of them fail, and no client ends'
+is "$(sql "SELECT score, failed FROM bench.fidelity($run) WHERE workload = 'keys/1'")" '0|40' 'which is their score'
+
+# What stays in a script is for members of the role that captured.
+sql 'CREATE ROLE stranger'
+is "$(sql 'SET ROLE stranger' "SELECT count(*) FROM bench.workloads WHERE name LIKE 'keys/%'" \
+    'SELECT count(*) FROM bench.captured_rows')" '0
+0' 'strangers see neither scripts nor values'
+# An export has values where they are asked for.
+like "$(sql "SELECT bench.export_capture('keys')" 2>&1)" 'with_values => true' 'an export says that values are needed'
+is "$(sql "SELECT bench.import_capture(bench.export_capture('keys', with_values => true))" \
+    "SELECT count(*), count(DISTINCT row) FROM bench.captured_rows WHERE workload = 'keys/1'" \
+    "SELECT private FROM bench.workloads WHERE name = 'keys/1'" | paste -sd' ')" 'keys 20|20 t' 'and has them with it'
 sql 'DROP TABLE payment CASCADE'
 like "$(psql_verbose "SELECT bench.run('simple', transactions => 10)")" '42P01' 'a table that has gone'
 

@@ -9,7 +9,8 @@ use crate::transaction_log::{Entry, LoggedOutcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
-    /// Given up at a serialization failure or deadlock, or the connection was lost before it could be committed.
+    /// Given up at a serialization failure or deadlock, or at another error that its client outlives; or the connection was
+    /// lost before it could be committed.
     Failed,
     /// Another error ended the client.
     Aborted,

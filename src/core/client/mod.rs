@@ -10,30 +10,22 @@ mod feeding;
 mod lateness;
 mod ledger;
 mod pace;
+mod program;
 
 use std::time::Duration;
 
 pub use connecting::back_off_ns;
 pub use lateness::Lateness;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
+pub use program::Program;
 
 use crate::error::{SqlError, sqlstate};
 use crate::feeder::Source;
 use crate::schedule::Schedule;
-use crate::script::{Action, ClientSeeds, Flow, Prng, Script, Symbols, Value, VariableId, Variables};
+use crate::script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId, Variables};
 use crate::transaction_log::Sampling;
 use pace::Pace;
-
-/// A script of a mix.
-pub struct Program<'a> {
-    pub script: Script,
-    /// Where its transactions get rows from.
-    pub feeds: Vec<Source<'a>>,
-    /// Relative to the other scripts' weights, which are together above 0.
-    pub weight: u32,
-    /// Its first command's place among the commands of the run.
-    pub first_command: usize,
-}
+use program::choose;
 
 /// What the clients of one process run, and the names of their variables.
 pub struct Workload<'a> {
@@ -342,7 +334,7 @@ impl Client {
     }
 
     /// A try has ended with an error of this command: the transaction is tried once more, or given up, or ends the client
-    /// (`canRetryError` and `doRetry` in pgbench.c).
+    /// (`canRetryError` and `doRetry` in pgbench.c, and `canContinueOnError` of PostgreSQL 19).
     fn end_try<L: Ledger>(
         &mut self,
         workload: &Workload,
@@ -372,7 +364,7 @@ impl Client {
             ledger.pass();
             return Step::Retry;
         }
-        if error.is_retryable() {
+        if program.outlives(&error) {
             self.record(ledger, end_ns, Outcome::Failed);
             return self.start(ledger);
         }
@@ -417,23 +409,6 @@ impl Client {
     pub fn met_an_error(&self) -> bool {
         self.met_an_error
     }
-}
-
-/// The script of the next transaction (`chooseScript` in pgbench.c): with one there is nothing to draw.
-#[inline]
-fn choose(random: &mut Prng, programs: &[Program]) -> usize {
-    if programs.len() == 1 {
-        return 0;
-    }
-    let total: i64 = programs.iter().map(|program| i64::from(program.weight)).sum();
-    let mut drawn = random.int64_range(0, total - 1);
-    for (index, program) in programs.iter().enumerate() {
-        drawn -= i64::from(program.weight);
-        if drawn < 0 {
-            return index;
-        }
-    }
-    programs.len() - 1
 }
 
 fn after(now_ns: i64, length: Duration) -> i64 {

@@ -95,7 +95,7 @@ fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
     let mut program = |source: &&str| {
         let script = parse("test", source, &mut symbols).expect("a script");
         let commands = script.commands.len();
-        let program = Program { script, feeds: Vec::new(), weight: 1, first_command };
+        let program = Program { script, feeds: Vec::new(), weight: 1, first_command, tolerant: false };
         first_command += commands;
         program
     };
@@ -283,6 +283,21 @@ fn another_error_ends_the_client_with_its_place() {
     assert_eq!(detail, "script \"test\", line 2:\nSELECT 1;");
     assert_eq!(book.transactions.iter().map(|t| t.outcome).collect::<Vec<_>>(), [Outcome::Aborted]);
     assert_eq!(book.errors[0].1, Consequence::Failed);
+}
+
+#[test]
+fn a_captured_script_loses_a_transaction_to_an_error_of_the_data() {
+    let mut workload = workload(&["BEGIN;\nSELECT 1;\nEND;"], 5);
+    workload.programs[0].tolerant = true;
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
+    let mut book = book();
+    let answers = [Ok(true), Err("23503"), Ok(true), Ok(true), Ok(false), Ok(true), Err("42P01")];
+    let (error, executed) = drive(&workload, &mut client, &mut book, answers);
+    assert!(error.is_some_and(|error| error.is("42P01")));
+    assert_eq!(executed.len(), 7);
+    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Committed), (1, Outcome::Aborted)]);
+    assert_eq!(book.failed, [(1, false), (1, false)]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::nodes::lost_nodes;
 use super::text::{counted, first_few, grouped, milliseconds, percent};
 use super::{UNSENT, finding};
 use crate::document::{AuditLine, Document, ErrorLine, Finding, Severity};
+use crate::error::is_of_data;
 use crate::stats::robust::median;
 
 /// Shares of transactions that failed, from which on they are worth a word, and from which on they are grave.
@@ -143,7 +144,12 @@ fn failed(document: &Document) -> Option<Finding> {
     }
     // Errors of one SQLSTATE are counted as one, whichever node they came from.
     let mut by_sqlstate: BTreeMap<&str, f64> = BTreeMap::new();
-    let of_these = |line: &ErrorLine| summary.aborted.is_none() || is_retriable(&line.sqlstate);
+    // Each of the others has ended its client, but for errors of the data that clients of a capture have met.
+    let others = document.errors.iter().filter(|line| !is_retriable(&line.sqlstate));
+    let outlived = others.map(|line| line.failed as f64).sum::<f64>() > summary.aborted.unwrap_or(0) as f64;
+    let of_these = |line: &ErrorLine| {
+        summary.aborted.is_none() || is_retriable(&line.sqlstate) || outlived && is_of_data(&line.sqlstate)
+    };
     for line in document.errors.iter().filter(|line| line.failed > 0 && of_these(line)) {
         *by_sqlstate.entry(&line.sqlstate).or_default() += line.failed as f64;
     }
@@ -164,6 +170,11 @@ fn failed(document: &Document) -> Option<Finding> {
         ),
         json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
         match (retriable, document.run.max_tries) {
+            (false, _) if outlived && errors.first().is_some_and(|(sqlstate, _)| is_of_data(sqlstate)) => {
+                "Clients of a capture go on after errors of the data: rows that it deletes are gone, and keys that it \
+                 inserts are there. Run it on a fresh copy of the data. See bench.errors for the messages."
+                    .to_owned()
+            }
             (false, _) => "See bench.errors for the messages, fix their cause and run again.".to_owned(),
             (true, 1) => {
                 "Run with max_tries above 1, so that these transactions are retried as an application would retry \

@@ -167,6 +167,7 @@ fn a_spec_survives_its_journey() {
             source: "SELECT 1;".into(),
             weight: 1,
             fixture: None,
+            captured: false,
             feeders: Vec::new(),
         }],
         fixtures: Vec::new(),

@@ -151,10 +151,10 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Work
     let mut first_command = 0;
     let mut programs = Vec::with_capacity(spec.scripts.len());
     for script in &spec.scripts {
-        let weight = script.weight;
+        let (weight, tolerant) = (script.weight, script.captured);
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        programs.push(Program { script, feeds: Vec::new(), weight, first_command });
+        programs.push(Program { script, feeds: Vec::new(), weight, first_command, tolerant });
         first_command += commands;
     }
     let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));

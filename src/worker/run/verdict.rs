@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::PartOf;
-use bench_core::error::{UserError, sqlstate};
+use bench_core::error::{UserError, is_of_data, sqlstate};
 use bench_core::spec::RunSpec;
 
 use crate::catalog::recorder::{ErrorLine, Status};
@@ -67,9 +67,7 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
         }
         Some(StopReason::ClientAborted) => {
             // Those that the stop has ended may have left an error, too, and a later one.
-            let fatal = ending.errors.iter().filter(|e| !is_retryable(&e.sqlstate));
-            let first = fatal.min_by_key(|e| e.first_at);
-            let error = worst_error(first.map_or(&[], std::slice::from_ref));
+            let error = worst_error(ending.errors.iter().min_by_key(|e| (mildness(e), e.first_at)));
             let detail = "The run ended with its first aborted client, because of exit_on_abort.";
             (Status::Incomplete, Some(error.detail(detail)))
         }
@@ -77,18 +75,25 @@ fn verdict_on_those_that_ended(ending: &Ending) -> (Status, Option<UserError>) {
         None if ending.ended_early == 0 => (Status::Completed, None),
         None => {
             let detail = format!("{} of {} clients ended early.", ending.ended_early, ending.clients);
-            let error = worst_error(ending.errors).detail(detail);
+            let error = worst_error(ending.errors.iter().min_by_key(|e| mildness(e))).detail(detail);
             (Status::Incomplete, Some(if ending.is_pooled { with_hint_on_poolers(error) } else { error }))
         }
     }
 }
 
-/// The error that ended clients, as far as the errors tell.
-fn worst_error(errors: &[ErrorLine]) -> UserError {
-    let worst = errors.iter().find(|e| !is_retryable(&e.sqlstate)).or(errors.first());
+fn worst_error(worst: Option<&ErrorLine>) -> UserError {
     let (state, message) =
         worst.map_or((sqlstate::ADMIN_SHUTDOWN, "terminated"), |e| (&e.sqlstate, &e.message));
     UserError::new(state, message)
+}
+
+/// The error that ended clients is the least mild of all: clients of a capture outlive errors of the data, and every
+/// client those after which it may try again.
+fn mildness(error: &ErrorLine) -> u8 {
+    match error.sqlstate.as_str() {
+        sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED => 2,
+        state => u8::from(is_of_data(state)),
+    }
 }
 
 /// What to do where a transaction's statements are prepared in one session, and executed in another.
@@ -213,10 +218,6 @@ fn start_hint(spec: &RunSpec, state: &str) -> Option<String> {
         ),
         _ => None,
     }
-}
-
-fn is_retryable(state: &str) -> bool {
-    state == "40001" || state == sqlstate::DEADLOCK_DETECTED
 }
 
 /// A stop as an error: what the run's row and the caller are told.

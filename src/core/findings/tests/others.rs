@@ -351,10 +351,14 @@ fn advice_is_not_what_the_run_did() {
     assert!(failed(&document).advice.contains("max_tries above 1"));
     assert!(failed(&document).finding.contains("SQLSTATE 40001 (389)"), "{}", failed(&document).finding);
     // An error that ended clients is no failed transaction, except in runs before 0.2.0.
-    document.errors.push(ErrorLine { sqlstate: "22012".into(), failed: 400, ..ErrorLine::default() });
-    assert!(failed(&document).finding.contains("22012 (400)"), "{}", failed(&document).finding);
+    document.errors.push(ErrorLine { sqlstate: "22012".into(), failed: 4, ..ErrorLine::default() });
+    assert!(failed(&document).finding.contains("22012 (4)"), "{}", failed(&document).finding);
     document.summary.aborted = Some(4);
     assert!(failed(&document).finding.ends_with("SQLSTATE 40001 (389)."), "{}", failed(&document).finding);
+    // More than one for each of those clients: others have gone on.
+    document.errors[1].failed = 400;
+    assert!(failed(&document).advice.contains("fresh copy"), "{}", failed(&document).advice);
+    document.errors[1].failed = 4;
     document.run.max_tries = 2;
     assert!(failed(&document).advice.starts_with("2 tries were not enough"), "{}", failed(&document).advice);
     document.run.max_tries = 0;

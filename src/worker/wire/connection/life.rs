@@ -110,7 +110,7 @@ impl Connection<'_> {
         self.forget_session();
         let mut error = SqlError::from(error);
         // As a standby says that cancels a session for the sake of recovery: without it there is no other try.
-        if error.is_retryable() {
+        if error.is_retryable() || error.is_of_data() {
             error.sqlstate = pack(sqlstate::CONNECTION_FAILURE);
         }
         let Some(client) = &mut self.client else { return Ok(Next::Server) };
