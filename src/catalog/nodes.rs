@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::NodeSpec;
+use bench_core::cluster::{NodeSpec, Tenant, machines};
 use bench_core::error::UserError;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Value, json};
@@ -63,16 +63,41 @@ pub fn run_error(run_id: i64) -> Result<Option<Value>, UserError> {
     })
 }
 
-/// What a node's state says of the run, by the columns of bench.node_log; the rest stays NULL.
-fn figures(node: &NodeSpec, cell: &NodeCell, begins_us: i64) -> Value {
+/// The state of a node before and after the run, as far as it has told.
+type States = (Option<NodeState>, Option<NodeState>);
+
+fn states(cell: &NodeCell) -> States {
     let state = |text: Option<String>| text.and_then(|text| serde_json::from_str::<NodeState>(&text).ok());
-    let (before, after) = (state(cell.before.get()), state(cell.after.get()));
+    (state(cell.before.get()), state(cell.after.get()))
+}
+
+/// For each node the first one on the same machine.
+fn machines_of(nodes: &[(&NodeSpec, &NodeCell)], states: &[States]) -> Vec<i32> {
+    let identity = |(before, after): &'_ States| -> Option<String> {
+        after.as_ref().or(before.as_ref())?.machine.clone()
+    };
+    let identities: Vec<Option<String>> = states.iter().map(identity).collect();
+    let tenants: Vec<Tenant> = nodes
+        .iter()
+        .zip(&identities)
+        .map(|((node, _), identity)| Tenant {
+            node: node.node,
+            host: &node.host,
+            identity: identity.as_deref(),
+        })
+        .collect();
+    machines(&tenants)
+}
+
+/// What a node's state says of the run, by the columns of bench.node_log; the rest stays NULL.
+fn figures(node: &NodeSpec, cell: &NodeCell, (before, after): States, begins_us: i64, machine: i32) -> Value {
     let clock = cell.clock();
     let began_us = cell.began_us.load(Relaxed);
     let mut columns = json!({
         "name": node.name(),
         "is_coordinator": node.is_coordinator,
         "clients": node.clients,
+        "machine": machine,
         "start_offset_ms": (began_us != 0).then(|| (began_us - begins_us) as f64 / 1e3),
         "clock_offset_ms": before.is_some().then_some(clock.offset_us / 1e3),
         "clock_error_ms": before.is_some().then_some(clock.error_us / 1e3),
@@ -121,8 +146,15 @@ pub fn write_nodes<'a>(
     nodes: impl Iterator<Item = (&'a NodeSpec, &'a NodeCell)>,
     begins_us: i64,
 ) -> Result<(), UserError> {
-    let rows: Vec<(i32, Value)> =
-        nodes.map(|(node, cell)| (node.node, figures(node, cell, begins_us))).collect();
+    let nodes: Vec<_> = nodes.collect();
+    let states: Vec<States> = nodes.iter().map(|(_, cell)| states(cell)).collect();
+    let machines = machines_of(&nodes, &states);
+    let rows: Vec<(i32, Value)> = nodes
+        .into_iter()
+        .zip(states)
+        .zip(machines)
+        .map(|(((node, cell), states), machine)| (node.node, figures(node, cell, states, begins_us, machine)))
+        .collect();
     with_patience(|| write_rows(run_id, &rows))
 }
 
@@ -133,10 +165,10 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
             run(
                 "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, error, start_offset_ms, \
                      clock_offset_ms, clock_error_ms, processors, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, prepared, \
-                     connections_opened, connections_reused, prepared_left, settings) \
+                     connections_opened, connections_reused, prepared_left, settings, machine) \
                  SELECT $1, $2, x.name, x.is_coordinator, x.clients, x.error, x.start_offset_ms, \
                      x.clock_offset_ms, x.clock_error_ms, x.processors, x.cpu_user, x.cpu_system, x.cpu_iowait, x.cpu_steal, x.cpu_idle, \
-                     x.prepared, x.connections_opened, x.connections_reused, x.prepared_left, x.settings \
+                     x.prepared, x.connections_opened, x.connections_reused, x.prepared_left, x.settings, x.machine \
                  FROM pg_catalog.jsonb_populate_record(NULL::bench.node_log, $3) x \
                  ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name, is_coordinator = excluded.is_coordinator, \
                      clients = excluded.clients, error = coalesce(n.error, excluded.error), \
@@ -144,7 +176,8 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
                      clock_error_ms = excluded.clock_error_ms, processors = excluded.processors, cpu_user = excluded.cpu_user, \
                      cpu_system = excluded.cpu_system, cpu_iowait = excluded.cpu_iowait, cpu_steal = excluded.cpu_steal, \
                      cpu_idle = excluded.cpu_idle, prepared = excluded.prepared, connections_opened = excluded.connections_opened, \
-                     connections_reused = excluded.connections_reused, prepared_left = excluded.prepared_left, settings = excluded.settings",
+                     connections_reused = excluded.connections_reused, prepared_left = excluded.prepared_left, settings = excluded.settings, \
+                     machine = excluded.machine",
                 &[run_id.into(), (*node).into(), JsonB(columns.clone()).into()],
             )?;
         }
@@ -178,7 +211,7 @@ pub fn finish(
     status: Status,
     error: Option<&UserError>,
     written: Result<(), UserError>,
-    shards: Option<Tuples>,
+    shards: Option<Result<Tuples, &'static str>>,
 ) -> Result<(), UserError> {
     let mut end = End::new(run_id);
     if let Err(reason) = written {
@@ -193,7 +226,7 @@ pub fn finish(
 }
 
 /// Adds up the nodes' counters.
-fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> {
+fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
          SELECT $1, 0, counter, bench_internal.as_bigint(pg_catalog.sum(harness)), \
@@ -202,8 +235,14 @@ fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> 
          FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
         &[run_id.into()],
     )?;
-    if let Some(shards) = shards {
-        run(
+    match shards {
+        None => Ok(()),
+        Some(Err(reason)) => run(
+            "UPDATE bench.audit_log SET server = NULL, reason = $2 WHERE run_id = $1 AND node = 0 AND reason = $3",
+            &[run_id.into(), reason.into(), SHARED.into()],
+        )
+        .map(drop),
+        Some(Ok(shards)) => run(
             "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
              FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
              WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
@@ -211,9 +250,9 @@ fn audit_of_nodes(run_id: i64, shards: Option<Tuples>) -> Result<(), UserError> 
                AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
                    = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
             &[run_id.into(), shards.to_vec().into(), SHARED.into()],
-        )?;
+        )
+        .map(drop),
     }
-    Ok(())
 }
 
 /// The run's row, from its nodes'.

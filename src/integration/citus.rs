@@ -3,7 +3,6 @@
 
 use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
 
 use crate::server::extension::LIBRARY_VERSION;
 use crate::server::spi::{fetch, fetch_all, run};
@@ -80,19 +79,6 @@ pub fn nodes() -> Result<Vec<NodeSpec>, UserError> {
     Ok(nodes)
 }
 
-/// Those of the tables that Citus has distributed, by qualified names, quoted.
-pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<String>, UserError> {
-    let names = fetch::<Vec<String>>(
-        "SELECT pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname) ORDER BY c.oid) \
-         FROM pg_catalog.pg_dist_partition p \
-         JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) p.logicalrelid \
-         JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND p.partmethod OPERATOR(pg_catalog.<>) 'n'::pg_catalog.\"char\"",
-        &[tables.to_vec().into()],
-    )?;
-    Ok(names.unwrap_or_default())
-}
-
 /// Parameters that published benchmarks of Citus set and its newer versions no longer have: since when, and what happens
 /// instead (Citus' CHANGELOG).
 const GONE: [(&str, &str, &str); 3] = [
@@ -102,17 +88,6 @@ const GONE: [(&str, &str, &str); 3] = [
 ];
 
 const TWO_PHASES: &str = "Citus commits a transaction that wrote over several connections in two phases, and one that wrote over a single connection in one phase.";
-
-/// Those of the tables that are not distributed: what this server knows of the others' rows and pages is that it has none.
-pub fn not_distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let others = fetch::<Vec<pg_sys::Oid>>(
-        "SELECT pg_catalog.array_agg(t) FROM pg_catalog.unnest($1) AS t \
-         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition p \
-             WHERE p.logicalrelid OPERATOR(pg_catalog.=) t AND p.partmethod OPERATOR(pg_catalog.<>) 'n'::pg_catalog.\"char\")",
-        &[tables.to_vec().into()],
-    )?;
-    Ok(others.unwrap_or_default())
-}
 
 /// The error for a parameter that the Citus of this database no longer has; `None` for one that is no such, or still there.
 pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {

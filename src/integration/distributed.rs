@@ -7,9 +7,10 @@ use pgrx::pg_sys;
 use super::citus;
 use crate::server::guc::set_local;
 use crate::server::relations::with_partitions;
-use crate::server::spi::fetch;
+use crate::server::spi::{fetch, fetch_all};
 
-/// Those of the tables whose rows Citus has: distributed and reference tables, and partitions of such.
+/// Those of the tables whose rows Citus has in shards: distributed by a column, or as a whole in a distributed schema,
+/// reference tables, and local tables that it has in its metadata; and partitions of such.
 pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     if !citus::is_installed()? {
         return Ok(Vec::new());
@@ -26,6 +27,62 @@ pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError
 pub fn local(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let distributed = distributed(tables)?;
     Ok(tables.iter().copied().filter(|table| !distributed.contains(table)).collect())
+}
+
+/// Tables of a run, as far as they matter to what its clients need of other nodes.
+#[derive(Debug, Default)]
+pub struct Placed {
+    /// Those of Citus, by qualified names, quoted.
+    pub names: Vec<String>,
+    /// The others, likewise: only this node has them.
+    pub others: Vec<String>,
+    /// Whether shards are on other nodes.
+    pub is_elsewhere: bool,
+    /// Whether all of Citus' are reference tables, which each node reads for itself.
+    pub are_all_copied: bool,
+    /// Whether shards of other tables than reference tables are on several nodes each.
+    pub has_copies: bool,
+    /// The most shards of one table that a node has.
+    pub most_shards: u32,
+}
+
+/// What is to be known of the tables.
+pub fn placed(tables: &[pg_sys::Oid]) -> Result<Placed, UserError> {
+    if !citus::is_installed()? {
+        return Ok(Placed::default());
+    }
+    // A reference table has neither a column to be distributed by nor one owner of its rows.
+    let found = fetch_all(
+        "WITH named AS ( \
+             SELECT c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname) AS name, p.logicalrelid IS NOT NULL AS is_citus, \
+                    p.partmethod OPERATOR(pg_catalog.=) 'n'::pg_catalog.\"char\" AND p.repmodel OPERATOR(pg_catalog.=) 't'::pg_catalog.\"char\" AS is_reference \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+             LEFT JOIN pg_catalog.pg_dist_partition p ON p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid \
+             WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)), \
+         placed AS ( \
+             SELECT t.oid, t.is_reference, s.shardid, p.groupid FROM named t \
+             JOIN pg_catalog.pg_dist_shard s ON s.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) t.oid \
+             JOIN pg_catalog.pg_dist_placement p ON p.shardid OPERATOR(pg_catalog.=) s.shardid) \
+         SELECT (SELECT pg_catalog.array_agg(name ORDER BY oid) FROM named WHERE is_citus), \
+                (SELECT pg_catalog.array_agg(name ORDER BY oid) FROM named WHERE NOT is_citus), \
+                EXISTS (SELECT FROM placed p WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group g \
+                                                               WHERE g.groupid OPERATOR(pg_catalog.=) p.groupid)), \
+                (SELECT pg_catalog.bool_and(is_reference) FROM named WHERE is_citus), \
+                EXISTS (SELECT FROM placed WHERE NOT is_reference GROUP BY shardid HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1), \
+                (SELECT pg_catalog.max(n) FROM (SELECT pg_catalog.count(*) AS n FROM placed GROUP BY oid, groupid) AS counted)",
+        &[tables.to_vec().into()],
+        |row| {
+            Ok(Placed {
+                names: row.get::<Vec<String>>(1)?.unwrap_or_default(),
+                others: row.get::<Vec<String>>(2)?.unwrap_or_default(),
+                is_elsewhere: row.get::<bool>(3)?.unwrap_or_default(),
+                are_all_copied: row.get::<bool>(4)?.unwrap_or_default(),
+                has_copies: row.get::<bool>(5)?.unwrap_or_default(),
+                most_shards: row.get::<i64>(6)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),
+            })
+        },
+    )?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// Has what this transaction does to distributed tables go to each node over one connection, so that each statement

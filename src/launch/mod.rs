@@ -3,6 +3,7 @@
 
 pub mod capture_name;
 pub mod checks;
+mod connections;
 pub mod feeders;
 pub mod handle;
 pub mod horizon;

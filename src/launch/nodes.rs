@@ -1,14 +1,14 @@
 //! What a run has to know of the Citus cluster that it is on, found out before it starts.
 
-use bench_core::cluster::{
-    ClusterSpec, Limits, NodeSpec, Nodes, check_connections, check_worker_slots, place,
-};
+use bench_core::cluster::{ClusterSpec, Limits, NodeSpec, Nodes, check_worker_slots, place};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::RunOptions;
+use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
+use super::connections;
 use crate::error::{internal, warn};
 use crate::integration::citus::{self, check_extension};
+use crate::integration::distributed;
 use crate::observe::node::{self, NodeState};
 use crate::server::extension::LIBRARY_VERSION;
 use crate::server::roles::superuser;
@@ -23,26 +23,27 @@ use crate::{catalog, fixture};
 pub fn of_run(
     options: &RunOptions,
     tables: &[pg_sys::Oid],
-    has_blocks: bool,
+    scripts: &[ScriptSpec],
+    fixtures: &[FixtureSpec],
 ) -> Result<Option<ClusterSpec>, UserError> {
     let is_local = options.nodes == Nodes::Local;
-    if is_local && (tables.is_empty() || !citus::is_installed()?) {
-        return Ok(None);
+    let placed = distributed::placed(tables)?;
+    if is_local && placed.names.is_empty() {
+        return check_alone(options, scripts, fixtures).map(|()| None);
     }
-    let distributed = citus::distributed(tables)?;
-    if is_local && distributed.is_empty() {
-        return Ok(None);
-    }
-    if !is_local && distributed.len() < tables.len() {
+    if !is_local && let Some(other) = placed.others.first() {
         return Err(UserError::new(
             sqlstate::WRONG_OBJECT_TYPE,
             format!("nodes => '{}' needs distributed tables, but the run has others", options.nodes.as_str()),
         )
+        .detail(format!("Table {other} is on this node only."))
         .hint(DISTRIBUTE));
     }
     let mut nodes = citus::nodes()?;
     place(&mut nodes, options.nodes, options.clients)?;
     if is_local {
+        // Where all shards are here, as those of local tables in Citus' metadata, nobody else has to do with the run.
+        nodes.retain(|node| node.is_local || placed.is_elsewhere);
         // As for any run on one node, whatever Citus calls it.
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
@@ -59,12 +60,31 @@ pub fn of_run(
             }
         }
     }
-    check_connections(&asked, has_blocks)?;
+    asked.iter_mut().for_each(|(_, limits)| limits.set(&options.settings));
+    connections::check(&asked, &placed, options, scripts, fixtures)?;
     if !is_local {
         check_worker_slots(&asked)?;
     }
     let nodes = asked.into_iter().map(|(node, _)| node).collect();
-    Ok(Some(ClusterSpec { nodes, tables: distributed, silent }))
+    Ok(Some(ClusterSpec { nodes, tables: placed.names, silent }))
+}
+
+/// Of a run that has nothing to do with Citus as far as its fixtures tell.
+fn check_alone(
+    options: &RunOptions,
+    scripts: &[ScriptSpec],
+    fixtures: &[FixtureSpec],
+) -> Result<(), UserError> {
+    if !citus::is_installed()? {
+        return Ok(());
+    }
+    let mut nodes = citus::nodes()?;
+    place(&mut nodes, options.nodes, options.clients)?;
+    let Some(node) = nodes.iter().find(|node| node.is_local) else { return Ok(()) };
+    let is_superuser = superuser();
+    let mut limits = catalog::as_owner(|| node::limits(is_superuser))?;
+    limits.set(&options.settings);
+    connections::check_unknown(node, &limits, nodes.len(), options, scripts, fixtures)
 }
 
 /// The nodes with what they have to give to a run on the chosen ones; `None` where there is no cluster, or one of them cannot
@@ -89,7 +109,7 @@ pub fn limits(chosen: Nodes) -> Result<Option<Vec<(NodeSpec, Limits)>>, UserErro
 }
 
 /// What to do for a run on several nodes.
-const DISTRIBUTE: &str = "Load the fixture with option distribute if it has one, or use nodes => 'local'.";
+const DISTRIBUTE: &str = "Load the fixture with option distribute if it has one, have Citus distribute the table (create_distributed_table, create_reference_table), or use nodes => 'local'.";
 
 /// A fixture that is not there would be loaded as a local one.
 ///

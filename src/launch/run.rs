@@ -12,7 +12,7 @@ use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use super::checks::{
-    check_connection_limit, check_length, check_own_locks, check_role, check_server, has_blocks, lock_of,
+    check_connection_limit, check_length, check_own_locks, check_role, check_server, lock_of,
 };
 use super::feeders::{self, Fed, Rows};
 use super::handle::{LaunchHandle, stop_and_wait};
@@ -210,7 +210,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Res
     if !tables.is_empty() {
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
     }
-    let cluster = nodes::of_run(&options, &tables, has_blocks(&scripts))?;
+    let cluster = nodes::of_run(&options, &tables, &scripts, &fixtures)?;
     if cluster.is_some() {
         worker_slots::check_slots(slots_of(&options, cluster.as_ref()), coordinator::KIND.noun)?;
     }

@@ -88,26 +88,41 @@ fn harness(segment: &Segment) -> Harness {
     h
 }
 
+/// Why the counters of shards are not judged.
+const SILENT: &str = "a node did not report its shards' counters";
+const MOVED: &str = "shards were moved, copied or split during the run";
+
 /// Rows inserted, updated and deleted in the shards of distributed tables, on all nodes together, by the nodes' own
-/// readings; `None` where one of them is missing.
-pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Option<Tuples> {
+/// readings: each row once, on however many nodes it is.
+///
+/// # Errors
+/// Why that is not known: a reading is missing, or the shards were not on the same nodes all the time.
+pub fn tuples_of_shards(cluster: &ClusterSpec, segment: &Segment) -> Result<Tuples, &'static str> {
     if cluster.silent > 0 {
-        return None;
+        return Err(SILENT);
     }
-    let read = |text: Option<String>| serde_json::from_str::<NodeState>(&text?).ok();
-    segment.nodes().try_fold([0; 3], |sum: Tuples, cell| {
-        let (before, after) = (read(cell.before.get())?, read(cell.after.get())?);
+    let read =
+        |text: Option<String>| serde_json::from_str::<NodeState>(&text.ok_or(SILENT)?).map_err(|_| SILENT);
+    let readings = segment
+        .nodes()
+        .map(|cell| Ok::<_, &'static str>((read(cell.before.get())?, read(cell.after.get())?)))
+        .collect::<Result<Vec<_>, &'static str>>()?;
+    // Each node learns of a move with the transaction that ends it, so that all of their readings show it.
+    if readings.iter().any(|(before, after)| before.placements != after.placements) {
+        return Err(MOVED);
+    }
+    let mut sum: Tuples = [0; 3];
+    for (before, after) in readings {
         let differences = [
             (after.inserted, before.inserted),
             (after.updated, before.updated),
             (after.deleted, before.deleted),
         ];
-        let mut sum = sum;
         sum.iter_mut()
             .zip(differences)
             .for_each(|(sum, (now, then))| *sum += now.cast_signed() - then.cast_signed());
-        Some(sum)
-    })
+    }
+    Ok(sum)
 }
 
 /// Why a part of a run does not judge its tables' counters.
@@ -124,8 +139,8 @@ struct Sides<'a> {
     harness: Harness,
     before: &'a Counters,
     after: &'a Counters,
-    /// Rows written to the tables' shards; `None` where there are none, or a node has not told of them.
-    shards: Option<Tuples>,
+    /// Rows written to the tables' shards, or why that is not known; `None` where the run has no such tables.
+    shards: Option<Result<Tuples, &'static str>>,
     /// Bits of [`untracked`].
     untracked: u32,
     /// Whether every client has handed in its statistics.
@@ -147,7 +162,7 @@ pub fn audit(
         harness: harness(segment),
         before,
         after,
-        shards: spec.cluster.as_ref().and_then(|cluster| tuples_of_shards(cluster, segment)),
+        shards: spec.cluster.as_ref().map(|cluster| tuples_of_shards(cluster, segment)),
         untracked: segment.header().untracked.load(Relaxed),
         all_flushed,
     };
@@ -218,13 +233,10 @@ impl Sides<'_> {
             (self.spec.part_of.is_some(), SHARED),
             (
                 self.before.elsewhere || self.after.elsewhere,
-                "not all of the tables are distributed, and the rows of reference tables are not counted",
-            ),
-            (
-                self.spec.cluster.is_some() && self.shards.is_none(),
-                "a node did not report its shards' counters",
+                "a table was distributed when the run had been prepared",
             ),
         ])
+        .or_else(|| self.shards.and_then(Result::err))
     }
 
     /// Why index scans are not judged.
@@ -249,7 +261,7 @@ impl Sides<'_> {
     fn table_lines(&self) -> Vec<AuditLine> {
         let h = &self.harness;
         // Those of the tables themselves, which stay as they are for distributed ones, and of the shards.
-        let of_shards = self.shards.unwrap_or_default();
+        let of_shards = self.shards.and_then(Result::ok).unwrap_or_default();
         let tuples: [i64; 3] =
             std::array::from_fn(|kind| self.after.tuples[kind] - self.before.tuples[kind] + of_shards[kind]);
         let taken_back = first_of(&[(

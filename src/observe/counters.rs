@@ -32,7 +32,7 @@ pub struct Counters {
     pub side_effects: bool,
     /// Whether tables that are not the run's inherit from its tables: their rows are counted there.
     pub children: bool,
-    /// Whether some tables' rows are counted by others: by nodes that do not say so, as they do of distributed ones.
+    /// Whether Citus has tables whose shards the run does not count.
     pub elsewhere: bool,
     /// Whether other sessions may have worked in this database and not yet handed in their statistics.
     pub unsent: bool,
@@ -97,7 +97,6 @@ pub fn read(spec: &RunSpec, query_ids: &[i64]) -> Result<Counters, UserError> {
                  OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = ANY ($1))",
             &[tables.clone().into()],
         )?;
-        // Reference tables: the rows are those of a shard on every node.
         let watched = spec.cluster.as_ref().map_or(0, |cluster| cluster.tables.len());
         let elsewhere = distributed::distributed(&tables)?.len() > watched;
         let database = pg_sys::Oid::from(spec.database_oid);

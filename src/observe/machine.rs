@@ -95,12 +95,18 @@ impl Machine {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{quota_processors, read};
+pub use linux::{identity, quota_processors, read};
 
 /// A reading of nothing: only Linux has these figures in this form.
 #[cfg(not(target_os = "linux"))]
 pub fn read() -> Machine {
     Machine::default()
+}
+
+/// What tells this machine from others is known on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn identity() -> Option<String> {
+    None
 }
 
 /// No quota is known elsewhere than on Linux.
@@ -183,6 +189,13 @@ mod linux {
                     .or_else(|| number_in(&file, "throttled_time ").map(|nanoseconds| nanoseconds / 1000))
             })
             .max()
+    }
+
+    /// What tells this machine from others: a number that the kernel draws when it starts (random(4)), and that all containers
+    /// on it have in common, as they have its processors.
+    pub fn identity() -> Option<String> {
+        let drawn = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(drawn.trim().to_owned()).filter(|drawn| !drawn.is_empty())
     }
 
     /// Processors' worth of time that the tightest quota allows; `None` without one.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::{self, CpuTicks};
 use crate::server::extension::LIBRARY_VERSION;
-use crate::server::guc::current;
+use crate::server::guc::{current, initial};
 use crate::server::process::{current_timestamp, forget_statistics, processors, start_timestamp};
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::{database, worker_slots};
@@ -21,8 +21,12 @@ pub struct NodeState {
     pub began_us: i64,
     pub answered_us: i64,
     pub processors: Option<u32>,
+    /// What tells the machine, whose processors these are, from others; `None` where the platform has no such thing.
+    pub machine: Option<String>,
     pub cpu: Option<CpuTicks>,
-    /// Rows written to the tables' shards on this node.
+    /// Which of the tables' shards are on which nodes, as a hash.
+    pub placements: String,
+    /// Rows written to those of the tables' shards on this node whose other copies, if there are any, are not counted.
     pub inserted: u64,
     pub updated: u64,
     pub deleted: u64,
@@ -61,11 +65,13 @@ const CONNINFO: &str = "citus.node_conninfo";
 pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserError> {
     let began_us = start_timestamp();
     forget_statistics();
-    let (inserted, updated, deleted) = tuples(tables)?;
+    let Shards { placements, tuples: [inserted, updated, deleted] } = shards(tables)?;
     let (connections_opened, connections_reused) = connections()?.unzip();
     Ok(NodeState {
         began_us,
         processors: processors(),
+        machine: machine::identity(),
+        placements,
         cpu: machine::read().cpu,
         inserted,
         updated,
@@ -92,31 +98,48 @@ fn count(sql: &str) -> Result<u64, UserError> {
     Ok(fetch::<i64>(sql, &[])?.unwrap_or_default().unsigned_abs())
 }
 
-/// Rows inserted, updated and deleted in the shards here. A shard is called as its table with its number
-/// (AppendShardIdToName), and hidden from some applications' look at pg_class, not from to_regclass.
-fn tuples(tables: &[String]) -> Result<(u64, u64, u64), UserError> {
+/// What this node knows of the shards of tables.
+#[derive(Default)]
+struct Shards {
+    placements: String,
+    /// Rows inserted, updated and deleted.
+    tuples: [u64; 3],
+}
+
+/// Of shards that several nodes have, as those of reference tables, the copy in the lowest group of nodes is counted. A shard
+/// is called as its table with its number (AppendShardIdToName), and hidden from some applications' look at pg_class, not
+/// from to_regclass.
+fn shards(tables: &[String]) -> Result<Shards, UserError> {
     if tables.is_empty() {
-        return Ok((0, 0, 0));
+        return Ok(Shards::default());
     }
-    let sums = fetch_all(
-        "WITH shards AS ( \
-             SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', n.nspname, pg_catalog.concat(c.relname, '_', s.shardid))) AS shard \
+    let read = fetch_all(
+        "WITH placed AS ( \
+             SELECT n.nspname, c.relname, s.shardid, p.placementid, p.groupid, \
+                    pg_catalog.row_number() OVER (PARTITION BY s.shardid ORDER BY p.groupid, p.placementid) AS copy \
              FROM pg_catalog.unnest($1) AS t (name) \
              JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(t.name) \
              JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
              JOIN pg_catalog.pg_dist_shard s ON s.logicalrelid OPERATOR(pg_catalog.=) c.oid \
-             JOIN pg_catalog.pg_dist_placement p ON p.shardid OPERATOR(pg_catalog.=) s.shardid \
-             JOIN pg_catalog.pg_dist_local_group g ON g.groupid OPERATOR(pg_catalog.=) p.groupid) \
+             JOIN pg_catalog.pg_dist_placement p ON p.shardid OPERATOR(pg_catalog.=) s.shardid), \
+         here AS ( \
+             SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', nspname, pg_catalog.concat(relname, '_', shardid))) AS shard \
+             FROM placed JOIN pg_catalog.pg_dist_local_group g ON g.groupid OPERATOR(pg_catalog.=) placed.groupid \
+             WHERE copy OPERATOR(pg_catalog.=) 1) \
          SELECT pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(shard))::pg_catalog.int8, \
                 pg_catalog.sum(pg_catalog.pg_stat_get_tuples_updated(shard))::pg_catalog.int8, \
-                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_deleted(shard))::pg_catalog.int8 FROM shards",
+                pg_catalog.sum(pg_catalog.pg_stat_get_tuples_deleted(shard))::pg_catalog.int8, \
+                (SELECT pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat_ws(' ', shardid, placementid, groupid), ',' \
+                                                             ORDER BY shardid, placementid)) FROM placed) \
+         FROM here",
         &[tables.to_vec().into()],
         |row| {
             let sum = |column| row.get::<i64>(column).map(|sum| sum.unwrap_or_default().unsigned_abs());
-            Ok((sum(1)?, sum(2)?, sum(3)?))
+            let placements = row.get::<String>(4)?.unwrap_or_default();
+            Ok(Shards { placements, tuples: [sum(1)?, sum(2)?, sum(3)?] })
         },
     )?;
-    Ok(sums.first().copied().unwrap_or_default())
+    Ok(read.into_iter().next().unwrap_or_default())
 }
 
 /// What citus_stat_counters (13.1 on) has counted, where it counts.
@@ -143,6 +166,8 @@ fn connections() -> Result<Option<(u64, u64)>, UserError> {
 /// What this node has to give to a role that is a superuser or none.
 pub fn limits(is_superuser: bool) -> Result<Limits, UserError> {
     let number = |name: &str| current(name).and_then(|value| value.parse::<i32>().ok()).unwrap_or_default();
+    // What this session has SET does not count for the clients'.
+    let of_new_session = |name: &str| initial(name).and_then(|value| value.parse().ok()).unwrap_or(1);
     // reserved_connections is from PostgreSQL 16 on.
     let reserved = number("superuser_reserved_connections") + number("reserved_connections");
     Ok(Limits {
@@ -160,6 +185,8 @@ pub fn limits(is_superuser: bool) -> Result<Limits, UserError> {
         } else {
             current("citus.max_client_connections").and_then(|value| value.parse().ok()).unwrap_or(-1)
         },
+        cached_connections: of_new_session("citus.max_cached_conns_per_worker"),
+        executor_pool: of_new_session("citus.max_adaptive_executor_pool_size"),
     })
 }
 

@@ -501,6 +501,7 @@ CREATE TABLE bench.node_log (
     settings          jsonb,
     aborted           bigint,
     server_cpu_us     double precision,
+    machine           int,
     PRIMARY KEY (run_id, node)
 );
 COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';

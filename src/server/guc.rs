@@ -20,6 +20,18 @@ pub fn current(name: &str) -> Option<String> {
     }
 }
 
+/// The value that a parameter had when this session began; `None` for one that does not exist.
+pub fn initial(name: &str) -> Option<String> {
+    current(name)?;
+    let name = CString::new(name).ok()?;
+    // SAFETY: a NUL-terminated name of a parameter that exists. An error is raised only for those that superusers alone may
+    // read, of which none is asked for.
+    unsafe {
+        let value = pg_sys::GetConfigOptionResetString(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+    }
+}
+
 /// Sets a configuration parameter until the transaction, or the settings' nest level, ends. Outside of
 /// both it does nothing.
 pub fn set_local(name: &CStr, value: &CStr) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NodeSpec, Nodes, place};
+use super::{Demand, NodeSpec, Nodes, place};
 use crate::error::{UserError, sqlstate};
 
 /// What a node has to give; as its configuration and its statistics say.
@@ -17,6 +17,10 @@ pub struct Limits {
     pub max_shared_pool_size: i32,
     /// citus.max_client_connections, as far as it counts for the role: it does not for superusers; -1: max_connections.
     pub max_client_connections: i32,
+    /// citus.max_cached_conns_per_worker: connections to each other node that a session keeps.
+    pub cached_connections: u32,
+    /// citus.max_adaptive_executor_pool_size: connections to each other node that a statement takes at most.
+    pub executor_pool: u32,
     pub max_worker_processes: u32,
     /// Background workers that are there already.
     pub workers_in_use: u32,
@@ -30,16 +34,15 @@ const POOL_RESERVE: u32 = 5;
 const SESSIONS_RESERVE: u32 = 3;
 
 /// Compares what a run needs with what the nodes have. Each client has at least one connection to every other node as
-/// soon as its transactions have been there, and keeps it. A client that waits for one while a block of several statements
-/// (`has_blocks`) holds another waits for ever, for no detector of deadlocks sees it.
+/// soon as its transactions have been there, and keeps it, by a cache that outlasts its transactions or by a block of several
+/// statements. One that waits for a connection while others keep those that there are waits for ever, for no detector of
+/// deadlocks sees it.
 ///
 /// # Errors
 /// 53300 with the numbers, for the first node that has too few.
-pub fn check_connections(nodes: &[(NodeSpec, Limits)], has_blocks: bool) -> Result<(), UserError> {
+pub fn check_connections(nodes: &[(NodeSpec, Limits)], demand: &Demand) -> Result<(), UserError> {
     for (node, limits) in nodes {
-        if has_blocks {
-            check_pool(node, limits, nodes.len())?;
-        }
+        check_pool(node, limits, nodes.len(), demand)?;
         check_sessions(node, limits, nodes)?;
     }
     Ok(())
@@ -82,12 +85,24 @@ pub fn room_for(wanted: u32, nodes: &[(NodeSpec, Limits)], chosen: Nodes) -> u32
         asked.into_iter().for_each(|index| limits[index].workers_in_use += 1);
         place(&mut placed, chosen, clients)?;
         let placed: Vec<_> = placed.into_iter().zip(limits).collect();
-        check_connections(&placed, true).and_then(|()| check_worker_slots(&placed))
+        check_connections(&placed, &Demand::most()).and_then(|()| check_worker_slots(&placed))
     };
     (1..=wanted).rev().find(|clients| fits(*clients).is_ok()).unwrap_or(1)
 }
 
 impl Limits {
+    /// As they are in sessions with these settings of a run's.
+    pub fn set(&mut self, settings: &[(String, String)]) {
+        for (name, value) in settings {
+            let Ok(number) = value.trim().parse::<u32>() else { continue };
+            match name.to_ascii_lowercase().as_str() {
+                "citus.max_cached_conns_per_worker" => self.cached_connections = number,
+                "citus.max_adaptive_executor_pool_size" => self.executor_pool = number,
+                _ => {}
+            }
+        }
+    }
+
     /// Connections that sessions without privileges may still open, with a few left to others.
     pub fn free_connections(&self) -> u32 {
         self.max_connections.saturating_sub(self.reserved + self.in_use + SESSIONS_RESERVE)
@@ -98,16 +113,20 @@ fn too_few(message: String) -> UserError {
     UserError::new(sqlstate::TOO_MANY_CONNECTIONS, message)
 }
 
-/// What a node may open to each other one.
-fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize) -> Result<(), UserError> {
+/// What a node may open to each other one, of so many nodes.
+///
+/// # Errors
+/// 53300 with the numbers.
+pub fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize, demand: &Demand) -> Result<(), UserError> {
     let pool = match (limits.max_shared_pool_size, limits.max_client_connections) {
         (-1, _) => return Ok(()),
         (0, -1) => limits.max_connections,
         (0, clients) => clients.unsigned_abs(),
         (size, _) => size.unsigned_abs(),
     };
-    let needed = node.clients + POOL_RESERVE;
-    if nodes < 2 || node.clients == 0 || pool >= needed {
+    let each = demand.connections(limits);
+    let needed = node.clients.saturating_mul(each).saturating_add(POOL_RESERVE);
+    if nodes < 2 || node.clients == 0 || each == 0 || pool >= needed {
         return Ok(());
     }
     let automatic =
@@ -117,18 +136,32 @@ fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize) -> Result<(), User
         (0, _) => automatic("citus.max_client_connections"),
         _ => format!("citus.max_shared_pool_size is {pool}"),
     };
+    let kept = match &demand.script {
+        _ if each == 1 => String::new(),
+        None => format!(
+            " With citus.max_cached_conns_per_worker = {}, a client keeps up to {each}.",
+            limits.cached_connections
+        ),
+        Some(script) => format!(
+            " A statement of script \"{script}\" has {} tasks on one node, and with citus.max_cached_conns_per_worker = {} a client keeps {each} connections for them.",
+            demand.tasks, limits.cached_connections
+        ),
+    };
+    let fewer = match pool.saturating_sub(POOL_RESERVE) / each {
+        0 => String::new(),
+        clients => format!(", or use at most {clients} clients"),
+    };
+    let cache = if each > 1 { ", or a lower citus.max_cached_conns_per_worker in settings" } else { "" };
     Err(too_few(format!(
         "the clients on node {} would wait for connections to other nodes for ever",
         node.name()
     ))
     .detail(format!(
-        "Needed to each other node: {needed} (one for each of {} clients and {POOL_RESERVE} more); {setting}.",
+        "Needed to each other node: {needed} ({} for each of {} clients and {POOL_RESERVE} more); {setting}.{kept}",
+        if each == 1 { "one".to_owned() } else { each.to_string() },
         node.clients
     ))
-    .hint(format!(
-        "Set citus.max_shared_pool_size to at least {needed} on that node, or use at most {} clients.",
-        pool.saturating_sub(POOL_RESERVE)
-    )))
+    .hint(format!("Set citus.max_shared_pool_size to at least {needed} on that node{fewer}{cache}.")))
 }
 
 /// What a node has to accept from the others.

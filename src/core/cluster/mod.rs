@@ -1,14 +1,18 @@
 //! Runs on a Citus cluster: which nodes they run on, whether those can bear it, and one instant for all to begin at.
 
 mod clock;
+mod fan_out;
 mod limits;
+mod machines;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{UserError, sqlstate};
 
 pub use clock::{ClockOffset, Exchange, clock_offset, start_margin_us};
-pub use limits::{Limits, check_connections, check_worker_slots, room_for};
+pub use fan_out::{Demand, FanOut};
+pub use limits::{Limits, check_connections, check_pool, check_worker_slots, room_for};
+pub use machines::{Tenant, machines};
 
 /// On which nodes a run's clients are to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -50,12 +50,18 @@ const ROOMY: Limits = Limits {
     max_client_connections: -1,
     max_worker_processes: 20,
     workers_in_use: 3,
+    cached_connections: 1,
+    executor_pool: 16,
 };
+
+fn demand(holds: bool, tasks: u32) -> Demand {
+    Demand { holds, tasks, script: None }
+}
 
 fn check(chosen: Nodes, clients: u32, limits: &[Limits]) -> Result<(), UserError> {
     let mut all = nodes(limits.len() as i32);
     place(&mut all, chosen, clients)?;
-    check_connections(&all.into_iter().zip(limits.iter().cloned()).collect::<Vec<_>>(), true)
+    check_connections(&all.into_iter().zip(limits.iter().cloned()).collect::<Vec<_>>(), &demand(true, 1))
 }
 
 #[test]
@@ -123,13 +129,61 @@ fn clients_that_nobody_has_counted_are_as_many_as_fit() {
 }
 
 #[test]
-fn clients_without_blocks_wait_for_their_turn() {
-    let mut all = nodes(2);
-    place(&mut all, Nodes::Local, 20).expect("placed");
-    let small = Limits { max_shared_pool_size: 2, ..ROOMY };
-    let limits: Vec<_> = all.into_iter().map(|node| (node, small.clone())).collect();
-    check_connections(&limits, false).expect("nobody holds what another needs");
-    check_connections(&limits, true).expect_err("they may");
+fn clients_wait_for_what_other_sessions_keep_with_blocks_or_without() {
+    let check = |limits: Limits, demand: Demand| {
+        let mut all = nodes(2);
+        place(&mut all, Nodes::Local, 30).expect("placed");
+        check_connections(&all.into_iter().map(|node| (node, limits.clone())).collect::<Vec<_>>(), &demand)
+    };
+    let small = Limits { max_shared_pool_size: 10, ..ROOMY };
+    let error = check(small.clone(), demand(false, 5)).expect_err("each keeps one");
+    assert!(
+        error
+            .detail
+            .unwrap_or_default()
+            .contains("Needed to each other node: 35 (one for each of 30 clients")
+    );
+    assert!(error.hint.unwrap_or_default().contains("at most 5 clients"));
+    let uncached = Limits { cached_connections: 0, ..small };
+    check(uncached.clone(), demand(false, 5)).expect("nobody keeps what another needs");
+    check(uncached, demand(true, 5)).expect_err("they may");
+}
+
+#[test]
+fn a_larger_cache_takes_more_of_the_pool() {
+    let check = |pool, cached_connections, demand: Demand| {
+        let mut all = nodes(3);
+        place(&mut all, Nodes::Local, 30).expect("placed");
+        let limits = Limits { max_shared_pool_size: pool, cached_connections, ..ROOMY };
+        check_connections(&all.into_iter().map(|node| (node, limits.clone())).collect::<Vec<_>>(), &demand)
+    };
+    check(35, 1, demand(false, 5)).expect("one each");
+    check(155, 16, demand(false, 5)).expect("five each");
+    let planned = Demand { script: Some("mine".to_owned()), ..demand(false, 5) };
+    let error = check(154, 16, planned).expect_err("one too few");
+    let detail = error.detail.unwrap_or_default();
+    assert!(detail.contains("155 (5 for each of 30 clients"), "{detail}");
+    assert!(detail.contains("script \"mine\" has 5 tasks on one node"), "{detail}");
+    let hint = error.hint.unwrap_or_default();
+    assert!(
+        hint.contains("at most 29 clients") && hint.contains("lower citus.max_cached_conns_per_worker"),
+        "{hint}"
+    );
+    let error = check(8, 16, Demand::most()).expect_err("less than a client's");
+    assert!(!error.hint.unwrap_or_default().contains("0 clients"));
+}
+
+#[test]
+fn settings_of_a_run_count_for_its_sessions() {
+    let mut limits = ROOMY;
+    let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    limits.set(&[
+        setting("Citus.max_cached_conns_per_worker", "7"),
+        setting("citus.max_adaptive_executor_pool_size", " 3"),
+        setting("work_mem", "64"),
+        setting("citus.max_cached_conns_per_worker", "many"),
+    ]);
+    assert_eq!((limits.cached_connections, limits.executor_pool), (7, 3));
 }
 
 #[test]

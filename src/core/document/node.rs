@@ -43,6 +43,8 @@ pub struct Node {
     /// As `Summary::server_cpu_us`, of its clients.
     pub server_cpu_us: Option<f64>,
     pub processors: Option<u32>,
+    /// The first node on the same machine, which shares its processors with it; `None` where nobody has told.
+    pub machine: Option<i32>,
     /// Shares of all its processors' time, as those of `bench.samples`, over the whole run.
     pub cpu_user: Option<f64>,
     pub cpu_system: Option<f64>,
@@ -93,12 +95,17 @@ impl Document {
         }
     }
 
-    /// The processors of all nodes that clients ran on; `None` where those of one are not known.
+    /// The processors of all machines that clients ran on; `None` where those of one are not known.
     pub fn all_processors(&self) -> Option<u64> {
         if self.client_nodes() == 1 {
             return self.environment.processors.map(u64::from);
         }
-        self.nodes_with_clients().map(|node| node.processors.map(u64::from)).sum()
+        let mut machines: BTreeMap<i32, u64> = BTreeMap::new();
+        for node in self.nodes_with_clients() {
+            let processors = machines.entry(node.machine.unwrap_or(node.node)).or_default();
+            *processors = u64::from(node.processors?).max(*processors);
+        }
+        Some(machines.into_values().sum())
     }
 
     /// The name of a row's node; `None` of the only one, which nobody has to tell from others.

@@ -87,7 +87,7 @@ ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogra
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb,
     ADD COLUMN replay_lag_ms double precision, ADD COLUMN replay_lag_bytes bigint;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
-ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision;
+ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision, ADD COLUMN machine int;
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
 -- Tables that are new.
@@ -532,7 +532,8 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
        n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
-       coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us
+       coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us,
+       n.machine
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -1377,6 +1378,7 @@ COMMENT ON COLUMN bench.nodes.connections_reused IS 'Times its sessions reused a
 COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus left on the node after the run';
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
 COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
+COMMENT ON COLUMN bench.nodes.machine IS 'Lowest-numbered node on the same machine: nodes with the same value share its processors. NULL without a cluster';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
 COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';

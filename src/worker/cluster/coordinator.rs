@@ -154,7 +154,7 @@ impl Run<'_> {
             (None, Some(error)) => (Status::Failed, Some(error)),
         };
         let shards = self.spec.cluster.as_ref();
-        let shards = shards.and_then(|nodes| audit::tuples_of_shards(nodes, self.segment));
+        let shards = shards.map(|nodes| audit::tuples_of_shards(nodes, self.segment));
         nodes::finish(self.run_id, status, error.as_ref(), written, shards)?;
         // As of any run: what kept it from being measured is the caller's error.
         if measured { Ok(()) } else { failure.map_or(Ok(()), Err) }

@@ -20,7 +20,7 @@ use super::{client, part, preparer, verdict};
 use crate::catalog::{self, recorder};
 use crate::engine::unserved;
 use crate::error::internal;
-use crate::integration::citus;
+use crate::integration::distributed;
 use crate::observe::counters::{self, Counters};
 use crate::observe::{environment, relations};
 use crate::server::background_worker::WorkerKind;
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         if self.spec.cluster.is_none() && self.spec.part_of.is_none() {
             return tables;
         }
-        transaction(|| citus::not_distributed(&tables)).unwrap_or_default()
+        transaction(|| distributed::local(&tables)).unwrap_or_default()
     }
 
     fn failed_to_start(&self, client: u32) -> bool {

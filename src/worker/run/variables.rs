@@ -2,7 +2,7 @@
 
 use bench_core::script::{ClientSeeds, Value, client_seeds};
 use bench_core::shard_keys;
-use bench_core::spec::{RunSpec, ScriptSpec};
+use bench_core::spec::{FixtureSpec, RunSpec, ScriptSpec};
 use serde_json::Value as Json;
 
 /// Variables that every script has, beside those that its run is given.
@@ -22,7 +22,7 @@ pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String,
     let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
     let mut values = automatic_values(client, spec.seed, &seeds);
     if let [script] = &spec.scripts[..] {
-        values.extend(fixture_values(spec, script, client));
+        values.extend(fixture_values(fixture_of(spec, script), client));
     }
     values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
     (seeds, values)
@@ -39,13 +39,17 @@ pub fn own_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(Stri
     if spec.scripts.len() == 1 {
         return Vec::new();
     }
-    let mut values = fixture_values(spec, script, client);
+    let mut values = fixture_values(fixture_of(spec, script), client);
     values.retain(|(name, _)| !spec.options.variables.contains_key(name));
     values
 }
 
-fn fixture_values(spec: &RunSpec, script: &ScriptSpec, client: u32) -> Vec<(String, Value)> {
-    let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
+fn fixture_of<'a>(spec: &'a RunSpec, script: &ScriptSpec) -> Option<&'a FixtureSpec> {
+    script.fixture.and_then(|index| spec.fixtures.get(index))
+}
+
+/// What a script's fixture means to it.
+pub fn fixture_values(fixture: Option<&FixtureSpec>, client: u32) -> Vec<(String, Value)> {
     let rows = fixture.map(|fixture| (ROWS.to_owned(), Value::Integer(fixture.rows)));
     let scale = (SCALE.to_owned(), Value::Integer(fixture.map_or(1, |fixture| fixture.scale)));
     let keys = fixture.map_or_else(Vec::new, |fixture| shard_values(&fixture.shard_keys, client));

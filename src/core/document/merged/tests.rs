@@ -100,6 +100,15 @@ fn clients_and_processors_are_those_of_all_nodes() {
         (document.client_nodes(), document.all_clients(), document.all_processors()),
         (2, 16, Some(36))
     );
+    document.nodes[0].machine = Some(1);
+    document.nodes[1].machine = Some(1);
+    assert_eq!(
+        document.all_processors(),
+        Some(32),
+        "of one machine, as the node says that sees most of them"
+    );
+    document.nodes[1].machine = Some(2);
+    assert_eq!(document.all_processors(), Some(36));
     document.nodes[1].processors = None;
     assert_eq!(document.all_processors(), None);
 }

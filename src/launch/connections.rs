@@ -1,0 +1,146 @@
+//! Whether the nodes of a Citus cluster have the connections that a run's clients need to each other.
+
+use bench_core::cluster::{Demand, FanOut, Limits, NodeSpec, check_connections, check_pool};
+use bench_core::error::UserError;
+use bench_core::script::{self, Symbols, Variables, client_seeds};
+use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
+use pgrx::{Json, pg_sys};
+
+use super::checks::{has_blocks, lock_of};
+use crate::integration::distributed::Placed;
+use crate::server::process::random_seed;
+use crate::server::roles::{as_run_role, current_role_oid};
+use crate::server::transaction::rolled_back;
+use crate::server::{guc, spi};
+use crate::worker::run::variables::{automatic_values, fixture_values, value_of};
+
+/// A statement that EXPLAIN takes begins with one of these words.
+const EXPLAINED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
+
+/// Compares what the run needs with what the nodes have. Plans are looked at only where they decide: where the pool has room
+/// for one connection of each client, but not for as many as its session would keep for any statement.
+///
+/// # Errors
+/// 53300 with the numbers.
+pub fn check(
+    nodes: &[(NodeSpec, Limits)],
+    placed: &Placed,
+    options: &RunOptions,
+    scripts: &[ScriptSpec],
+    fixtures: &[FixtureSpec],
+) -> Result<(), UserError> {
+    // Reference tables are read where the client is.
+    if placed.are_all_copied && lock_of(scripts) == pg_sys::AccessShareLock.cast_signed() {
+        return Ok(());
+    }
+    let holds = has_blocks(scripts);
+    check_connections(nodes, &Demand { holds, tasks: 1, script: None })?;
+    let most = if placed.most_shards > 0 { placed.most_shards } else { u32::MAX };
+    let any = Demand { tasks: most, ..Demand::most() };
+    if check_connections(nodes, &any).is_ok() {
+        return Ok(());
+    }
+    check_connections(nodes, &planned(options, scripts, fixtures, placed.has_copies).unwrap_or(any))
+}
+
+/// As [`check`], for a run on this node whose tables are not known, or none of which Citus has: its statements may have to
+/// do with others.
+///
+/// # Errors
+/// 53300 with the numbers.
+pub fn check_unknown(
+    node: &NodeSpec,
+    limits: &Limits,
+    nodes: usize,
+    options: &RunOptions,
+    scripts: &[ScriptSpec],
+    fixtures: &[FixtureSpec],
+) -> Result<(), UserError> {
+    let check = |demand: &Demand| check_pool(node, limits, nodes, demand);
+    if check(&Demand::most()).is_ok() {
+        return Ok(());
+    }
+    match planned(options, scripts, fixtures, false) {
+        Some(demand) if demand.tasks > 0 => check(&demand),
+        _ => Ok(()),
+    }
+}
+
+/// What Citus plans for the scripts' statements; `None` where it does not say.
+fn planned(
+    options: &RunOptions,
+    scripts: &[ScriptSpec],
+    fixtures: &[FixtureSpec],
+    has_copies: bool,
+) -> Option<Demand> {
+    let mut demand = Demand { holds: has_blocks(scripts), ..Demand::default() };
+    for script in scripts {
+        let fixture = script.fixture.and_then(|index| fixtures.get(index));
+        for statement in statements_of(script, fixture, options).ok()? {
+            let planned = explained(&statement, fixtures, options, has_copies).ok()?;
+            demand.holds |= planned.steps > 1;
+            if planned.tasks > demand.tasks {
+                demand.tasks = planned.tasks;
+                demand.script = Some(script.name.clone());
+            }
+        }
+    }
+    Some(demand)
+}
+
+/// What a client's first transaction sends, as far as EXPLAIN takes it.
+fn statements_of(
+    spec: &ScriptSpec,
+    fixture: Option<&FixtureSpec>,
+    options: &RunOptions,
+) -> Result<Vec<String>, UserError> {
+    let mut symbols = Symbols::new();
+    let script = script::parse(&spec.name, &spec.source, &mut symbols)?;
+    let seed = options.seed.unwrap_or_else(random_seed);
+    let given = &options.variables;
+    let seeds = client_seeds(seed.cast_unsigned(), options.clients, 0, given.contains_key("default_seed"));
+    let mut variables = Variables::new(symbols.len());
+    let own = automatic_values(0, seed, &seeds).into_iter().chain(fixture_values(fixture, 0));
+    for (name, value) in own.chain(given.iter().map(|(name, json)| (name.clone(), value_of(json)))) {
+        variables.set(symbols.intern(&name), value);
+    }
+    let mut statements = Vec::new();
+    let mut keep = |line: script::PreviewLine| {
+        let word =
+            line.output.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        if EXPLAINED.contains(&word.to_ascii_lowercase().as_str()) {
+            statements.push(line.output);
+        }
+    };
+    let mut pulse = || {
+        pgrx::check_for_interrupts!();
+    };
+    script::preview(&script, 0, variables, seeds.functions, 1, &mut |_, _| true, &mut keep, &mut pulse)?;
+    Ok(statements)
+}
+
+/// In a subtransaction that gives back its locks, as a client's session would plan it.
+fn explained(
+    statement: &str,
+    fixtures: &[FixtureSpec],
+    options: &RunOptions,
+    has_copies: bool,
+) -> Result<FanOut, UserError> {
+    let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
+    let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
+    let plan = rolled_back(|| {
+        as_run_role(current_role_oid(), || {
+            guc::set_as_session("search_path", &path)?;
+            for (name, value) in &options.settings {
+                guc::set_as_session(name, value)?;
+            }
+            guc::set_as_session("citus.explain_all_tasks", "on")?;
+            guc::set_as_session("citus.explain_distributed_queries", "on")?;
+            let plan = spi::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
+            Ok(plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies)))
+        })
+    })?;
+    let text = statement.to_ascii_lowercase();
+    let has_rows = text.trim_start().starts_with("insert") && !text.contains("select");
+    Ok(if has_rows { plan.one_by_one() } else { plan })
+}
