@@ -13,6 +13,7 @@ use crate::catalog;
 use crate::error::OrRaise;
 use crate::fixture::not_yours;
 use crate::launch::load::load;
+use crate::launch::settings;
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_literal;
 use crate::server::{relations, roles};
@@ -29,6 +30,7 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
             return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
         };
         let began = Instant::now();
+        settings::tell_what_loads_ignore(&options)?;
         let loaded = load(&fixture, &options, rows, jobs)?;
         if began.elapsed() >= WORTH_A_REPORT
             && let Some(line) = catalog::load_line(&loaded.spec.name, &loaded.spec.schema)?

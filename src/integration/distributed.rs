@@ -23,6 +23,35 @@ pub fn distributed(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError
     Ok(found.unwrap_or_default())
 }
 
+/// Whether a table of this name is distributed by a column's hash.
+pub fn is_by_hash(name: &str) -> Result<bool, UserError> {
+    let sql = "SELECT p.partmethod OPERATOR(pg_catalog.=) 'h'::pg_catalog.\"char\" FROM pg_catalog.pg_dist_partition p \
+               WHERE p.logicalrelid::pg_catalog.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid";
+    Ok(fetch::<bool>(sql, &[name.into()])? == Some(true))
+}
+
+/// The nodes that Citus puts shards on.
+pub fn nodes_for_shards() -> Result<i64, UserError> {
+    let nodes = fetch::<i64>(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_dist_node n WHERE n.isactive AND n.shouldhaveshards \
+           AND n.noderole OPERATOR(pg_catalog.=) 'primary'::pg_catalog.noderole",
+        &[],
+    )?;
+    Ok(nodes.unwrap_or_default())
+}
+
+/// Whether Citus distributes the tables of a schema, each as a whole (schema-based sharding, Citus 12 on).
+pub fn is_distributed_schema(schema: &str) -> Result<bool, UserError> {
+    let catalog = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_schema') IS NOT NULL";
+    if fetch::<bool>(catalog, &[])? != Some(true) {
+        return Ok(false);
+    }
+    let sql = "SELECT true FROM pg_catalog.pg_dist_schema s \
+               JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.schemaid::pg_catalog.oid \
+               WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    Ok(fetch::<bool>(sql, &[schema.into()])?.is_some())
+}
+
 /// The other tables.
 pub fn local(tables: &[pg_sys::Oid]) -> Result<Vec<pg_sys::Oid>, UserError> {
     let distributed = distributed(tables)?;

@@ -4,8 +4,10 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::similar;
 use bench_core::spec::{Driver, Observation, RunOptions};
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use serde_json::{Map, Value};
 
 use crate::engine::unserved::{self, Unserved};
+use crate::error::notice;
 use crate::integration::citus;
 use crate::server::guc;
 use crate::server::spi::fetch;
@@ -95,10 +97,8 @@ fn with_hint(name: &str, error: UserError) -> UserError {
     }
 }
 
-/// A client is a new session: what the caller has SET does not reach it. Says so, with the
-/// `settings` to pass.
-pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
-    let given = &options.settings;
+/// Parameters that this session has SET, with their values, as far as they matter to sessions that do the work.
+fn set_here(driver: Driver) -> Result<Map<String, Value>, UserError> {
     const OF_THE_CLIENT: &str = "application_name,client_encoding,client_min_messages,extra_float_digits";
     let differing = fetch::<pgrx::JsonB>(
         "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings \
@@ -106,20 +106,57 @@ pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
            AND NOT name OPERATOR(pg_catalog.=) ANY (pg_catalog.string_to_array($1, ','))",
         &[OF_THE_CLIENT.into()],
     )?;
-    let Some(pgrx::JsonB(serde_json::Value::Object(mut differing))) = differing else { return Ok(()) };
-    differing.retain(|name, _| {
-        // This project's own are the caller's.
-        unserved_by(options.driver, name).is_none()
-            && !name.starts_with("pgbench_ext.")
-            && !given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
-    });
+    let Some(pgrx::JsonB(Value::Object(mut differing))) = differing else { return Ok(Map::new()) };
+    // This project's own are the caller's.
+    differing.retain(|name, _| unserved_by(driver, name).is_none() && !name.starts_with("pgbench_ext."));
+    Ok(differing)
+}
+
+fn listed(settings: &Map<String, Value>) -> String {
+    settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// A client is a new session: what the caller has SET does not reach it. Says so, with the
+/// `settings` to pass.
+pub fn tell_what_does_not_apply(options: &RunOptions) -> Result<(), UserError> {
+    let mut differing = set_here(options.driver)?;
+    differing.retain(|name, _| !options.settings.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
     if !differing.is_empty() {
-        let names: Vec<&str> = differing.keys().map(String::as_str).collect();
         pgrx::notice!(
             "clients are new sessions, to which this session's SET of {} does not apply; to apply it, pass settings => '{}'",
-            names.join(", "),
-            serde_json::Value::Object(differing.clone())
+            listed(&differing),
+            Value::Object(differing.clone())
         );
     }
+    Ok(())
+}
+
+/// Parameters that bench.load has an option for.
+const OF_LOADS: [(&str, &str); 4] = [
+    ("citus.shard_count", "shard_count"),
+    ("citus.shard_replication_factor", "shard_replication_factor"),
+    ("default_tablespace", "tablespace"),
+    ("search_path", "schema"),
+];
+
+/// As [`tell_what_does_not_apply`], of a load with these options.
+pub fn tell_what_loads_ignore(options: &Map<String, Value>) -> Result<(), UserError> {
+    let mut differing = set_here(Driver::Engine)?;
+    let option = |name: &str| OF_LOADS.iter().find(|(parameter, _)| *parameter == name).map(|of| of.1);
+    differing.retain(|name, _| option(name).is_none_or(|option| !options.contains_key(option)));
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let ours: Vec<&str> = differing.keys().filter_map(|name| option(name)).collect();
+    let instead = if ours.is_empty() {
+        "To apply it, use ALTER ROLE … SET.".to_owned()
+    } else {
+        format!("See load option \"{}\"; for other parameters use ALTER ROLE … SET.", ours.join("\", \""))
+    };
+    let message = format!(
+        "a load runs in new sessions, to which this session's SET of {} does not apply",
+        listed(&differing)
+    );
+    notice(message, instead);
     Ok(())
 }

@@ -94,6 +94,10 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     session.set_own(c"pgbench_ext load").map_err(UserError::from)?;
     // Names in the statements below are the server's own.
     session.set(c"search_path", c"pg_catalog, pg_temp").map_err(UserError::from)?;
+    // Tables that are moved to a schema that Citus distributes stay local: schemas that a load makes are not such.
+    if guc::current("citus.enable_schema_based_sharding").is_some() {
+        session.set(c"citus.enable_schema_based_sharding", c"off").map_err(UserError::from)?;
+    }
     at_exit::register(&TELL_UNFINISHED);
     at_exit::register(&UNDO_UNFINISHED);
     let segment = std::panic::AssertUnwindSafe(&context.segment);
