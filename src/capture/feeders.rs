@@ -8,9 +8,10 @@ use bench_core::feeder::{Feeder, Order};
 use serde_json::{Map, Value};
 
 use super::columns::{self, Relation};
-use super::queries::{Shape, query_of};
+use super::queries::query_of;
+use super::ways::Shape;
 use super::{fresh, trial};
-use crate::engine::parameters::{self, Analysed, How, Parameter, Place};
+use crate::engine::parameters::{self, Analysed, How, Parameter, Place, Wrap};
 use crate::server::guc;
 use crate::server::spi::{call, fetch, quote_literal};
 use crate::server::transaction::rolled_back;
@@ -26,6 +27,18 @@ pub struct Fed {
     pub columns: Vec<(String, String)>,
     /// Kept values with their weights; none where the query is over a relation.
     pub rows: Vec<(Option<f64>, Value)>,
+    /// What makes the parameters' values of kept ones, over the columns of `q`; none where these are they.
+    pub wrapped: Vec<String>,
+}
+
+impl Fed {
+    /// The query of its feeder, from that of the kept values.
+    pub fn select(&self, kept: &str) -> String {
+        if self.wrapped.is_empty() {
+            return kept.to_owned();
+        }
+        format!("SELECT {}, q.weight FROM ({kept}) q", self.wrapped.join(", "))
+    }
 }
 
 /// How a statement is replayed.
@@ -46,6 +59,12 @@ pub enum Source {
     Sql(String),
     /// As many as the feeders' shape says.
     Limit,
+    /// As [`Self::Limit`], of a part of the statement.
+    InnerLimit,
+    /// 0, unless the feeders' shape has pages.
+    Offset,
+    /// A number that is compared with what is no column's: as the feeders' shape says, of this type.
+    Compared(String),
 }
 
 /// Where a parameter's value comes from.
@@ -71,8 +90,8 @@ fn analyse(text: &str) -> Result<Analysed, String> {
         .map_err(|error| format!("it cannot be parsed again: {}", error.message))
 }
 
-/// How a statement can be replayed, or why it cannot.
-pub fn replay(text: &str, counts: &Counts, options: &CaptureOptions) -> Result<Replay, String> {
+/// How a statement with such a share of the captured time can be replayed, or why it cannot.
+pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions) -> Result<Replay, String> {
     let text = parsable(&grouped(text));
     let lists = squashed(&text);
     let one_each = analyse(&expanded(&text, |_| 1))?;
@@ -103,28 +122,68 @@ pub fn replay(text: &str, counts: &Counts, options: &CaptureOptions) -> Result<R
         .map(|index| value(&analysed, index, rows_per_call, &mut notes))
         .collect::<Result<Vec<Source>, String>>()?;
     let plan = Plan { text: &text, analysed: &analysed, relations, values };
-    let trial::Chosen { shape, picked } = trial::shape(&plan, counts, options.mask).map_err(told)?;
-    let mut fed = Vec::new();
-    for occurrence in 0..analysed.occurrences.len() {
-        fed.extend(feed(&plan, occurrence, &shape, options)?);
-    }
-    check(&plan, &shape, &fed)?;
-    if let ([only], false) = (&mut fed[..], picked.is_empty()) {
-        only.feeder.order = Order::Weighted;
-        only.rows = picked.iter().map(|(weight, row)| (Some(*weight), object(&only.columns, row))).collect();
+    let trial::Chosen { shape, kept } = trial::shape(&plan, counts, share, options.mask).map_err(told)?;
+    let fed = if kept.is_empty() {
+        let mut fed = Vec::new();
+        for occurrence in 0..analysed.occurrences.len() {
+            fed.extend(feed(&plan, occurrence, &shape, options)?);
+        }
+        check(&plan, &shape, &fed)?;
+        fed
+    } else {
+        vec![feed_kept(&plan, &shape, &kept)]
+    };
+    for (index, source) in plan.values.iter().enumerate() {
+        if matches!(source, Source::Compared(_)) {
+            let sql = sql_of(&plan, &shape, index as u32 + 1, |_| String::new());
+            notes.push(format!("${} meets no column: {sql}", index + 1));
+        }
     }
     if analysed.writes && !analysed.takes_back && analysed.occurrences.iter().any(|o| o.is_target) {
         notes.push("writes: each call changes the data that later ones find".to_owned());
     }
-    Ok(Replay { script: script_of(&plan, &shape), fed, notes })
+    Ok(Replay { script: script_of(&plan, &shape, !kept.is_empty()), fed, notes })
 }
 
-/// A row of values by the names of its columns.
-fn object(columns: &[(String, String)], row: &[Option<String>]) -> Value {
-    let field = |(column, value): (&(String, String), &Option<String>)| {
-        (column.0.clone(), value.clone().map_or(Value::Null, Value::String))
+/// The one feeder of kept values of all parameters.
+fn feed_kept(plan: &Plan, shape: &Shape, kept: &[(f64, trial::Values)]) -> Fed {
+    let is_fed = |source: &Source| match source {
+        Source::Fed => true,
+        Source::Offset => shape.is_paged,
+        _ => false,
     };
-    Value::Object(columns.iter().zip(row).map(field).collect())
+    let indexes: Vec<usize> = (0..plan.values.len()).filter(|&index| is_fed(&plan.values[index])).collect();
+    let wrap = |index: usize| plan.analysed.parameters[index].meeting.as_ref().and_then(|m| m.wrap.as_ref());
+    let columns = indexes
+        .iter()
+        .map(|&index| {
+            let sql_type = match wrap(index) {
+                Some(wrap) => &wrap.sql_type,
+                None => &plan.analysed.parameters[index].sql_type,
+            };
+            (column(index), sql_type.clone())
+        })
+        .collect();
+    let value = |index: usize| {
+        let name = format!("q.{}", column(index));
+        match wrap(index) {
+            Some(wrap) => format!("{} AS {}", plan.wrapped(wrap, &name, shape), column(index)),
+            None => name,
+        }
+    };
+    let is_wrapped = indexes.iter().any(|&index| wrap(index).is_some());
+    let wrapped = if is_wrapped { indexes.iter().map(|&index| value(index)).collect() } else { Vec::new() };
+    let row = |values: &trial::Values| {
+        let field =
+            |&index: &usize| (column(index), values[index].clone().map_or(Value::Null, Value::String));
+        Value::Object(indexes.iter().map(field).collect())
+    };
+    let rows = kept.iter().map(|(weight, values)| (Some(*weight), row(values))).collect();
+    Fed { feeder: feeder(0, String::new(), Order::Weighted), columns, rows, wrapped }
+}
+
+fn feeder(occurrence: usize, query: String, order: Order) -> Feeder {
+    Feeder { prefix: prefix(occurrence), query, order, once: false, max_rows: MAX_ROWS, rows: None }
 }
 
 /// Why a statement is not replayed at all.
@@ -178,8 +237,11 @@ fn value(
         Place::InnerLimit if analysed.writes => {
             Source::Sql((rows_per_call.ceil().max(1.0) as i64).to_string())
         }
-        Place::InnerLimit => Source::Sql("10".to_owned()),
-        Place::Offset => Source::Sql("0".to_owned()),
+        Place::InnerLimit => Source::InnerLimit,
+        Place::Offset => Source::Offset,
+        Place::Compared if fresh::is_number(parameter.type_oid) => {
+            Source::Compared(parameter.sql_type.clone())
+        }
         Place::Argument(function, place) => match fresh::argument(function, *place, rows_per_call) {
             Some(text) => of_type(text),
             None => otherwise(parameter, index, notes)?,
@@ -217,18 +279,11 @@ fn feed(
 ) -> Result<Option<Fed>, String> {
     let Some(query) = query_of(plan, occurrence, shape).map_err(told)? else { return Ok(None) };
     let columns = plan.columns(occurrence);
-    let new = |query: String, order: Order| Feeder {
-        prefix: prefix(occurrence),
-        query,
-        order,
-        once: false,
-        max_rows: MAX_ROWS,
-        rows: None,
-    };
     let has_rows = here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told)?;
     if has_rows.is_some() {
-        let order = if shape.is_weighted(occurrence) { Order::Weighted } else { Order::Random };
-        return Ok(Some(Fed { feeder: new(query, order), columns, rows: Vec::new() }));
+        let order = if shape.ways.len() > 1 { Order::Weighted } else { Order::Random };
+        let feeder = feeder(occurrence, query, order);
+        return Ok(Some(Fed { feeder, columns, rows: Vec::new(), wrapped: Vec::new() }));
     }
     // Each value by itself: pg_stats knows nothing of what goes together.
     let mut rows: Vec<(Option<f64>, Value)> = Vec::new();
@@ -259,10 +314,16 @@ fn feed(
             }
         }
     }
-    Ok(Some(Fed { feeder: new(String::new(), Order::Weighted), columns, rows }))
+    let feeder = feeder(occurrence, String::new(), Order::Weighted);
+    Ok(Some(Fed { feeder, columns, rows, wrapped: Vec::new() }))
 }
 
 impl Plan<'_> {
+    /// A parameter's value in SQL, made of a value of a relation's row. Other parameters in it are constants.
+    pub fn wrapped(&self, wrap: &Wrap, value: &str, shape: &Shape) -> String {
+        with_values(&wrap.around(value), |number| sql_of(self, shape, number, |_| "NULL".to_owned()))
+    }
+
     /// The parameters, from 0, that an occurrence's rows give values to.
     pub fn parameters(&self, occurrence: usize) -> Vec<usize> {
         (0..self.values.len())
@@ -282,25 +343,30 @@ impl Plan<'_> {
 }
 
 /// A parameter's place in SQL, by what is to stand there.
-pub fn sql_of(plan: &Plan, shape: &Shape, number: u32, fed: impl Fn(usize) -> String) -> String {
+pub fn sql_of(plan: &Plan, shape: &Shape, number: u32, fed: impl FnOnce(usize) -> String) -> String {
     let index = number as usize - 1;
     match plan.values.get(index) {
         Some(Source::Limit) => shape.limit.to_string(),
+        Some(Source::InnerLimit) => shape.inner_limit.to_string(),
+        Some(Source::Compared(sql_type)) => format!("'{}'::{sql_type}", shape.compared),
+        Some(Source::Offset) if !shape.is_paged => "0".to_owned(),
         Some(Source::Sql(sql)) => sql.clone(),
         _ => fed(index),
     }
 }
 
-fn script_of(plan: &Plan, shape: &Shape) -> String {
+/// The script; `is_joint` where one feeder has the values of all parameters.
+fn script_of(plan: &Plan, shape: &Shape, is_joint: bool) -> String {
     let type_of = |number: u32| plan.analysed.parameters.get(number as usize - 1).map(|p| p.sql_type.clone());
-    let mention = |number: u32| match plan.values.get(number as usize - 1) {
-        Some(Source::Sql(sql)) => Err(sql.clone()),
-        Some(Source::Limit) => Err(shape.limit.to_string()),
-        _ => {
-            let index = number as usize - 1;
+    let mention = |number: u32| {
+        let mut fed = None;
+        let sql = sql_of(plan, shape, number, |index| {
             let meeting = plan.analysed.parameters[index].meeting.as_ref();
-            Ok(format!("{}{}", prefix(meeting.map_or(0, |m| m.occurrence)), column(index)))
-        }
+            let occurrence = meeting.filter(|_| !is_joint).map_or(0, |meeting| meeting.occurrence);
+            fed = Some(format!("{}{}", prefix(occurrence), column(index)));
+            String::new()
+        });
+        fed.map_or(Err(sql), Ok)
     };
     script(plan.text, mention, type_of)
 }

@@ -54,9 +54,26 @@ pub fn argument(function: &str, place: usize, rows: f64) -> Option<&'static str>
             _ => "hour",
         }),
         ("timezone", 0) => Some("UTC"),
+        // Words of a tsvector are looked for as they are.
+        ("to_tsquery" | "plainto_tsquery" | "phraseto_tsquery" | "websearch_to_tsquery", 0) => {
+            Some("pg_catalog.simple")
+        }
         ("to_char", 1) => Some("YYYY-MM-DD"),
         _ => None,
     }
+}
+
+/// Whether a type is one of numbers.
+pub fn is_number(type_oid: u32) -> bool {
+    let types = [
+        pg_sys::INT2OID,
+        pg_sys::INT4OID,
+        pg_sys::INT8OID,
+        pg_sys::FLOAT4OID,
+        pg_sys::FLOAT8OID,
+        pg_sys::NUMERICOID,
+    ];
+    types.contains(&pg_sys::Oid::from(type_oid))
 }
 
 /// A value of a type that meets no column: one whose size matters little.

@@ -6,10 +6,12 @@ pub mod document;
 mod feeders;
 mod fidelity;
 mod fresh;
+mod lab;
 pub mod launch;
 mod queries;
 mod statements;
 mod trial;
+mod ways;
 pub mod worker;
 
 pub use fidelity::of_run as fidelity_of_run;

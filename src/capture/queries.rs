@@ -4,47 +4,8 @@ use bench_core::error::UserError;
 
 use super::columns::{Relation, is_indexed};
 use super::feeders::{Plan, column};
+use super::ways::{Drawn, Shape, Way};
 use crate::engine::parameters::{How, Meeting};
-
-/// What a statement's feeders can be made to do, so that its calls return as many rows as were captured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
-    /// Share of the calls whose values are drawn from all distinct ones alike, not from rows; the values of the first
-    /// occurrence.
-    pub distinct: f64,
-    /// Rows between the two ends of a range.
-    pub width: u64,
-    /// Rows beyond a value that bounds a column to one side.
-    pub beyond: Option<u64>,
-    /// Characters before the % of a pattern.
-    pub pattern: u32,
-    /// Rows that LIMIT lets through.
-    pub limit: u64,
-    /// Share of the calls that find nothing: the values of the first occurrence are NULL.
-    pub misses: f64,
-    /// Elements of an array.
-    pub array: u32,
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Self { distinct: 0.0, width: 10, beyond: None, pattern: 3, limit: 10, misses: 0.0, array: 5 }
-    }
-}
-
-impl Shape {
-    /// With ranges of another size; `None` where that is the same.
-    pub fn scaled(&self, factor: f64) -> Option<Self> {
-        let times = |size: u64| ((size as f64 * factor).round() as u64).max(1);
-        let scaled = Self { width: times(self.width), beyond: self.beyond.map(times), ..self.clone() };
-        (scaled != *self).then_some(scaled)
-    }
-
-    /// Whether the feeder of an occurrence has weights.
-    pub fn is_weighted(&self, occurrence: usize) -> bool {
-        occurrence == 0 && (self.distinct > 0.0 && self.distinct < 1.0 || self.misses > 0.0)
-    }
-}
 
 /// Rows that are drawn from a relation at most, before a feeder keeps a choice of them.
 const ENOUGH: f64 = 200_000.0;
@@ -52,116 +13,309 @@ const ENOUGH: f64 = 200_000.0;
 /// Rows that are drawn where each one takes a look at others.
 const FEW: f64 = 5_000.0;
 
-/// The query of an occurrence's feeder; `None` where nothing meets it.
-pub fn query_of(plan: &Plan, occurrence: usize, shape: &Shape) -> Result<Option<String>, UserError> {
-    let indexes = plan.parameters(occurrence);
-    if indexes.is_empty() {
-        return Ok(None);
-    }
-    let met: Vec<(usize, &Meeting)> = indexes
-        .iter()
-        .filter_map(|&index| plan.analysed.parameters[index].meeting.as_ref().map(|meeting| (index, meeting)))
-        .collect();
-    let relation = &plan.relations[occurrence];
-    let mut expressions: Vec<&str> = met.iter().map(|(_, meeting)| meeting.expression.as_str()).collect();
-    expressions.sort_unstable();
-    expressions.dedup();
-    let inner = |expression: &str| {
-        let place = expressions.iter().position(|&other| other == expression).unwrap_or_default();
-        format!("e{}", place + 1)
-    };
-    let is_looking = met.iter().any(|(_, m)| m.row > 0 || m.how == How::Array || m.how == How::Unequal)
-        || partner(&met).is_some();
-    let few = if is_looking { FEW } else { ENOUGH };
-    let list: Vec<String> =
-        expressions.iter().map(|expression| format!("{expression} AS {}", inner(expression))).collect();
-    let mut conditions: Vec<String> = Vec::new();
-    for (_, meeting) in met.iter().filter(|(_, m)| !matches!(m.how, How::Insert | How::Set)) {
-        let condition = format!("{} IS NOT NULL", meeting.expression);
-        if !conditions.contains(&condition) {
-            conditions.push(condition);
-        }
-    }
-    let filter =
-        if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-    let from = |distinct: &str, sample: String| {
-        format!("SELECT {distinct}{} FROM {} AS r{sample}{filter}", list.join(", "), relation.name)
-    };
-    let bounded = met.iter().find(|(_, m)| matches!(m.how, How::Above | How::Below));
-    let rows = match (bounded, shape.beyond) {
-        // A hundred rows around the one with so many beyond it.
-        (Some((_, meeting)), Some(beyond)) => format!(
-            "{} ORDER BY {}{} OFFSET {} LIMIT 100",
-            from("", String::new()),
-            meeting.expression,
-            if (meeting.how == How::Above) != meeting.descends { " DESC" } else { "" },
-            beyond.saturating_sub(50)
-        ),
-        _ => from("", sample(relation, few)),
-    };
-    let rows = if is_looking && shape.beyond.is_none() { format!("{rows} LIMIT {few}") } else { rows };
-    let outer: Vec<String> = met
-        .iter()
-        .map(|&(index, meeting)| {
-            Ok(format!(
-                "{} AS {}",
-                outer_of(&met, index, meeting, &inner(&meeting.expression), relation, shape)?,
-                column(index)
-            ))
-        })
-        .collect::<Result<_, UserError>>()?;
-    let outer = outer.join(", ");
-    let window = if is_looking { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };
-    let distinct = format!("{} LIMIT {ENOUGH}", from("DISTINCT ", sample(relation, 10.0 * ENOUGH)));
-    let parts = Parts { outer, window, rows, distinct };
-    if shape.is_weighted(occurrence) {
-        return Ok(Some(parts.weighted(&plan.columns(occurrence), shape)));
-    }
-    let is_distinct = occurrence == 0 && shape.distinct >= 1.0;
-    Ok(Some(parts.whole(if is_distinct { &parts.distinct } else { &parts.rows })))
+/// Rows of which a trial draws some.
+const TRIED: f64 = 10_000.0;
+
+/// Whether a trial looks in a sample for the value with so many of a number of rows beyond it.
+pub fn is_sampled(rows: f64, beyond: u64) -> bool {
+    rows > 2.0 * TRIED && beyond as f64 > 2.0 * rows / TRIED
 }
 
-/// What a feeder's query is put together of.
-struct Parts {
-    /// The list of its columns, over the drawn rows `s`.
-    outer: String,
+/// The query of an occurrence's feeder; `None` where nothing meets it.
+pub fn query_of(plan: &Plan, occurrence: usize, shape: &Shape) -> Result<Option<String>, UserError> {
+    let mut parts = Vec::with_capacity(shape.ways.len());
+    for (share, way) in &shape.ways {
+        let Some(drawing) = Drawing::new(plan, occurrence, way, shape, None)? else { return Ok(None) };
+        parts.push((*share, drawing));
+    }
+    if let [(_, only)] = &parts[..] {
+        return Ok(Some(only.values("")));
+    }
+    // Each part has its share, however many rows it has.
+    let weighted = |(share, drawing): &(f64, Drawing)| {
+        let weight = format!(", {share}::pg_catalog.float8 / pg_catalog.count(*) OVER () AS weight");
+        format!("({} LIMIT {ENOUGH})", drawing.values(&weight))
+    };
+    Ok(Some(parts.iter().map(weighted).collect::<Vec<_>>().join(" UNION ALL ")))
+}
+
+/// A query for some rows' values, and for what they are made of: two arrays of texts in each row.
+pub fn trial_query(
+    plan: &Plan,
+    occurrence: usize,
+    way: &Way,
+    shape: &Shape,
+    most: usize,
+) -> Result<Option<String>, UserError> {
+    Ok(Drawing::new(plan, occurrence, way, shape, Some(most))?.map(|drawing| drawing.texts(most)))
+}
+
+/// What a query is put together of.
+struct Drawing<'a> {
+    plan: &'a Plan<'a>,
+    shape: &'a Shape,
+    /// The parameters, and what their values are made of, over the drawn rows `s`.
+    columns: Vec<(usize, String)>,
     window: &'static str,
     /// The query that draws rows.
     rows: String,
-    /// That which draws distinct values.
-    distinct: String,
 }
 
-impl Parts {
-    fn whole(&self, drawn: &str) -> String {
-        format!("SELECT {} FROM ({drawn}) s{}", self.outer, self.window)
+impl<'a> Drawing<'a> {
+    /// A parameter's value, of what it is made of.
+    fn value(&self, index: usize, raw: &str) -> String {
+        let meeting = self.plan.analysed.parameters[index].meeting.as_ref();
+        match meeting.and_then(|meeting| meeting.wrap.as_ref()) {
+            Some(wrap) => self.plan.wrapped(wrap, raw, self.shape),
+            None => raw.to_owned(),
+        }
     }
 
-    /// Rows, distinct values and NULLs, each with its share, however many rows it has.
-    fn weighted(&self, columns: &[(String, String)], shape: &Shape) -> String {
-        let one = |drawn: &str, share: f64| {
-            format!(
-                "(SELECT {}, {share}::pg_catalog.float8 / pg_catalog.count(*) OVER () AS weight FROM ({drawn}) s{})",
-                self.outer, self.window
-            )
+    fn values(&self, more: &str) -> String {
+        let list: Vec<String> = self
+            .columns
+            .iter()
+            .map(|(index, raw)| format!("{} AS {}", self.value(*index, raw), column(*index)))
+            .collect();
+        format!("SELECT {}{more} FROM ({}) s{}", list.join(", "), self.rows, self.window)
+    }
+
+    fn texts(&self, most: usize) -> String {
+        let array = |texts: Vec<String>| format!("ARRAY[{}]::pg_catalog.text[]", texts.join(", "));
+        let text = |sql: String| format!("({sql})::pg_catalog.text");
+        let name = |index: usize| format!("q.{}", column(index));
+        let values =
+            array(self.columns.iter().map(|(index, _)| text(self.value(*index, &name(*index)))).collect());
+        let made_of = array(self.columns.iter().map(|(index, _)| text(name(*index))).collect());
+        let list: Vec<String> =
+            self.columns.iter().map(|(index, raw)| format!("{raw} AS {}", column(*index))).collect();
+        // What is drawn at random is drawn once: OFFSET keeps the planner from moving it.
+        format!(
+            "SELECT {values}, {made_of} FROM (SELECT {} FROM ({}) s{} OFFSET 0 LIMIT {most}) q",
+            list.join(", "),
+            self.rows,
+            self.window
+        )
+    }
+
+    /// `None` where nothing meets the occurrence; `most` where only so many rows are drawn.
+    fn new(
+        plan: &'a Plan<'a>,
+        occurrence: usize,
+        way: &Way,
+        shape: &'a Shape,
+        most: Option<usize>,
+    ) -> Result<Option<Self>, UserError> {
+        let met: Vec<(usize, &Meeting)> = plan
+            .parameters(occurrence)
+            .into_iter()
+            .filter_map(|index| {
+                plan.analysed.parameters[index].meeting.as_ref().map(|meeting| (index, meeting))
+            })
+            .collect();
+        if met.is_empty() {
+            return Ok(None);
+        }
+        let relation = &plan.relations[occurrence];
+        let rows = Rows::new(relation, &met, way, most)?;
+        let columns = met
+            .iter()
+            .map(|&(index, meeting)| Ok((index, rows.value(index, meeting, plan)?)))
+            .collect::<Result<_, UserError>>()?;
+        let is_looking = rows.is_looking || way.drawn == Drawn::Apart;
+        let window = if is_looking { " WINDOW w AS (ORDER BY pg_catalog.random())" } else { "" };
+        Ok(Some(Self { plan, shape, columns, window, rows: rows.sql }))
+    }
+}
+
+/// Rows of a relation.
+struct Rows<'a> {
+    sql: String,
+    relation: &'a Relation,
+    way: &'a Way,
+    /// What parameters meet: the columns `e1`, `e2`, …
+    expressions: Vec<&'a str>,
+    /// The parameters below and above a range.
+    range: Option<(usize, usize)>,
+    /// Whether the upper end of a range is looked for in an index.
+    is_indexed: bool,
+    /// Whether values of other rows are taken.
+    is_looking: bool,
+}
+
+impl<'a> Rows<'a> {
+    fn new(
+        relation: &'a Relation,
+        met: &[(usize, &'a Meeting)],
+        way: &'a Way,
+        most: Option<usize>,
+    ) -> Result<Self, UserError> {
+        let mut expressions: Vec<&str> = met.iter().map(|(_, meeting)| meeting.expression.as_str()).collect();
+        expressions.sort_unstable();
+        expressions.dedup();
+        let range = range(met);
+        let upper = range.and_then(|(_, high)| met.iter().find(|(index, _)| *index == high));
+        let is_indexed = match upper {
+            Some((_, meeting)) => is_indexed(relation, &meeting.expression)?,
+            None => false,
         };
-        let hits = 1.0 - shape.misses;
-        let mut parts = Vec::new();
-        // A row's weight is above 0.
-        if shape.distinct < 1.0 && hits > 0.0 {
-            let rows = format!("SELECT * FROM ({}) r LIMIT {ENOUGH}", self.rows);
-            parts.push(one(&rows, (1.0 - shape.distinct) * hits));
+        let is_looking = met.iter().any(|(_, m)| m.row > 0 || matches!(m.how, How::Array | How::Unequal));
+        let mut rows = Self { sql: String::new(), relation, way, expressions, range, is_indexed, is_looking };
+        // A column may be left out of what is inserted.
+        let conditions: Vec<&Meeting> = met
+            .iter()
+            .map(|(_, meeting)| *meeting)
+            .filter(|m| !matches!(m.how, How::Insert | How::Set))
+            .collect();
+        let neighbours = upper.filter(|_| !is_indexed).map(|(_, meeting)| *meeting);
+        let bound = met.iter().find(|(_, m)| matches!(m.how, How::Above | How::Below)).map(|(_, m)| *m);
+        rows.sql = rows.query(&conditions, bound, neighbours, most);
+        Ok(rows)
+    }
+
+    fn inner(&self, expression: &str) -> String {
+        let place = self.expressions.iter().position(|&other| other == expression).unwrap_or_default();
+        format!("e{}", place + 1)
+    }
+
+    fn query(
+        &self,
+        conditions: &[&Meeting],
+        bound: Option<&Meeting>,
+        neighbours: Option<&Meeting>,
+        most: Option<usize>,
+    ) -> String {
+        let (relation, way) = (self.relation, self.way);
+        let is_distinct = way.drawn == Drawn::Distinct;
+        let list: Vec<String> = self
+            .expressions
+            .iter()
+            .map(|expression| format!("{expression} AS {}", self.inner(expression)))
+            .collect();
+        let list = list.join(", ");
+        // What is a column is left out early, for other expressions may cost more.
+        let filter = |of: &dyn Fn(&Meeting) -> Option<String>| {
+            let mut all: Vec<String> = conditions.iter().filter_map(|meeting| of(meeting)).collect();
+            all.sort_unstable();
+            all.dedup();
+            if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
+        };
+        let early = filter(&|m| m.column.map(|_| format!("{} IS NOT NULL", m.expression)));
+        let late = filter(&|m| Some(format!("{} IS NOT NULL", self.inner(&m.expression))));
+        let random = |most: usize| format!(" ORDER BY pg_catalog.random() LIMIT {most}");
+        let enough = match (most, self.is_looking || self.is_indexed) {
+            (Some(_), _) => TRIED,
+            (None, true) => FEW,
+            (None, false) => ENOUGH,
+        };
+        let name = &relation.name;
+        let source = match (bound, way.beyond) {
+            // Rows around the one with so many beyond it.
+            (Some(meeting), Some(beyond)) => {
+                let direction = if meeting.how == How::Above { " DESC" } else { "" };
+                let order = format!("ORDER BY {}{direction}", meeting.expression);
+                let is_sampled = most.is_some() && relation.is_table && is_sampled(relation.rows, beyond);
+                let (sample, part) = match is_sampled {
+                    true => {
+                        let part = TRIED / relation.rows;
+                        (format!(" TABLESAMPLE BERNOULLI ({:.6})", 100.0 * part), part)
+                    }
+                    false => (String::new(), 1.0),
+                };
+                let around = (beyond / 5).clamp(1, if is_sampled { 10 } else { 100 });
+                let first = ((beyond as f64 * part) as u64).saturating_sub(around / 2);
+                format!(
+                    "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {around}) AS r"
+                )
+            }
+            _ if is_distinct => format!("{name} AS r{}{early}", sample(relation, 10.0 * enough)),
+            _ => {
+                let sample = match neighbours {
+                    Some(_) => sample(relation, self.sampled(enough, most)),
+                    None => sample(relation, enough),
+                };
+                match most {
+                    Some(most) if neighbours.is_none() => {
+                        format!("(SELECT * FROM {name} AS r{sample}{early}{}) AS r", random(2 * most))
+                    }
+                    _ => format!("{name} AS r{sample}{early}"),
+                }
+            }
+        };
+        let distinct = if is_distinct { "DISTINCT " } else { "" };
+        let mut sql = format!("SELECT * FROM (SELECT {distinct}{list} FROM {source}) AS x{late}");
+        if let Some(meeting) = neighbours {
+            let inner = self.inner(&meeting.expression);
+            let part = match relation.is_table && relation.rows > 2.0 * self.sampled(enough, most) {
+                true => self.sampled(enough, most) * 2.0 / relation.rows,
+                false => 1.0,
+            };
+            let further =
+                ((way.width.saturating_sub(1) as f64 * part).round() as u64).max(u64::from(part < 1.0));
+            sql = format!(
+                "SELECT x.*, coalesce(pg_catalog.lead({inner}, {further}) OVER (ORDER BY {inner}), \
+                     (SELECT pg_catalog.max({}) FROM {name} AS r)) AS upper FROM ({sql}) AS x",
+                meeting.expression
+            );
         }
-        if shape.distinct > 0.0 && hits > 0.0 {
-            parts.push(one(&self.distinct, shape.distinct * hits));
+        match most {
+            Some(most) => format!("SELECT * FROM ({sql}) AS x{}", random(most)),
+            None if is_distinct => format!("{sql} LIMIT {ENOUGH}"),
+            None if self.is_looking || self.is_indexed => format!("{sql} LIMIT {enough}"),
+            None => sql,
         }
-        if shape.misses > 0.0 {
-            let nulls: Vec<String> =
-                columns.iter().map(|(name, sql_type)| format!("NULL::{sql_type} AS {name}")).collect();
-            let misses = shape.misses;
-            parts.push(format!("(SELECT {}, {misses}::pg_catalog.float8 AS weight)", nulls.join(", ")));
-        }
-        parts.join(" UNION ALL ")
+    }
+
+    /// How many rows serve to find one that is `width` rows further up: so many that there are some in between.
+    fn sampled(&self, enough: f64, most: Option<usize>) -> f64 {
+        let highest = if most.is_some() { 2.0 * TRIED } else { ENOUGH };
+        (20.0 * self.relation.rows / self.way.width.max(1) as f64).clamp(enough.min(1000.0), highest)
+    }
+
+    /// A parameter's value, before what is wrapped around it, over the columns of the drawn rows.
+    fn value(&self, index: usize, meeting: &Meeting, plan: &Plan) -> Result<String, UserError> {
+        let inner = &self.inner(&meeting.expression);
+        let next = |row: usize| format!("pg_catalog.lead({inner}, {row}, {inner}) OVER w");
+        let way = self.way;
+        Ok(match meeting.how {
+            How::Array if way.array == 0 => {
+                format!("'{{}}'::{}", plan.analysed.parameters[index].sql_type)
+            }
+            How::Array => format!(
+                "pg_catalog.array_agg({inner}) OVER (w ROWS BETWEEN CURRENT ROW AND {} FOLLOWING)",
+                way.array - 1
+            ),
+            How::Unequal => next(meeting.row + 1),
+            How::Like => pattern(inner, way),
+            How::Words => format!(
+                "(SELECT pg_catalog.string_agg(u.lexeme, ' & ') FROM (SELECT v.lexeme FROM pg_catalog.unnest(s.{inner}) AS v \
+                  WHERE v.lexeme ~ '^\\w+$' ORDER BY pg_catalog.random() LIMIT {}) AS u)",
+                way.words
+            ),
+            How::Below if self.range.is_some_and(|(_, high)| high == index) => {
+                if !self.is_indexed {
+                    return Ok("s.upper".to_owned());
+                }
+                let (expression, name) = (&meeting.expression, &self.relation.name);
+                format!(
+                    "coalesce((SELECT {expression} FROM {name} AS r WHERE {expression} >= s.{inner} ORDER BY {expression} \
+                         OFFSET {} LIMIT 1), (SELECT pg_catalog.max({expression}) FROM {name} AS r))",
+                    way.width.max(1) - 1
+                )
+            }
+            How::Equal if way.drawn == Drawn::Missing => {
+                missing(inner, &plan.analysed.parameters[index].sql_type)
+            }
+            _ if meeting.row > 0 => next(meeting.row),
+            _ if way.drawn == Drawn::Apart && self.range.is_none_or(|(low, _)| low != index) => {
+                // Each expression of another row.
+                match self.expressions.iter().position(|&other| other == meeting.expression) {
+                    Some(place) if place > 0 => next(place),
+                    _ => inner.clone(),
+                }
+            }
+            _ => inner.clone(),
+        })
     }
 }
 
@@ -174,7 +328,7 @@ fn sample(relation: &Relation, rows: f64) -> String {
 }
 
 /// The two ends of a range over one expression: the parameters below and above.
-fn partner(met: &[(usize, &Meeting)]) -> Option<(usize, usize)> {
+fn range(met: &[(usize, &Meeting)]) -> Option<(usize, usize)> {
     met.iter().find_map(|(low, one)| {
         let other = |how: How, (_, m): &&(usize, &Meeting)| m.how == how && m.expression == one.expression;
         let high = met.iter().find(|pair| other(How::Below, pair))?.0;
@@ -182,39 +336,27 @@ fn partner(met: &[(usize, &Meeting)]) -> Option<(usize, usize)> {
     })
 }
 
-/// A parameter's value, over the columns of the drawn rows.
-fn outer_of(
-    met: &[(usize, &Meeting)],
-    index: usize,
-    meeting: &Meeting,
-    inner: &str,
-    relation: &Relation,
-    shape: &Shape,
-) -> Result<String, UserError> {
-    let next = |row: usize| format!("pg_catalog.lead({inner}, {row}, {inner}) OVER w");
-    Ok(match meeting.how {
-        How::Array => format!(
-            "pg_catalog.array_agg({inner}) OVER (w ROWS BETWEEN CURRENT ROW AND {} FOLLOWING)",
-            shape.array.max(1) - 1
-        ),
-        How::Unequal => next(meeting.row + 1),
-        How::Like => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {}) || '%'", shape.pattern),
-        How::Below if partner(met).is_some_and(|(_, high)| high == index) => {
-            let expression = &meeting.expression;
-            let beyond = format!(
-                "(SELECT {expression} FROM {0} AS r WHERE {expression} >= s.{inner} ORDER BY {expression} OFFSET {1} LIMIT 1)",
-                relation.name,
-                shape.width.max(1) - 1
-            );
-            let last = format!("(SELECT pg_catalog.max({expression}) FROM {} AS r)", relation.name);
-            if is_indexed(relation, expression)? || relation.rows < 20_000.0 {
-                format!("coalesce({beyond}, {last})")
-            } else {
-                // Without an index: neighbours among those that were drawn.
-                format!("pg_catalog.lead({inner}, 1, {inner}) OVER (ORDER BY {inner})")
-            }
+/// Characters of a value as a pattern.
+fn pattern(inner: &str, way: &Way) -> String {
+    let part = match way.infix {
+        false => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {})", way.pattern),
+        true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", way.pattern),
+    };
+    let first = if way.infix { "'%' || " } else { "" };
+    format!("{first}pg_catalog.regexp_replace({part}, '([\\\\%_])', '\\\\\\1', 'g') || '%'")
+}
+
+/// A value that is hardly any row's; NULL for types without such.
+fn missing(inner: &str, sql_type: &str) -> String {
+    match sql_type {
+        "smallint" | "integer" | "bigint" | "numeric" | "real" | "double precision" => {
+            format!("(-1 - pg_catalog.abs({inner}))::{sql_type}")
         }
-        _ if meeting.row > 0 => next(meeting.row),
-        _ => inner.to_owned(),
-    })
+        "text" | "character varying" | "character" => format!("({inner} || '~')::{sql_type}"),
+        "uuid" => format!("pg_catalog.md5({inner}::pg_catalog.text)::pg_catalog.uuid"),
+        "date" | "timestamp without time zone" | "timestamp with time zone" => {
+            format!("'-infinity'::{sql_type}")
+        }
+        _ => format!("NULL::{sql_type}"),
+    }
 }

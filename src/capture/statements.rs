@@ -63,7 +63,7 @@ pub fn take(spec: &CaptureSpec, options: &CaptureOptions, entries: Vec<Entry>) -
         let number = statements.len() as i32 + 1;
         let users: Vec<String> = candidate.users.iter().filter_map(|user| names.get(user).cloned()).collect();
         let mut line = line(candidate, number, users, &total);
-        match replay(candidate, options, &line.roles) {
+        match replay(candidate, line.share, options, &line.roles) {
             Ok(replay) => {
                 kept += 1;
                 other_roles |= line.roles.iter().any(|role| *role != own);
@@ -150,7 +150,12 @@ fn role_names(entries: &[Entry]) -> Result<HashMap<u32, String>, UserError> {
 }
 
 /// How a statement can be replayed, or why it cannot.
-fn replay(candidate: &Candidate, options: &CaptureOptions, roles: &[String]) -> Result<Replay, String> {
+fn replay(
+    candidate: &Candidate,
+    share: f64,
+    options: &CaptureOptions,
+    roles: &[String],
+) -> Result<Replay, String> {
     let text = match candidate.query.as_deref() {
         Some(HIDDEN) => {
             return Err("its text is not visible without the privileges of pg_read_all_stats".to_owned());
@@ -168,7 +173,7 @@ fn replay(candidate: &Candidate, options: &CaptureOptions, roles: &[String]) -> 
             ));
         }
     }
-    feeders::replay(text, &candidate.counts, options)
+    feeders::replay(text, &candidate.counts, share, options)
 }
 
 /// Keeps a statement as a workload.
@@ -193,7 +198,8 @@ fn store(name: &str, spec: &CaptureSpec, replay: &Replay) -> Result<(), UserErro
     for fed in &replay.fed {
         let mut feeder = fed.feeder.clone();
         if !fed.rows.is_empty() {
-            feeder.query = catalog::select_captured_rows(name, &feeder.prefix, &fed.columns, true);
+            feeder.query =
+                fed.select(&catalog::select_captured_rows(name, &feeder.prefix, &fed.columns, true));
             catalog::put_captured_rows(name, &feeder.prefix, fed.rows.clone())?;
         }
         catalog::put_feeder(&workload, &feeder)?;

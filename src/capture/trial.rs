@@ -1,24 +1,44 @@
 //! Statements that only read are tried with values of some rows: how many rows and blocks a call takes then says which
-//! feeders come nearest to what was captured.
+//! feeders, or which values with which weights, come nearest to what was captured.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bench_core::captured::{Call, Counts, likeness, pick, with_values};
+use bench_core::captured::{Call, Counts, Likeness, fit, generic_share, likeness, mean};
 use bench_core::error::UserError;
 
-use super::feeders::{Plan, Source, sql_of};
-use super::queries::{Shape, query_of};
-use crate::engine::parameters::How;
+use super::feeders::{Plan, Source};
+pub use super::lab::Values;
+use super::lab::{Lab, Patience};
+use super::queries::is_sampled;
+use super::ways::{COMPARED, INNER_LIMITS, Shape, Way, limits, ways};
 use crate::server::guc;
-use crate::server::process::accessed_blocks;
 use crate::server::spi::{self, fetch_all, quote_literal};
 use crate::server::transaction::rolled_back;
 
-/// Calls of each trial.
-const CALLS: usize = 100;
+/// How long the trials of all statements take together, each having a part of it like its share of the captured time.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest that the trials of one statement take.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The least and the longest of one statement.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(12);
+
+/// Calls that are tried at most; values of so many may be kept.
+const MOST: usize = 600;
+
+/// Where so many come near, no more are tried.
+const ENOUGH: usize = 150;
+
+/// Of statements whose calls take longer, fewer are tried at a time.
+const LONG_MS: f64 = 10.0;
+
+/// How near rows and blocks have to come for feeders over a relation.
+const NEAR: f64 = 0.96;
+
+/// How near one of them has to come to be right.
+const RIGHT: f64 = 0.93;
+
+/// The relative error that their means may have.
+const SURE: f64 = 0.03;
 
 /// Values as the server writes them, of so many rows of a query.
 pub fn rows(
@@ -30,10 +50,7 @@ pub fn rows(
         .iter()
         .map(|(name, _)| format!("q.{}::pg_catalog.text", spi::quote_identifier(name)))
         .collect();
-    // All of them are looked at, so that one row is as likely as another.
-    let order = if most > 1 { "ORDER BY pg_catalog.random()" } else { "" };
-    let sql =
-        format!("SELECT ARRAY[{}]::pg_catalog.text[] FROM ({query}) q {order} LIMIT {most}", list.join(", "));
+    let sql = format!("SELECT ARRAY[{}]::pg_catalog.text[] FROM ({query}) q LIMIT {most}", list.join(", "));
     fetch_all(&sql, &[], |row| Ok(row.get::<Vec<Option<String>>>(1)?.unwrap_or_default()))
 }
 
@@ -45,253 +62,400 @@ pub fn literal(value: Option<&str>, sql_type: &str) -> String {
     }
 }
 
-/// Values of the parameters of one occurrence, a row for each call.
-type Drawn = (Vec<usize>, Vec<Vec<Option<String>>>);
-
-/// Calls that were tried.
-struct Tried {
-    drawn: Vec<Drawn>,
-    /// Each call's rows and blocks.
-    calls: Vec<Call>,
-}
-
-impl Tried {
-    fn mean(&self) -> Call {
-        let count = self.calls.len().max(1) as f64;
-        let mean = |of: fn(&Call) -> f64| self.calls.iter().map(of).sum::<f64>() / count;
-        Call { rows: mean(|call| call.rows), hit: mean(Call::blocks), ..Call::default() }
-    }
-
-    /// The row of values of each call, and the call, of those whose values are not those of an earlier one.
-    fn different(&self) -> Vec<(&Vec<Option<String>>, Call)> {
-        let [(_, rows)] = &self.drawn[..] else { return Vec::new() };
-        let mut found: Vec<(&Vec<Option<String>>, Call)> = Vec::new();
-        for (row, call) in rows.iter().zip(&self.calls) {
-            if !found.iter().any(|(known, _)| *known == row) {
-                found.push((row, *call));
-            }
-        }
-        found
-    }
-}
-
-/// Calls with values of such feeders; `None` where there are none.
-fn tried(plan: &Plan, shape: &Shape, until: Instant) -> Result<Option<Tried>, UserError> {
-    let mut drawn: Vec<Drawn> = Vec::new();
-    for occurrence in 0..plan.analysed.occurrences.len() {
-        if let Some(query) = query_of(plan, occurrence, shape)? {
-            let found = rows(&query, &plan.columns(occurrence), CALLS)?;
-            if found.is_empty() {
-                return Ok(None);
-            }
-            drawn.push((plan.parameters(occurrence), found));
-        }
-    }
-    let most = if drawn.is_empty() { 1 } else { CALLS };
-    let mut calls = Vec::with_capacity(most);
-    while calls.len() < most && (calls.is_empty() || Instant::now() < until) {
-        pgrx::check_for_interrupts!();
-        let text = with_values(plan.text, |number| {
-            sql_of(plan, shape, number, |index| {
-                let value = drawn.iter().find_map(|(indexes, rows)| {
-                    let place = indexes.iter().position(|&other| other == index)?;
-                    rows[calls.len() % rows.len()][place].clone()
-                });
-                literal(value.as_deref(), &plan.analysed.parameters[index].sql_type)
-            })
-        });
-        let before = accessed_blocks();
-        let rows = spi::count_rows(&text)? as f64;
-        calls.push(Call { rows, hit: (accessed_blocks() - before) as f64, ..Call::default() });
-    }
-    Ok(Some(Tried { drawn, calls }))
-}
-
 /// What comes nearest to the captured calls.
 #[derive(Default)]
 pub struct Chosen {
     pub shape: Shape,
-    /// Rows of values with their weights, where a few of them come nearer than feeders over the relation do.
-    pub picked: Vec<(f64, Vec<Option<String>>)>,
+    /// What values of all parameters are made of, with their weights, where they come nearer than feeders over relations do.
+    pub kept: Vec<(f64, Values)>,
 }
 
-/// The feeders' shape under which a statement's calls come nearest to those that were captured, or a few rows of values.
+/// A choice of what was tried.
+struct Choice {
+    /// One for each call that was tried.
+    weights: Vec<f64>,
+    /// What a call takes on average.
+    mean: Call,
+    likeness: Likeness,
+    /// The relative error of the means.
+    error: f64,
+}
+
+impl Choice {
+    /// The worse of both.
+    fn least(&self) -> f64 {
+        self.likeness.rows.min(self.likeness.blocks)
+    }
+
+    /// What is to be as high as possible: one that is right is worth more than two that are half right.
+    fn worth(&self) -> f64 {
+        let right = |ratio: f64| if ratio - self.error > RIGHT { 1.0 } else { 0.0 };
+        right(self.likeness.rows) + right(self.likeness.blocks) + self.likeness.score - self.error
+    }
+}
+
+/// What was captured of a statement.
+struct Target {
+    call: Call,
+    calls: f64,
+}
+
+/// The feeders' shape under which a statement's calls come nearest to those that were captured, or values with weights.
+/// `share` is that of the captured time.
 ///
 /// # Errors
-/// Why the statement cannot be executed with any of them.
-pub fn shape(plan: &Plan, counts: &Counts, mask: bool) -> Result<Chosen, UserError> {
-    let Some(captured) = Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms) else {
+/// Why the statement cannot be executed with any of them; 57014 where the capture was canceled.
+pub fn shape(plan: &Plan, counts: &Counts, share: f64, mask: bool) -> Result<Chosen, UserError> {
+    let Some(call) = Call::of(counts.calls, counts.rows, counts.hit, counts.read, counts.exec_ms) else {
         return Ok(Chosen::default());
     };
+    let target = Target { call, calls: counts.calls as f64 };
     if plan.analysed.writes || plan.values.is_empty() {
         return Ok(Chosen::default());
     }
     let path = guc::initial_search_path()?;
-    let until = Instant::now() + PATIENCE;
-    let try_it = |shape: &Shape| {
-        // What goes wrong with one shape may go well with another.
-        rolled_back(|| guc::with_search_path(&path, || tried(plan, shape, until))).ok().flatten()
+    // So many calls at least, each of which may take longer than those that were captured.
+    let some = Duration::from_secs_f64((60.0 * call.ms / 1e3).clamp(0.0, 3600.0));
+    let patience = PATIENCE.mul_f64(share.clamp(0.0, 1.0)).max(some).clamp(SHORTEST, LONGEST);
+    rolled_back(|| guc::with_search_path(&path, || search(plan, &target, patience, mask)))
+}
+
+fn search(plan: &Plan, target: &Target, patience: Duration, mask: bool) -> Result<Chosen, UserError> {
+    let ways = ways(plan, &target.call);
+    let shapes = shapes(plan, target);
+    let began = Patience::begin();
+    let part = if shapes.len() > 1 { 0.5 } else { 1.0 };
+    let of = |shape: &Shape| {
+        let serves = |way: &&Way| way.page == 0 || shape.is_paged;
+        let ways: Vec<Way> = ways.iter().filter(serves).cloned().collect();
+        Lab::new(plan, shape.clone(), &target.call, &began, patience.mul_f64(part), &ways)
+            .map_err(|error| failed(&error))
     };
-    let mut best: Option<(f64, Shape, Tried)> = None;
-    let look = |shape: Shape, best: &mut Option<(f64, Shape, Tried)>| {
-        if best.is_some() && Instant::now() >= until {
-            return;
+    let mut lab = of(&shapes[0])?;
+    explore(&mut lab, target)?;
+    let worth = |lab: &Lab| nearest(lab, target).map_or(-1.0, |(choice, _)| choice.worth());
+    let mut best = worth(&lab);
+    // Near with both.
+    if best < 2.0 + NEAR * NEAR && shapes.len() > 1 {
+        let next = patience.mul_f64(0.5 / shapes.len() as f64);
+        let mut is_other = false;
+        for (at, shape) in shapes.iter().enumerate().skip(1) {
+            let Ok(mut other) = of(shape) else { continue };
+            other.extend(patience.mul_f64(part) + next * at as u32);
+            for way in 0..other.ways() {
+                other.try_some(way, 1)?;
+            }
+            let found = worth(&other);
+            if found > best + 0.02 {
+                (best, lab, is_other) = (found, other, true);
+            }
         }
-        let Some(found) = try_it(&shape) else { return };
-        let score = likeness(&captured, &found.mean()).score;
-        if best.as_ref().is_none_or(|(least, ..)| score > *least) {
-            *best = Some((score, shape, found));
+        lab.extend(patience.mul_f64(1.2));
+        if is_other {
+            explore(&mut lab, target)?;
         }
-    };
-    for shape in candidates(plan, &captured) {
-        look(shape, &mut best);
-        if best.as_ref().is_some_and(|(score, ..)| *score > 0.97) {
+    }
+    if lab.tried.is_empty() {
+        return match lab.error.take() {
+            Some(error) => Err(failed(&error)),
+            None => Ok(Chosen { shape: lab.shape, kept: Vec::new() }),
+        };
+    }
+    Ok(choose(plan, &lab, target, mask))
+}
+
+fn failed(error: &UserError) -> UserError {
+    let message = format!("it fails with the values that were found: {}", error.message);
+    UserError { message, ..error.clone() }
+}
+
+/// Limits and other constants that are worth a trial, the likeliest first.
+fn shapes(plan: &Plan, target: &Target) -> Vec<Shape> {
+    let has = |what: fn(&Source) -> bool| plan.values.iter().any(what);
+    let limits = limits(&target.call);
+    let first = Shape { limit: limits[0], ..Shape::default() };
+    let mut shapes = vec![first.clone()];
+    if has(|value| matches!(value, Source::Offset)) {
+        shapes.push(Shape { is_paged: true, ..first.clone() });
+    }
+    if has(|value| matches!(value, Source::Limit)) {
+        shapes.extend(limits[1..].iter().map(|&limit| Shape { limit, ..first.clone() }));
+    }
+    if has(|value| matches!(value, Source::InnerLimit)) {
+        shapes.extend(INNER_LIMITS[1..].iter().map(|&inner_limit| Shape { inner_limit, ..first.clone() }));
+    }
+    if has(|value| matches!(value, Source::Compared(_))) {
+        shapes.extend(COMPARED[1..].iter().map(|&compared| Shape { compared, ..first.clone() }));
+    }
+    shapes
+}
+
+/// Tries ways, and the more of those from which values are taken.
+fn explore(lab: &mut Lab, target: &Target) -> Result<(), UserError> {
+    let (some, more) = if target.call.ms > LONG_MS { (1, 4) } else { (3, 15) };
+    lab.try_some(0, some)?;
+    if single(lab, target, 0).is_some_and(|choice| choice.least() > 0.9) {
+        lab.try_some(0, 30 - some)?;
+        if single(lab, target, 0).is_some_and(|choice| choice.least() > 0.98 && choice.error < SURE) {
+            return Ok(());
+        }
+    }
+    for way in 1..lab.ways() {
+        lab.try_some(way, some)?;
+    }
+    for factor in [3.0, 1.7, 1.3, 1.15, 1.07, 1.03, 1.0, 1.0] {
+        if lab.is_late() || lab.tried.len() >= MOST {
             break;
         }
-    }
-    // Between the sizes that were tried.
-    for factor in [1.6, 0.6, 1.3, 0.77, 1.14, 0.88] {
-        let is_near = |score: f64| score > 0.95 || !(has(plan, How::Above) || has(plan, How::Below));
-        let Some((_, shape, _)) = best.as_ref().filter(|(score, ..)| !is_near(*score)) else { break };
-        let Some(shape) = shape.scaled(factor) else { break };
-        look(shape, &mut best);
-    }
-    let Some((mut score, mut shape, found)) = best else {
-        let shape = Shape { limit: limits(&captured)[0], ..Shape::default() };
-        let result = rolled_back(|| guc::with_search_path(&path, || tried(plan, &shape, until)));
-        return match result {
-            Ok(_) => Ok(Chosen { shape, picked: Vec::new() }),
-            Err(error) => {
-                let message = format!("it fails with the values that were found: {}", error.message);
-                Err(UserError { message, ..error })
-            }
-        };
-    };
-    if score < 0.97 && (has(plan, How::Equal) || has(plan, How::Like) || has(plan, How::Operator)) {
-        let mean = |shape: &Shape| try_it(shape).map(|tried| tried.mean());
-        (score, shape) = mixed(&captured, shape, &found.mean(), &mean);
-        for limit in limits(&captured).into_iter().filter(|_| has_limit(plan)) {
-            let other = Shape { limit, distinct: 0.0, misses: 0.0, ..shape.clone() };
-            let Some(from_rows) = mean(&other) else { continue };
-            let (nearer, mixture) = mixed(&captured, other, &from_rows, &mean);
-            if nearer > score + 0.02 {
-                (score, shape) = (nearer, mixture);
+        let Some((best, _)) = nearest(lab, target) else { break };
+        if best.least() > 0.99 && lab.tried.len() >= ENOUGH {
+            break;
+        }
+        let mut shares: Vec<(f64, usize)> = (0..lab.ways()).map(|way| (0.0, way)).collect();
+        for (tried, weight) in lab.tried.iter().zip(&best.weights) {
+            shares[tried.way].0 += weight;
+        }
+        shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for way in between(lab, target) {
+            if let Some(place) = lab.add(way) {
+                lab.try_some(place, some)?;
             }
         }
-    }
-    let mut chosen = Chosen { shape, picked: Vec::new() };
-    let different = found.different();
-    let is_few = different.len() <= FEW_VALUES && found.calls.len() >= 2 * different.len();
-    // Masked, they would find nothing.
-    if score < 0.9 && !mask && (is_few || score < 0.5) {
-        let calls: Vec<Call> = different.iter().map(|(_, call)| *call).collect();
-        if let Some((one, other, part, nearer)) = pick(&captured, &calls)
-            && nearer > score + 0.05
-        {
-            let row = |at: usize, weight: f64| (weight, different[at].0.clone());
-            chosen.picked =
-                [row(one, 1.0 - part), row(other, part)].into_iter().filter(|(w, _)| *w > 0.0).collect();
+        if let Some((_, way)) = shares.first() {
+            for factor in [factor, 1.0 / factor] {
+                for way in lab.way(*way).clone().neighbours(lab.plan(), factor) {
+                    if let Some(place) = lab.add(way) {
+                        lab.try_some(place, some)?;
+                    }
+                }
+            }
+        }
+        for (_, way) in shares.iter().take(5).filter(|(share, _)| *share > 0.03) {
+            lab.try_some(*way, more)?;
         }
     }
-    Ok(chosen)
+    Ok(())
 }
 
-/// A column with so few different values is one of kinds: the application names them.
-const FEW_VALUES: usize = 12;
-
-/// Whether a parameter meets something so.
-fn has(plan: &Plan, how: How) -> bool {
-    plan.analysed.parameters.iter().any(|p| p.meeting.as_ref().is_some_and(|meeting| meeting.how == how))
-}
-
-fn has_limit(plan: &Plan) -> bool {
-    plan.values.iter().any(|value| matches!(value, Source::Limit))
-}
-
-/// Limits that return so many rows per call: exactly so many, where it is a whole number; or sizes of pages that not all calls
-/// fill.
-fn limits(captured: &Call) -> Vec<u64> {
-    const PAGES: [u64; 8] = [5, 10, 20, 25, 50, 100, 1000, 10_000];
-    let exact = (captured.rows.ceil() as u64).max(1);
-    if (captured.rows - captured.rows.round()).abs() < 0.005 && captured.rows > 0.5 {
-        return vec![exact];
-    }
-    let pages = PAGES.into_iter().filter(|&page| page > exact).take(3);
-    [exact].into_iter().chain(pages).collect()
-}
-
-/// Shapes that are worth a trial, the first one being that without a choice.
-fn candidates(plan: &Plan, captured: &Call) -> Vec<Shape> {
-    let limits = limits(captured);
-    let first = Shape { limit: limits[0], ..Shape::default() };
-    let mut candidates = vec![first.clone()];
-    if has_limit(plan) {
-        candidates.extend(limits[1..].iter().map(|&limit| Shape { limit, ..first.clone() }));
-    }
-    let has = |how: How| has(plan, how);
-    let mut vary = |is_varied: bool, change: &dyn Fn(&mut Shape, u64), values: &[u64]| {
-        if is_varied {
-            let with = |value: &u64| {
-                let mut shape = first.clone();
-                change(&mut shape, *value);
-                shape
+/// Ways between those that take less than was captured and those of the next size, which take more.
+fn between(lab: &Lab, target: &Target) -> Vec<Way> {
+    let mut found = Vec::new();
+    let sizes: [(fn(&Way) -> u64, fn(&mut Way, u64)); 2] = [
+        (|way| way.beyond.unwrap_or(0), |way, size| way.beyond = Some(size)),
+        (|way| way.width, |way, size| way.width = size),
+    ];
+    for (size, set) in sizes {
+        let mut all: Vec<(usize, Call)> = (0..lab.ways())
+            .filter(|&way| size(lab.way(way)) > 0)
+            .filter_map(|way| single(lab, target, way).map(|choice| (way, choice.mean)))
+            .collect();
+        all.sort_by_key(|&(way, _)| size(lab.way(way)));
+        for pair in all.windows(2) {
+            let [(low, one), (high, other)] = pair else { continue };
+            let (low, high) = (lab.way(*low), lab.way(*high));
+            let mut middle = low.clone();
+            set(&mut middle, size(high));
+            let is_next = middle == *high;
+            let is_between = |what: fn(&Call) -> f64| {
+                let wanted = what(&target.call);
+                let (less, more) = (what(one).min(what(other)), what(one).max(what(other)));
+                less < 0.95 * wanted && wanted * 1.05 < more
             };
-            candidates.extend(values.iter().map(with));
-        }
-    };
-    let near = (captured.rows.round() as u64).max(1);
-    let (above, below) = (has(How::Above), has(How::Below));
-    let sizes = [near, 2, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000];
-    vary(above && below, &|shape, width| shape.width = width, &sizes);
-    vary(above != below, &|shape, beyond| shape.beyond = Some(beyond), &sizes);
-    vary(
-        has(How::Array),
-        &|shape, length| shape.array = length as u32,
-        &[near.min(100), 1, 2, 3, 10, 20, 50],
-    );
-    vary(has(How::Like), &|shape, length| shape.pattern = length as u32, &[1, 2, 4, 5, 6, 8, 12]);
-    candidates
-}
-
-/// Values drawn from rows favour those that many rows have, distinct ones favour none: the mixture of both that returns as many
-/// rows, or takes as many blocks, as were captured.
-fn mixed(
-    captured: &Call,
-    shape: Shape,
-    from_rows: &Call,
-    try_it: &dyn Fn(&Shape) -> Option<Call>,
-) -> (f64, Shape) {
-    let all = Shape { distinct: 1.0, ..shape.clone() };
-    let Some(from_distinct) = try_it(&all) else { return (likeness(captured, from_rows).score, shape) };
-    let share = |wanted: f64, one: f64, other: f64| {
-        let span = other - one;
-        (span.abs() > 0.02 * one.abs().max(other.abs()).max(0.01))
-            .then(|| ((wanted - one) / span).clamp(0.0, 1.0))
-    };
-    let by_rows = share(captured.rows, from_rows.rows, from_distinct.rows);
-    let by_blocks = share(captured.blocks(), from_rows.blocks(), from_distinct.blocks());
-    let expected = |part: f64| {
-        let between = |one: f64, other: f64| one + part * (other - one);
-        let call = Call {
-            rows: between(from_rows.rows, from_distinct.rows),
-            hit: between(from_rows.blocks(), from_distinct.blocks()),
-            ..Call::default()
-        };
-        likeness(captured, &call).score
-    };
-    let parts = [Some(0.0), by_rows, by_blocks, Some(1.0)];
-    let best = parts.into_iter().flatten().max_by(|a, b| expected(*a).total_cmp(&expected(*b)));
-    let distinct = best.map_or(0.0, |part| (part * 1000.0).round() / 1000.0);
-    // Neither returns as few rows: some calls found nothing.
-    let lower = if from_rows.rows < from_distinct.rows { (0.0, from_rows) } else { (1.0, &from_distinct) };
-    if captured.rows < 0.97 * lower.1.rows {
-        let found = captured.rows / lower.1.rows;
-        let call = Call { rows: captured.rows, hit: found * lower.1.blocks(), ..Call::default() };
-        let score = likeness(captured, &call).score;
-        if score > expected(distinct) {
-            let misses = ((1.0 - found) * 1000.0).round() / 1000.0;
-            return (score, Shape { distinct: lower.0, misses, ..shape });
+            set(&mut middle, (size(low) as f64 * size(high) as f64).sqrt().round() as u64);
+            if is_next && (is_between(|call| call.rows) || is_between(Call::blocks)) {
+                found.push(middle);
+            }
         }
     }
-    (expected(distinct), Shape { distinct, ..shape })
+    found.truncate(4);
+    found
+}
+
+/// What calls take when so large a share of them has the generic plan.
+fn calls(lab: &Lab, share: f64) -> Vec<Call> {
+    let between = |one: f64, other: f64| one + share * (other - one);
+    lab.tried
+        .iter()
+        .map(|tried| Call {
+            rows: between(tried.custom.rows, tried.generic.rows),
+            hit: between(tried.custom.blocks(), tried.generic.blocks()),
+            read: 0.0,
+            ms: between(tried.custom.ms, tried.generic.ms),
+        })
+        .collect()
+}
+
+/// The share of a run's calls that have the generic plan, when values come with such weights.
+fn generic(lab: &Lab, target: &Target, weights: &[f64]) -> f64 {
+    if !lab.has_plans() {
+        return 1.0;
+    }
+    let costs: Vec<f64> = lab.tried.iter().map(|tried| tried.cost).collect();
+    // Of one session: as many calls as were captured are shared by some.
+    let calls = (target.calls / 4.0).clamp(8.0, 300.0) as u32;
+    generic_share(lab.generic_cost, &costs, weights, calls)
+}
+
+/// How near these weights come.
+fn expected(lab: &Lab, target: &Target, weights: Vec<f64>) -> Choice {
+    let calls = calls(lab, generic(lab, target, &weights));
+    let mean = mean(&calls, &weights);
+    Choice { likeness: likeness(&target.call, &mean), mean, weights, error: 0.0 }
+}
+
+/// The weights under which what was tried comes nearest, the run's choice of plans being what it is with them; and those to
+/// begin with.
+fn nearest(lab: &Lab, target: &Target) -> Option<(Choice, Vec<f64>)> {
+    let mut begin = vec![0.0; lab.tried.len()];
+    for way in 0..lab.ways() {
+        let Some(single) = single(lab, target, way) else { continue };
+        // Ways that come near by themselves are worth more than others.
+        let worth = single.likeness.score.powi(2).max(0.01);
+        begin.iter_mut().zip(&single.weights).for_each(|(sum, weight)| *sum += worth * weight);
+    }
+    toward(lab, target, &target.call, &begin).map(|choice| (choice, begin))
+}
+
+/// As [`nearest`]; where rows and blocks cannot both be reached, one of them, and the other as nearly as that lets it.
+fn nearest_or_one(lab: &Lab, target: &Target) -> Option<Choice> {
+    let (mut best, begin) = nearest(lab, target)?;
+    if best.least() < RIGHT {
+        for factor in [0.3, 0.5, 0.7, 0.85, 1.2, 1.4, 1.7, 2.0, 3.0] {
+            let call = target.call;
+            let blocks = Call { hit: call.blocks() * factor, read: 0.0, ..call };
+            let rows = Call { rows: call.rows * factor, ..call };
+            for wanted in [blocks, rows] {
+                let found = toward(lab, target, &wanted, &begin);
+                best = found.into_iter().fold(best, |best, found| {
+                    if found.worth() > best.worth() + 0.001 { found } else { best }
+                });
+            }
+        }
+    }
+    Some(best)
+}
+
+/// The weights under which what was tried comes nearest to such a call.
+fn toward(lab: &Lab, target: &Target, wanted: &Call, begin: &[f64]) -> Option<Choice> {
+    let mut best: Option<(f64, Choice)> = None;
+    let mut shares = if lab.has_plans() { vec![0.0, 1.0, 0.2, 0.5, 0.8] } else { vec![1.0] };
+    let mut at = 0;
+    while let Some(share) = shares.get(at).copied() {
+        at += 1;
+        let Some(fit) = fit(wanted, &calls(lab, share), begin, target.calls) else { continue };
+        let found = generic(lab, target, &fit.weights);
+        if (found - share).abs() > 0.01 && shares.len() < 9 {
+            shares.push(found);
+        }
+        let near = likeness(wanted, &mean(&calls(lab, found), &fit.weights));
+        let least = near.rows.min(near.blocks);
+        if best.as_ref().is_none_or(|(best, _)| least > best + 0.001) {
+            best = Some((least, expected(lab, target, fit.weights)));
+        }
+    }
+    best.map(|(_, choice)| choice)
+}
+
+/// How near one way comes, as often as it was tried.
+fn single(lab: &Lab, target: &Target, way: usize) -> Option<Choice> {
+    let count = lab.tried.iter().filter(|tried| tried.way == way).count() as f64;
+    if count == 0.0 {
+        return None;
+    }
+    let weights: Vec<f64> =
+        lab.tried.iter().map(|tried| if tried.way == way { 1.0 / count } else { 0.0 }).collect();
+    let calls = calls(lab, generic(lab, target, &weights));
+    let mean = mean(&calls, &weights);
+    let deviation = |what: fn(&Call) -> f64, least: f64| {
+        let middle = what(&mean);
+        let variance: f64 =
+            calls.iter().zip(&weights).map(|(call, weight)| weight * (what(call) - middle).powi(2)).sum();
+        (variance / (count - 1.0).max(1.0)).sqrt() / middle.max(least)
+    };
+    // Few calls that are alike are no proof that all are.
+    let error = deviation(|call| call.rows, 0.05).max(deviation(Call::blocks, 1.0)) + 0.3 / count;
+    Some(Choice { likeness: likeness(&target.call, &mean), mean, weights, error })
+}
+
+/// Feeders over relations where they come near, for these have the most different values; kept values otherwise.
+fn choose(plan: &Plan, lab: &Lab, target: &Target, mask: bool) -> Chosen {
+    let mut best: Option<(f64, Shape)> = None;
+    let mut offer = |worth: f64, ways: Vec<(f64, Way)>| {
+        if best.as_ref().is_none_or(|(least, _)| worth > *least) {
+            best = Some((worth, Shape { ways, ..lab.shape.clone() }));
+        }
+    };
+    // OFFSET is a number that only kept values have; and what is far from the end was found in a sample.
+    let rows = plan.relations.iter().map(|relation| relation.rows).fold(0.0, f64::max);
+    let is_exact = |way: &Way| mask || way.beyond.is_none_or(|beyond| !is_sampled(rows, beyond));
+    let serves = |way: &Way| !lab.shape.is_paged && is_exact(way);
+    let singles: Vec<(usize, Choice)> = (0..lab.ways())
+        .filter(|&way| serves(lab.way(way)))
+        .filter_map(|way| single(lab, target, way).map(|choice| (way, choice)))
+        .collect();
+    for (way, choice) in &singles {
+        offer(choice.worth(), vec![(1.0, lab.way(*way).clone())]);
+    }
+    let fed = (0..plan.analysed.occurrences.len()).filter(|&at| !plan.parameters(at).is_empty()).count();
+    if fed == 1
+        && let Some((shares, choice)) = mixture(lab, target, &singles)
+    {
+        // Simpler is better.
+        let ways = shares.iter().map(|(share, way)| (*share, lab.way(*way).clone())).collect();
+        offer(choice.worth() - 0.01, ways);
+    }
+    let is_near = best.as_ref().is_some_and(|(worth, _)| *worth > 2.0 + NEAR * NEAR - SURE);
+    let has_fed = fed > 0 || lab.shape.is_paged;
+    if !mask
+        && has_fed
+        && !is_near
+        && let Some(choice) = nearest_or_one(lab, target)
+        && best.as_ref().is_none_or(|(worth, _)| choice.worth() > *worth)
+    {
+        return Chosen { shape: lab.shape.clone(), kept: kept(lab, &choice.weights) };
+    }
+    let shape = Shape { is_paged: false, ..best.map_or_else(|| lab.shape.clone(), |(_, shape)| shape) };
+    Chosen { shape, kept: Vec::new() }
+}
+
+/// Some ways with their shares, and how near they come together.
+fn mixture(lab: &Lab, target: &Target, singles: &[(usize, Choice)]) -> Option<(Vec<(f64, usize)>, Choice)> {
+    const WAYS: usize = 4;
+    let means: Vec<Call> = singles
+        .iter()
+        .map(|(_, choice)| mean(&calls(lab, generic(lab, target, &choice.weights)), &choice.weights))
+        .collect();
+    let begin: Vec<f64> = singles.iter().map(|(_, choice)| choice.likeness.score.powi(2).max(0.01)).collect();
+    // The fewest that serve: those that the others add little to.
+    let all = fit(&target.call, &means, &begin, target.calls)?;
+    let mut order: Vec<usize> = (0..singles.len()).collect();
+    order.sort_by(|&a, &b| all.weights[b].total_cmp(&all.weights[a]));
+    order.truncate(WAYS);
+    let few = |values: &[f64]| order.iter().map(|&at| values[at]).collect::<Vec<f64>>();
+    let few_means: Vec<Call> = order.iter().map(|&at| means[at]).collect();
+    let fit = fit(&target.call, &few_means, &few(&begin), target.calls)?;
+    let chosen: Vec<(f64, usize)> = fit
+        .weights
+        .iter()
+        .zip(&order)
+        .filter(|(share, _)| **share > 0.005)
+        .map(|(share, &at)| ((share * 1e4).round() / 1e4, at))
+        .collect();
+    let mut weights = vec![0.0; lab.tried.len()];
+    let mut variance = 0.0;
+    for &(share, at) in &chosen {
+        let one = &singles[at].1;
+        weights.iter_mut().zip(&one.weights).for_each(|(sum, weight)| *sum += share * weight);
+        // An error relative to its own mean, made relative to the captured one.
+        let size = |what: fn(&Call) -> f64, least: f64| what(&means[at]) / what(&target.call).max(least);
+        let size = size(|call| call.rows, 0.05).max(size(Call::blocks, 1.0));
+        variance += (share * one.error * size).powi(2);
+    }
+    let choice = Choice { error: variance.sqrt(), ..expected(lab, target, weights) };
+    Some((chosen.into_iter().map(|(share, at)| (share, singles[at].0)).collect(), choice))
+}
+
+fn kept(lab: &Lab, weights: &[f64]) -> Vec<(f64, Values)> {
+    let all = lab.tried.iter().zip(weights).filter(|(_, weight)| **weight > 1e-6);
+    all.map(|(tried, weight)| (*weight, tried.raw.clone())).collect()
 }

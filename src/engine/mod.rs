@@ -12,6 +12,7 @@ mod scans;
 mod session;
 mod statement;
 mod trap;
+mod trial;
 pub mod unserved;
 
 pub use bulk::Rows;
@@ -19,3 +20,4 @@ pub use plans::Book;
 pub use session::Session;
 pub use statement::{Statement, Traits, Unprepared};
 pub use trap::Log;
+pub use trial::{Plans, Trial};

@@ -71,11 +71,6 @@ pub fn fetch_all<T>(
     read(|client| client.select(sql, None, arguments)?.map(|found| row(&found)).collect())
 }
 
-/// How many rows a query returns, which are read and dropped.
-pub fn count_rows(sql: &str) -> Result<usize, UserError> {
-    read(|client| client.select(sql, None, &[]).map(|table| table.len()))
-}
-
 /// All rows of a query that locks the rows it finds, which is no reading.
 pub fn locked_rows<T>(
     sql: &str,

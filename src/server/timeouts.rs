@@ -1,8 +1,9 @@
 //! A limit to how long a statement of a worker's own may take, as statement_timeout is to a session's.
 
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
-use bench_core::error::UserError;
+use bench_core::error::{UserError, sqlstate};
 
 use super::process::forget_cancel;
 
@@ -15,6 +16,7 @@ pub const STATEMENT_TIMEOUT: c_int = 3;
 unsafe extern "C-unwind" {
     fn enable_timeout_after(id: c_int, delay_ms: c_int);
     fn disable_timeout(id: c_int, keep_indicator: bool);
+    fn get_timeout_indicator(id: c_int, reset_indicator: bool) -> bool;
 }
 
 /// Cancels `work`, which has to be a transaction of its own that returns its errors, when it takes longer.
@@ -30,4 +32,35 @@ pub fn within<T>(limit_ms: i32, work: impl FnOnce() -> Result<T, UserError>) -> 
     unsafe { disable_timeout(STATEMENT_TIMEOUT, false) };
     forget_cancel();
     result
+}
+
+/// What [`limited`] fails with where the time runs out.
+const LIMIT: &str = "53400";
+
+/// Whether an error says that the time of [`limited`] has run out.
+pub fn is_limit(error: &UserError) -> bool {
+    error.sqlstate == LIMIT
+}
+
+/// As [`within`], in a worker that users may cancel: their cancel is not forgotten, and fails with 57014.
+///
+/// # Errors
+/// Those of the work; 53400 where it took longer.
+pub fn limited<T>(limit: Duration, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    let began = Instant::now();
+    let limit_ms = limit.as_millis() as c_int;
+    // SAFETY: as in `within`; the last call reads a flag that says whether the time has run out without having been served.
+    let (result, is_late) = unsafe {
+        enable_timeout_after(STATEMENT_TIMEOUT, limit_ms);
+        let result = work();
+        disable_timeout(STATEMENT_TIMEOUT, true);
+        (result, get_timeout_indicator(STATEMENT_TIMEOUT, true))
+    };
+    if is_late {
+        forget_cancel();
+    }
+    result.map_err(|error| match error.sqlstate == sqlstate::QUERY_CANCELED && began.elapsed() >= limit {
+        true => UserError::new(LIMIT, format!("a call took more than {limit_ms} ms")),
+        false => error,
+    })
 }

@@ -2,8 +2,9 @@
 
 mod counts;
 mod fidelity;
+mod fit;
 mod options;
-mod pick;
+mod plan_cache;
 mod render;
 mod rewrite;
 #[cfg(test)]
@@ -11,8 +12,9 @@ mod tests;
 
 pub use counts::Counts;
 pub use fidelity::{Call, Likeness, likeness, overall};
+pub use fit::{Fit, fit, mean};
 pub use options::{CaptureOptions, Importance, Roles};
-pub use pick::pick;
+pub use plan_cache::generic_share;
 pub use render::{script, variable, with_values};
 pub use rewrite::{expanded, grouped, parsable, squashed};
 

@@ -131,13 +131,45 @@ fn items_of_group_by_have_the_parameters_of_the_list() {
     assert_eq!(grouped(text), text.replace("$2", "$1"));
 }
 
+fn one_call(rows: f64, hit: f64) -> Call {
+    Call { rows, hit, ..Call::default() }
+}
+
 #[test]
-fn rows_are_picked_by_what_their_calls_take() {
-    let call = |rows: f64, hit: f64| Call { rows, hit, ..Call::default() };
-    let calls = [call(1.0, 10.0), call(5.0, 50.0), call(9.0, 20.0)];
-    let (one, other, part, score) = pick(&call(3.0, 30.0), &calls).unwrap();
-    assert_eq!((one, other, part, score), (0, 1, 0.5, 1.0));
-    assert_eq!(pick(&call(1.0, 1.0), &[]), None);
+fn values_get_weights_by_what_their_calls_take() {
+    let calls = [one_call(1.0, 10.0), one_call(5.0, 50.0), one_call(9.0, 20.0)];
+    let found = fit(&one_call(3.0, 30.0), &calls, &[1.0; 3], 1e4).unwrap();
+    assert!(found.likeness.score > 0.99, "{found:?}");
+    // What nothing comes near to gets the nearest.
+    let found = fit(&one_call(0.5, 5.0), &calls, &[1.0; 3], 1e4).unwrap();
+    assert!(found.weights[0] > 0.99, "{found:?}");
+    assert_eq!(fit(&one_call(1.0, 1.0), &[], &[], 1.0), None);
+    assert_eq!(fit(&one_call(1.0, 1.0), &calls, &[0.0; 3], 1.0), None);
+    // Next to nothing is as much as nothing.
+    let calls = [one_call(0.0, 2.0), one_call(1.0, 4.0)];
+    let found = fit(&one_call(0.0, 2.0), &calls, &[1.0; 2], 1e4).unwrap();
+    assert!(found.likeness.score > 0.99, "{found:?}");
+}
+
+#[test]
+fn few_calls_get_values_that_are_alike() {
+    let calls: Vec<Call> = (0..200).map(|n| one_call(1.0, f64::from(n))).collect();
+    let many = fit(&one_call(1.0, 40.0), &calls, &[1.0; 200], 1e6).unwrap();
+    let few = fit(&one_call(1.0, 40.0), &calls, &[1.0; 200], 20.0).unwrap();
+    assert!(many.likeness.score > 0.98 && few.likeness.score > 0.98);
+    assert!(many.spread > 0.8 && few.spread < 0.25, "{} {}", many.spread, few.spread);
+}
+
+#[test]
+fn plans_are_chosen_as_the_plan_cache_does() {
+    let share = |generic, costs: &[f64]| generic_share(generic, costs, &vec![1.0; costs.len()], 100);
+    assert_eq!(share(10.0, &[9.0]), 0.0);
+    assert_eq!(share(9.0, &[10.0]), 0.95);
+    // An even choice of both: the mean is 10, which the costs of five are above as often as below.
+    let mixed = share(10.0, &[1.0, 19.0]);
+    assert!((0.3..0.99).contains(&mixed), "{mixed}");
+    assert_eq!(generic_share(1.0, &[], &[], 100), 0.0);
+    assert_eq!(generic_share(1.0, &[5.0], &[0.0], 100), 0.0);
 }
 
 #[test]
@@ -205,6 +237,31 @@ proptest! {
             let name = (1..=2).map(variable).find(|name| symbols.lookup(name).is_some_and(|id| id.index() == index));
             prop_assert!(name.is_some(), "{} in {}", index, written);
         }
+    }
+
+    #[test]
+    fn means_between_those_of_calls_are_met(
+        all in prop::collection::vec((0.0..100.0_f64, 1.0..1000.0_f64, 0.05..1.0_f64), 1..60)
+    ) {
+        // Some weights have the wanted means; so weights that differ from the first ones no more are found. The penalty lets
+        // them miss by the root of twice itself times the relative entropy (at the minimum, half the penalty times the square
+        // of lambda is at most that entropy), here below 3.
+        let calls: Vec<Call> = all.iter().map(|(rows, hit, _)| one_call(*rows, *hit)).collect();
+        let weights: Vec<f64> = all.iter().map(|(.., weight)| *weight).collect();
+        let wanted = mean(&calls, &weights);
+        let found = fit(&wanted, &calls, &vec![1.0; all.len()], 1e9).unwrap();
+        prop_assert!((found.weights.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        prop_assert!(found.weights.iter().all(|weight| *weight >= 0.0));
+        prop_assert!(found.likeness.rows > 0.97 && found.likeness.blocks > 0.97, "{:?}", found.likeness);
+    }
+
+    #[test]
+    fn shares_of_plans_are_shares(
+        generic in 0.0..1e6_f64, costs in prop::collection::vec((0.0..1e6_f64, 0.0..1.0_f64), 0..9), calls in 0..50_u32
+    ) {
+        let (costs, weights): (Vec<f64>, Vec<f64>) = costs.into_iter().unzip();
+        let share = generic_share(generic, &costs, &weights, calls);
+        prop_assert!((0.0..=1.0).contains(&share));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::super::lists::list_length;
+use super::Wrap;
 use super::operators::{is_a, nth};
 use super::walk::Walk;
 
@@ -13,7 +14,9 @@ pub(super) struct Source {
     pub entry: *mut pg_sys::RangeTblEntry,
     pub expression: String,
     pub column: Option<i16>,
-    pub descends: bool,
+    /// The type of the expression.
+    pub type_oid: pg_sys::Oid,
+    pub wrap: Option<Wrap>,
 }
 
 /// Without casts that the parser has put around it.
@@ -111,6 +114,10 @@ pub(super) unsafe fn beneath(
             #[cfg(feature = "pg18")]
             pg_sys::RTEKind::RTE_GROUP => Some((scope, within((*entry).groupexprs)?)),
             pg_sys::RTEKind::RTE_SUBQUERY => output(walk, (*entry).subquery, attribute),
+            pg_sys::RTEKind::RTE_FUNCTION if list_length((*entry).functions) == 1 && attribute == 1 => {
+                let function: *mut pg_sys::RangeTblFunction = nth((*entry).functions, 0).cast();
+                ((*function).funccolcount == 1).then_some((scope, (*function).funcexpr))
+            }
             pg_sys::RTEKind::RTE_CTE => {
                 let mut scope = scope;
                 for _ in 0..(*entry).ctelevelsup {
@@ -145,6 +152,32 @@ unsafe fn output(
             .map(|at| nth(list, at).cast::<pg_sys::TargetEntry>())
             .find(|&target| (*target).resno == attribute && !(*target).resjunk)
             .map(|target| (scope, (*target).expr.cast()))
+    }
+}
+
+/// What a variable stands for that is a column of no relation, through as many levels as there are; or the expression itself.
+///
+/// # Safety
+/// A live expression of the scope.
+pub(super) unsafe fn resolved(
+    walk: &Walk,
+    mut scope: usize,
+    mut node: *mut pg_sys::Node,
+) -> Option<(usize, *mut pg_sys::Node)> {
+    // SAFETY: by the caller.
+    unsafe {
+        for _ in 0..50 {
+            let inner = bare(node);
+            if !is_a(inner, pg_sys::NodeTag::T_Var) {
+                break;
+            }
+            let (next, entry) = entry_of(walk, scope, inner.cast())?;
+            if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+                break;
+            }
+            (scope, node) = beneath(walk, next, entry, (*inner.cast::<pg_sys::Var>()).varattno)?;
+        }
+        Some((scope, node))
     }
 }
 
@@ -209,18 +242,7 @@ pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) 
     // which all variables have been made to be of.
     unsafe {
         // A variable that stands for an expression: that one's.
-        let (mut scope, mut node) = (scope, node);
-        for _ in 0..50 {
-            let inner = bare(node);
-            if !is_a(inner, pg_sys::NodeTag::T_Var) {
-                break;
-            }
-            let (next, entry) = entry_of(walk, scope, inner.cast())?;
-            if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-                break;
-            }
-            (scope, node) = beneath(walk, next, entry, (*inner.cast::<pg_sys::Var>()).varattno)?;
-        }
+        let (scope, node) = resolved(walk, scope, node)?;
         let copy: *mut pg_sys::Node = pg_sys::copyObjectImpl(node.cast()).cast();
         let mut look = Look { walk, scope, entry: std::ptr::null_mut(), is_simple: true, variables: 0 };
         rebase(copy, (&raw mut look).cast());
@@ -233,7 +255,8 @@ pub(super) unsafe fn source(walk: &Walk, scope: usize, node: *mut pg_sys::Node) 
         let shown = if is_column { inner } else { copy };
         let column = is_column.then(|| (*inner.cast::<pg_sys::Var>()).varattno);
         let expression = deparse(shown, (*look.entry).relid);
-        Some(Source { entry: look.entry, expression, column, descends: false })
+        let type_oid = pg_sys::exprType(shown);
+        Some(Source { entry: look.entry, expression, column, type_oid, wrap: None })
     }
 }
 

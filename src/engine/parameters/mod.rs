@@ -7,6 +7,7 @@
 mod columns;
 mod operators;
 mod walk;
+mod words;
 
 use std::ffi::{CStr, CString};
 
@@ -35,8 +36,27 @@ pub enum How {
     Insert,
     /// A value of SET.
     Set,
+    /// Words that a full text search looks for: the expression is a tsvector.
+    Words,
     /// Another operator that returns a boolean.
     Operator,
+}
+
+/// SQL around a value of a relation's row that makes it the parameter's: `now() - column` for `column > now() - $1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrap {
+    pub before: String,
+    /// May mention other parameters.
+    pub after: String,
+    /// The type of the relation's value.
+    pub sql_type: String,
+}
+
+impl Wrap {
+    /// Around a value of its type.
+    pub fn around(&self, value: &str) -> String {
+        format!("{}{value}{}", self.before, self.after)
+    }
 }
 
 /// What a parameter meets.
@@ -46,11 +66,11 @@ pub struct Meeting {
     pub occurrence: usize,
     /// The value that the parameter would have for a row of that relation, as SQL over its columns.
     pub expression: String,
+    /// What makes the parameter's value of it, where it is not that itself.
+    pub wrap: Option<Wrap>,
     /// The column, where the expression is one.
     pub column: Option<i16>,
     pub how: How,
-    /// The expression falls as the relation's column rises: `now() - column`.
-    pub descends: bool,
     /// Of a list of rows that are to be different: which.
     pub row: usize,
 }
@@ -69,6 +89,8 @@ pub enum Place {
     Argument(String, usize),
     /// Beside an operator of arithmetic.
     Arithmetic,
+    /// Beside a comparison, such as with an aggregate.
+    Compared,
 }
 
 /// A parameter of a statement.

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::super::lists::list_length;
 use super::columns::{Source, bare, beneath, deparse, source};
 use super::operators::{how, is_a, is_administration, is_without_variables, name_of, nth, one_of_object};
-use super::{Analysed, How, Meeting, Occurrence, Place};
+use super::{Analysed, How, Meeting, Occurrence, Place, Wrap, type_name};
 
 /// A query, and the one around it.
 pub(super) struct Scope {
@@ -112,7 +112,7 @@ impl Walk {
     ///
     /// # Safety
     /// A live expression, or NULL.
-    unsafe fn parameter(&self, node: *mut pg_sys::Node) -> Option<usize> {
+    pub(super) unsafe fn parameter(&self, node: *mut pg_sys::Node) -> Option<usize> {
         // SAFETY: by the caller.
         unsafe {
             let node = bare(node);
@@ -137,13 +137,10 @@ impl Walk {
         }
     }
 
-    fn meet(&mut self, parameter: usize, source: Source, how: How, row: usize) {
-        let descends = source.descends;
-        let occurrence = self.occurrence(source.entry, false);
-        self.meet_at(
-            parameter,
-            Meeting { occurrence, expression: source.expression, column: source.column, how, descends, row },
-        );
+    pub(super) fn meet(&mut self, parameter: usize, source: Source, how: How, row: usize) {
+        let Source { entry, expression, column, wrap, .. } = source;
+        let occurrence = self.occurrence(entry, false);
+        self.meet_at(parameter, Meeting { occurrence, expression, wrap, column, how, row });
     }
 
     /// A condition says more than a value that is written, and the first one as much as another.
@@ -220,9 +217,8 @@ impl Walk {
                     let name = CStr::from_ptr(name).to_string_lossy();
                     let occurrence = self.occurrence(target, true);
                     let expression = crate::server::spi::quote_identifier(&name);
-                    let meeting =
-                        Meeting { occurrence, expression, column: Some(column), how, descends: false, row };
-                    self.meet_at(parameter, meeting);
+                    let column = Some(column);
+                    self.meet_at(parameter, Meeting { occurrence, expression, wrap: None, column, how, row });
                 }
             }
         }
@@ -267,6 +263,8 @@ impl Walk {
             }
             self.compare(scope, left, right, &name, false);
             self.compare(scope, right, left, &name, true);
+            self.place(left, Place::Compared);
+            self.place(right, Place::Compared);
         }
     }
 
@@ -285,6 +283,9 @@ impl Walk {
         let how = how(name, is_swapped);
         // SAFETY: by the caller.
         unsafe {
+            if name == "@@" && self.words(scope, left, right) {
+                return;
+            }
             if let Some(parameter) = self.parameter(right) {
                 if let Some(mut source) = source(self, scope, left) {
                     if name == "@>"
@@ -338,7 +339,7 @@ impl Walk {
         }
     }
 
-    /// A value that is the same for all rows, plus or minus a parameter.
+    /// A sum or a difference of a parameter and a value that is the same for all rows, which may be another parameter.
     ///
     /// # Safety
     /// Live expressions of the scope.
@@ -350,19 +351,30 @@ impl Walk {
                 return;
             }
             let (base, shift) = (nth((*sum).args, 0), nth((*sum).args, 1));
-            if let Some(parameter) = self.parameter(shift)
-                && is_without_variables(base)
-                && let Some(mut source) = source(self, scope, left)
-            {
-                let (base, own) = (deparse(base, pg_sys::InvalidOid), &source.expression);
-                source.expression = if sign == "-" {
-                    format!("(({base}) - ({own}))")
-                } else {
-                    format!("(({own}) - ({base}))")
-                };
+            let (before, after, met) = match (self.parameter(base), self.parameter(shift)) {
+                // x > $1 + y
+                (Some(base), met) if met.is_some() || is_without_variables(shift) => {
+                    let shift = match met {
+                        Some(place) => format!("${}", place + 1),
+                        None => deparse(shift, pg_sys::InvalidOid),
+                    };
+                    let sign = if sign == "-" { "+" } else { "-" };
+                    ("((".to_owned(), format!(") {sign} ({shift}))"), base)
+                }
+                // x > y - $1
+                (None, Some(met)) if is_without_variables(base) => {
+                    let base = deparse(base, pg_sys::InvalidOid);
+                    match sign.as_str() {
+                        "-" => (format!("(({base}) - ("), "))".to_owned(), met),
+                        _ => ("((".to_owned(), format!(") - ({base}))"), met),
+                    }
+                }
+                _ => return,
+            };
+            if let Some(mut source) = source(self, scope, left) {
+                source.wrap = Some(Wrap { before, after, sql_type: type_name(source.type_oid) });
                 source.column = None;
-                source.descends = sign == "-";
-                self.meet(parameter, source, how, 0);
+                self.meet(met, source, how, 0);
             }
         }
     }
