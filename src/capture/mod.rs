@@ -9,6 +9,7 @@ mod fresh;
 mod lab;
 pub mod launch;
 mod queries;
+mod search;
 mod statements;
 mod trial;
 mod ways;

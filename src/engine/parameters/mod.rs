@@ -6,6 +6,7 @@
 
 mod columns;
 mod operators;
+mod shifts;
 mod walk;
 mod words;
 

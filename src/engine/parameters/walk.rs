@@ -5,9 +5,9 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::super::lists::list_length;
-use super::columns::{Source, bare, beneath, deparse, source};
-use super::operators::{how, is_a, is_administration, is_without_variables, name_of, nth, one_of_object};
-use super::{Analysed, How, Meeting, Occurrence, Place, Wrap, type_name};
+use super::columns::{Source, bare, beneath, source};
+use super::operators::{how, is_a, is_administration, name_of, nth, one_of_object};
+use super::{Analysed, How, Meeting, Occurrence, Place};
 
 /// A query, and the one around it.
 pub(super) struct Scope {
@@ -335,46 +335,6 @@ impl Walk {
             }
             if is_a(right, pg_sys::NodeTag::T_OpExpr) {
                 self.shift(scope, left, right.cast(), how);
-            }
-        }
-    }
-
-    /// A sum or a difference of a parameter and a value that is the same for all rows, which may be another parameter.
-    ///
-    /// # Safety
-    /// Live expressions of the scope.
-    unsafe fn shift(&mut self, scope: usize, left: *mut pg_sys::Node, sum: *mut pg_sys::OpExpr, how: How) {
-        // SAFETY: by the caller.
-        unsafe {
-            let sign = name_of((*sum).opno);
-            if list_length((*sum).args) != 2 || (sign != "-" && sign != "+") {
-                return;
-            }
-            let (base, shift) = (nth((*sum).args, 0), nth((*sum).args, 1));
-            let (before, after, met) = match (self.parameter(base), self.parameter(shift)) {
-                // x > $1 + y
-                (Some(base), met) if met.is_some() || is_without_variables(shift) => {
-                    let shift = match met {
-                        Some(place) => format!("${}", place + 1),
-                        None => deparse(shift, pg_sys::InvalidOid),
-                    };
-                    let sign = if sign == "-" { "+" } else { "-" };
-                    ("((".to_owned(), format!(") {sign} ({shift}))"), base)
-                }
-                // x > y - $1
-                (None, Some(met)) if is_without_variables(base) => {
-                    let base = deparse(base, pg_sys::InvalidOid);
-                    match sign.as_str() {
-                        "-" => (format!("(({base}) - ("), "))".to_owned(), met),
-                        _ => ("((".to_owned(), format!(") - ({base}))"), met),
-                    }
-                }
-                _ => return,
-            };
-            if let Some(mut source) = source(self, scope, left) {
-                source.wrap = Some(Wrap { before, after, sql_type: type_name(source.type_oid) });
-                source.column = None;
-                self.meet(met, source, how, 0);
             }
         }
     }
