@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Connections between the nodes of a Citus cluster: a run whose clients would wait for each other's for ever is refused with
-# the numbers, whatever its scripts are; one that has enough of them is not.
+# Connections between the nodes of a Citus cluster: a run whose clients would wait for each other's for ever is refused
+# with the numbers, whatever its scripts are; one that has enough of them is not.
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -33,7 +33,10 @@ runs() { # DESC ARGUMENTS
 # Each session keeps a connection to each node, so that the eleventh client has none, and those who have one wait for
 # another: with one shard in a statement and with nine, with a fixture and without.
 pool 10
-NEEDED='53300: the clients on node .* would wait for connections to other nodes for ever.*Needed to each other node: 35 \(one for each of 30 clients and 5 more\); citus.max_shared_pool_size is 10.*to at least 35 on that node, or use at most 5 clients'
+NEEDED='53300: the clients on node .* would wait for connections to other nodes for ever.*'
+NEEDED+='Needed to each other node: 35 '
+NEEDED+='\(one for each of 30 clients and 5 more\); citus.max_shared_pool_size is 10.*'
+NEEDED+='to at least 35 on that node, or use at most 5 clients'
 for workload in insert_9_shards insert_1_row; do
     refused "$workload, 30 clients" "'$workload', clients => 30, secs => 1" "$NEEDED"
     runs "$workload, 5 clients" "'$workload', clients => 5, secs => 0.5"
@@ -49,17 +52,19 @@ runs 'nothing kept, one shard' "'insert_1_row', clients => 30, secs => 0.5, $NON
 runs 'nothing kept, all shards at once' \
     "clients => 30, secs => 0.5, $NONE, script => 'SELECT count(*) FROM bench_data.shards;'"
 refused 'nothing kept, one row after the other' "'insert_9_shards', clients => 30, secs => 1, $NONE" "$NEEDED"
-refused 'nothing kept, a block' \
-    "clients => 30, secs => 1, $NONE, script => E'BEGIN;\\nINSERT INTO bench_data.shards VALUES (1);\\nINSERT INTO bench_data.shards VALUES (2);\\nEND;'" \
-    "$NEEDED"
+BLOCK="script => E'BEGIN;\\nINSERT INTO bench_data.shards VALUES (1);\\nINSERT INTO bench_data.shards VALUES (2);"
+BLOCK+="\\nEND;'"
+refused 'nothing kept, a block' "clients => 30, secs => 1, $NONE, $BLOCK" "$NEEDED"
 
-# With a larger cache the plan decides: sixteen shards on each node, of which a session keeps four, and one row after the
-# other takes one connection.
+# With a larger cache the plan decides: sixteen shards on each node, of which a session keeps four, and one row after
+# the other takes one connection.
 pool 30
 FOUR="settings => '{\"citus.max_cached_conns_per_worker\": 4}'"
+PLANNED='Needed to each other node: 85 \(4 for each of 20 clients and 5 more\); citus.max_shared_pool_size is 30\. '
+PLANNED+='A statement of script "script" has 16 tasks on one node.*'
+PLANNED+='at most 6 clients, or a lower citus.max_cached_conns_per_worker'
 refused 'four kept, all shards' \
-    "clients => 20, secs => 1, $FOUR, script => 'SELECT count(*) FROM bench_data.shards;'" \
-    'Needed to each other node: 85 \(4 for each of 20 clients and 5 more\); citus.max_shared_pool_size is 30\. A statement of script "script" has 16 tasks on one node.*at most 6 clients, or a lower citus.max_cached_conns_per_worker'
+    "clients => 20, secs => 1, $FOUR, script => 'SELECT count(*) FROM bench_data.shards;'" "$PLANNED"
 runs 'four kept, one row after the other' "'insert_9_shards', clients => 20, secs => 0.5, $FOUR"
 runs 'four kept, one shard' "'insert_1_row', clients => 20, secs => 0.5, $FOUR"
 runs 'four kept, few clients' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tables of every kind that Citus has, and shards on several nodes or on the move: what is loaded, and that the audit judges
-# where it can, says so where it cannot, and accuses nobody.
+# Tables of every kind that Citus has, and shards on several nodes or on the move: what is loaded, and that the audit
+# judges where it can, says so where it cannot, and accuses nobody.
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -31,7 +31,8 @@ confirmed() { # DESC COUNTER
 }
 
 # Each shard on two nodes
-try "SELECT bench.load('pk', 10000, options => '{\"distribute\": true, \"shard_count\": 8, \"shard_replication_factor\": 2}')"
+TWO='"distribute": true, "shard_count": 8, "shard_replication_factor": 2'
+sql "SELECT bench.load('pk', 10000, options => '{$TWO}')" >/dev/null
 is "$(sql "SELECT count(*), count(DISTINCT shardid) FROM citus_shards WHERE table_name = 'bench_data.pk'::regclass")" \
     '16|8' 'load option shard_replication_factor: two copies of each shard'
 is "$(sql 'SELECT count(*) FROM bench_data.pk')" 10000 'and each row once'
@@ -45,8 +46,8 @@ sql "SELECT bench.load('pk', 10000, options => '{\"distribute\": true, \"shard_c
 moved() { # NODES
     local before shard there
     before=$(newest)
-    sql "SELECT bench.start('pk_update', clients => 2, secs => 6, sample_interval => 0.2, nodes => '$1', max_tries => 50)" \
-        >/dev/null
+    sql "SELECT bench.start('pk_update', clients => 2, secs => 6, sample_interval => 0.2, nodes => '$1',
+        max_tries => 50)" >/dev/null
     at_work "$before"
     shard=$(sql "SELECT min(shardid) FROM citus_shards
         WHERE table_name = 'bench_data.pk'::regclass AND nodeport = ${NODE_PORTS[1]}")
@@ -99,6 +100,12 @@ done
 is "$(sql "SELECT count(*) FROM bench.nodes n JOIN bench.runs r USING (run_id) WHERE workload = 'upd_loc'
     AND r.nodes = 'local'")" 1 'on this node only, no other has to do with it'
 
+# What a fixture's statements may create
+try "SELECT bench.create_fixture('stray', 'CREATE TABLE stray (id int); CREATE TYPE odd AS (a int)',
+    'SELECT generate_series(\$1, \$2)::int')" "SELECT bench.load('stray', 1)"
+like "$OUT" '0A000: the statements of fixture "stray" create something other than tables: .*type odd' \
+    'shards may stand beside the tables of a load, and nothing else'
+
 # Tables of no cluster
 own plain 1
 try "SELECT bench.run('upd_plain', nodes => 'all', transactions => 1)"
@@ -124,7 +131,8 @@ like "$OUT" '0A000: cannot load tables into distributed schema "later"' 'is not 
 is "$(sql 'SELECT count(*) FROM later.pk')" 1000 'and keeps what it has'
 sql "SELECT bench.unload('pk')" "ALTER ROLE postgres SET citus.enable_schema_based_sharding = on" >/dev/null
 sql "SELECT bench.load('pk', 1000, options => '{\"schema\": \"fresh\"}')" >/dev/null
-is "$(sql "SELECT (SELECT count(*) FROM fresh.pk), (SELECT count(*) FROM citus_tables WHERE table_name = 'fresh.pk'::regclass),
+is "$(sql "SELECT (SELECT count(*) FROM fresh.pk),
+    (SELECT count(*) FROM citus_tables WHERE table_name = 'fresh.pk'::regclass),
     (SELECT count(*) FROM pg_dist_schema WHERE schemaid = 'fresh'::regnamespace)")" '1000|0|0' \
     'a schema that a load makes is a plain one, whatever citus.enable_schema_based_sharding says'
 sql "ALTER ROLE postgres RESET citus.enable_schema_based_sharding" >/dev/null
@@ -138,20 +146,24 @@ refused_load() { # OPTIONS REGEX
 is "$(sql "SELECT bench.load('pk', 1000, options => '{\"distribute\": true, \"colocate_with\": \"own.base\"}')")" \
     1000 'load option colocate_with'
 is "$(sql "SELECT count(DISTINCT colocation_id), min(shard_count) FROM citus_tables
-    WHERE table_name IN ('bench_data.pk'::regclass, 'own.base'::regclass)")" '1|6' 'beside the shards of the other table'
+    WHERE table_name IN ('bench_data.pk'::regclass, 'own.base'::regclass)")" '1|6' \
+    'beside the shards of the other table'
 refused_load '{"colocate_with": "own.base"}' '22023: load option "colocate_with" needs "distribute"'
 refused_load '{"distribute": true, "colocate_with": "own.base", "shard_count": 4}' \
     '22023: load option "shard_count" cannot be combined with "colocate_with"'
 refused_load '{"distribute": true, "colocate_with": "own.nothing"}' '42P01: table own.nothing .*does not exist'
 refused_load '{"distribute": true, "colocate_with": "bench_data.plain"}' '42809: .* is not distributed by a column'
-refused_load '{"distribute": true, "shard_replication_factor": 3}' '55000: .*is 3, but the cluster has 2 nodes for shards'
+refused_load '{"distribute": true, "shard_replication_factor": 3}' \
+    '55000: .*is 3, but the cluster has 2 nodes for shards'
 refused_load '{"distribute": true, "shard_replication_factor": 0}' '22023: invalid value for load option'
 
 # Settings of the session
 try "SET citus.shard_replication_factor = 2; SELECT bench.load('pk', 1000, options => '{\"distribute\": true}')"
-like "$OUT" "NOTICE: .*new sessions, to which this session's SET of citus.shard_replication_factor does not apply.*shard_replication_factor" \
+IGNORED="new sessions, to which this session's SET of citus.shard_replication_factor does not apply"
+like "$OUT" "NOTICE: .*$IGNORED.*option \"shard_replication_factor\"" \
     'a load says which settings of the session it ignores'
-try "SET citus.shard_replication_factor = 2; SELECT bench.load('pk', 1000, options => '{\"distribute\": true, \"shard_replication_factor\": 1}')"
+try "SET citus.shard_replication_factor = 2;
+    SELECT bench.load('pk', 1000, options => '{\"distribute\": true, \"shard_replication_factor\": 1}')"
 is "$(grep -c 'does not apply' <<<"$OUT")" 0 'and not where an option says what it is to be'
 
 nothing_on_any 'tables'

@@ -23,7 +23,9 @@ sql "CREATE TABLE pairs (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0 CHECK (
     "CREATE FUNCTION fail(n bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = 'serialization_failure'; END \$\$" >/dev/null
 
-figures() { sql "SELECT status, transactions, failed FROM bench.summary WHERE run_id = ${1:-0}"; }
+figures() {
+    sql "SELECT status, transactions, failed + coalesce(aborted, 0) FROM bench.summary WHERE run_id = ${1:-0}"
+}
 workload() { sql "SELECT bench.create_workload('$1', '${2//\'/\'\'}')" >/dev/null; }
 
 nothing_written() { # DESCRIPTION
