@@ -59,6 +59,8 @@ SELECT bench.run('capture_log', transactions => 20, seed => 1) IS NOT NULL AS ra
 SELECT status, transactions, failed FROM bench.summary ORDER BY run_id DESC LIMIT 1;
 SELECT workload, score FROM bench.fidelity((SELECT max(run_id) FROM bench.runs)) ORDER BY workload;
 
+SELECT bench.preview(NULL, workload => 'capture_log');
+
 -- No name is a workload's and a capture's, nor a part of one
 SELECT bench.create_workload('capture_log', 'SELECT 1;');
 SELECT bench.create_workload('capture_log/1', 'SELECT 1;');

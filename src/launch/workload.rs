@@ -25,7 +25,7 @@ const NAMES_OF_PGBENCH: [(&str, &str); 3] =
 /// A workload by name, or by pgbench's where no workload has that name, if this role may run it.
 ///
 /// # Errors
-/// 42704 with the known names; 42501 for a superuser before another role's script.
+/// 42704 with the known names; 42809 for a capture; 42501 for a superuser before another role's script.
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let mut found = catalog::workload(name)?;
     if found.is_none()
@@ -34,6 +34,12 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
         found = catalog::workload(own)?;
     }
     let Some(workload) = found else {
+        if catalog::capture(name)?.is_some() {
+            let message = format!("\"{name}\" is a capture, not a workload");
+            return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message).hint(format!(
+                "Its workloads are named \"{name}/1\" and so on: see bench.capture_statements."
+            )));
+        }
         let error = UserError::new(sqlstate::UNDEFINED_OBJECT, format!("workload \"{name}\" does not exist"));
         citus::check_coordinator(&error.message)?;
         let names = catalog::workload_names()?;
