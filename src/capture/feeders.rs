@@ -366,7 +366,7 @@ fn script_of(plan: &Plan, shape: &Shape, is_joint: bool) -> String {
             fed = Some(format!("{}{}", prefix(occurrence), column(index)));
             String::new()
         });
-        fed.map_or(Err(sql), Ok)
+        fed.ok_or(sql)
     };
     script(plan.text, mention, type_of)
 }

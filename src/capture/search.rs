@@ -143,7 +143,9 @@ fn explore(lab: &mut Lab, target: &Target) -> Result<(), UserError> {
 /// Ways between those that take less than was captured and those of the next size, which take more.
 fn between(lab: &Lab, target: &Target) -> Vec<Way> {
     let mut found = Vec::new();
-    let sizes: [(fn(&Way) -> u64, fn(&mut Way, u64)); 2] = [
+    type Read = fn(&Way) -> u64;
+    type Write = fn(&mut Way, u64);
+    let sizes: [(Read, Write); 2] = [
         (|way| way.beyond.unwrap_or(0), |way, size| way.beyond = Some(size)),
         (|way| way.width, |way, size| way.width = size),
     ];
