@@ -174,7 +174,12 @@ FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 
 -- The workloads that come with it
 \pset format unaligned
-SELECT name, fixture, builtin, script, description FROM bench.workloads ORDER BY name COLLATE "C";
+SELECT name, fixture, builtin, script, description FROM bench.workloads WHERE name NOT LIKE 'orders_keyed/%' ORDER BY name COLLATE "C";
+-- keyed: as orders, but for terminals' own warehouses and districts
+\pset format aligned
+SELECT k.name, k.keying_secs, k.think_secs, k.mix, length(k.script) - length(o.script) AS longer, k.description
+FROM bench.workloads k LEFT JOIN bench.workloads o ON o.name = replace(k.name, '_keyed', '') AND o.name LIKE '%/%'
+WHERE k.name LIKE 'orders_keyed%' OR k.name = 'orders_deck' ORDER BY k.name COLLATE "C";
 
 -- The library that is loaded
 SELECT bench.version() ~ format('^pgbench_ext %s, built for PostgreSQL %s[^,]*, from sources [0-9a-f]{16}$',

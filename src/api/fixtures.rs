@@ -64,6 +64,7 @@ fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     catalog::check_unused(&name, &fixture.tables)?;
     // As the caller, who owns the tables or acts for their owner.
     relations::drop_tables(&fixture.tables)?;
+    crate::fixture::drop_functions(&name, &fixture.schema)?;
     catalog::delete_fixture(&fixture.schema, &name)
 }
 

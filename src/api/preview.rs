@@ -115,8 +115,8 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         name: workload.name,
         source: workload.script,
         weight: 1,
-        fixture: None,
         captured: workload.captured,
+        ..ScriptSpec::default()
     };
     let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
     read_here(std::slice::from_mut(&mut script), seed, Rows::All, &schemas, &[])

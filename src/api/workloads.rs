@@ -2,7 +2,7 @@
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{Symbols, parse};
-use bench_core::spec::limits;
+use bench_core::spec::{is_name, limits};
 use pgrx::prelude::*;
 
 use super::required;
@@ -32,12 +32,12 @@ fn create(
     crate::launch::checks::check_encoding()?;
     let name = required("name", name)?;
     let script = required("script", script)?;
-    if name.is_empty() || name.len() > 63 || name.contains(['@', ',']) {
+    if !is_name(&name, 63) {
         return Err(UserError::new(
             sqlstate::INVALID_PARAMETER_VALUE,
             format!("invalid workload name: \"{name}\""),
         )
-        .hint("A name has 1 to 63 bytes, without @ and commas, which are part of the syntax of mixes."));
+        .hint("A name has 1 to 63 bytes, without @ and commas, and does not begin with deck: they are part of the syntax of mixes."));
     }
     check_length([script.as_str()])?;
     limits::check_text("description", description.as_deref().unwrap_or_default())?;

@@ -194,6 +194,7 @@ fn store(name: &str, spec: &CaptureSpec, replay: &Replay) -> Result<(), UserErro
         builtin: false,
         captured: true,
         private: false,
+        terminal: None,
     };
     for fed in &replay.fed {
         let mut feeder = fed.feeder.clone();

@@ -51,6 +51,7 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
             Ok(Share {
                 workload: row.get::<String>(1)?.unwrap_or_default(),
                 weight: row.get::<i32>(2)?.unwrap_or_default().unsigned_abs(),
+                is_dealt: false,
             })
         })
         .map(Some)

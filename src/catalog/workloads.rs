@@ -1,6 +1,7 @@
 //! Workloads: rows of bench.workloads.
 
 use bench_core::error::UserError;
+use bench_core::spec::Terminal;
 
 use super::as_owner;
 use crate::server::roles::current_role;
@@ -19,16 +20,22 @@ pub struct Workload {
     pub captured: bool,
     /// Whether only members of its owner see it.
     pub private: bool,
+    /// How long clients wait around its transactions.
+    pub terminal: Option<Terminal>,
 }
 
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
         let sql = "SELECT name, owner, fixture, script, builtin, \
-                       EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept), mix, private \
+                       EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept), mix, private, \
+                       keying_secs, think_secs \
                    FROM bench.workloads w WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
+            let (keying, think) = (row.get::<f64>(9)?, row.get::<f64>(10)?);
+            let times =
+                Terminal { keying_secs: keying.unwrap_or_default(), think_secs: think.unwrap_or_default() };
             Ok(Workload {
                 name: text(1)?,
                 owner: text(2)?,
@@ -38,6 +45,7 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
                 captured: row.get::<bool>(6)?.unwrap_or_default(),
                 mix: row.get(7)?,
                 private: row.get::<bool>(8)?.unwrap_or_default(),
+                terminal: keying.or(think).map(|_| times),
             })
         })?;
         Ok(found.into_iter().next())

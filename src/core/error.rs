@@ -45,6 +45,8 @@ pub mod sqlstate {
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// duplicate_object
     pub const DUPLICATE_OBJECT: &str = "42710";
+    /// duplicate_function
+    pub const DUPLICATE_FUNCTION: &str = "42723";
     /// undefined_function
     pub const UNDEFINED_FUNCTION: &str = "42883";
     /// reserved_name

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::UserError;
-use crate::spec::{RunOptions, RunSpec, ScriptSpec};
+use crate::spec::{RunOptions, RunSpec, ScriptSpec, check_deck};
 
 /// A run that another node is to make as its part of one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +52,8 @@ impl PartRequest {
         if !fits {
             return Err(crate::spec::invalid("the scripts of the part do not belong to its options"));
         }
+        check_deck(spec.scripts.iter().map(|script| (script.is_dealt, script.weight)))?;
+        spec.scripts.iter().filter_map(|script| script.terminal).try_for_each(|times| times.check())?;
         Ok(Self {
             spec: RunSpec { options, cluster: None, sweep_id: None, target: None, ..spec },
             tables,

@@ -6,6 +6,7 @@ pub mod limits;
 mod mix;
 mod options;
 mod target;
+mod terminal;
 mod warmup;
 
 use serde::{Deserialize, Serialize};
@@ -18,19 +19,26 @@ use crate::script::is_variable_name;
 
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
-pub(crate) use mix::MAX_SCRIPTS;
-pub use mix::{Share, expand, mix};
+pub(crate) use mix::{MAX_SCRIPTS, check_deck};
+pub use mix::{Share, expand, is_name, mix};
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT};
 pub use target::{Address, Candidate, Encryption, TargetSpec};
+pub use terminal::Terminal;
 
 /// A script of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScriptSpec {
     /// The workload's name.
     pub name: String,
     pub source: String,
-    /// Its share of the transactions, relative to the other scripts' weights.
+    /// Its share of the transactions, relative to the other scripts' weights; in a deck, its number of cards.
     pub weight: u32,
+    /// Whether the scripts are dealt as cards of a deck instead of being drawn by weight.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dealt: bool,
+    /// How long a client waits before and after each of its transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<Terminal>,
     /// Index of its fixture in [`RunSpec::fixtures`].
     pub fixture: Option<usize>,
     /// Whether it is a part of a capture: errors of the data, such as keys that are there already, then fail the transaction

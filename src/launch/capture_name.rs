@@ -1,6 +1,7 @@
 //! Names of captures: bench.run takes them as it takes those of workloads, so no name is both.
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::is_name;
 
 use crate::catalog;
 use crate::server::roles;
@@ -12,10 +13,10 @@ use crate::server::roles;
 /// another role's capture; 55006 for one under way.
 pub fn check(name: &str) -> Result<(), UserError> {
     // The workloads' names have a number behind it.
-    if name.is_empty() || name.len() > 59 || name.contains(['@', ',']) {
+    if !is_name(name, 59) {
         let message = format!("invalid capture name: \"{name}\"");
         return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-            .hint("A name has 1 to 59 bytes, without @ and commas, which are part of the syntax of mixes."));
+            .hint("A name has 1 to 59 bytes, without @ and commas, and does not begin with deck: they are part of the syntax of mixes."));
     }
     if catalog::workload(name)?.is_some() {
         let message = format!("workload \"{name}\" already exists");

@@ -87,10 +87,12 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// What the server itself tells of the statement that the leader runs.
+/// What the server itself tells of the statements that the leader and the loaders run.
 fn server_progress(segment: &Segment) -> Option<String> {
-    let leader = segment.header().coordinator_pid.load(Relaxed);
-    let sql = "SELECT pg_catalog.format('%s of %s, %s%%', phase, relation, pg_catalog.round(100.0 * done / nullif(total, 0))) FROM ( \
+    let loaders = segment.slots().map(|slot| slot.pid.load(Relaxed));
+    let workers: Vec<i32> = loaders.chain([segment.header().coordinator_pid.load(Relaxed)]).collect();
+    let sql = "SELECT pg_catalog.string_agg(pg_catalog.format('%s of %s, %s%%', phase, relation, \
+                      pg_catalog.round(100.0 * done / nullif(total, 0))), '; ' ORDER BY pid) FROM ( \
                    SELECT pid, phase, relid::pg_catalog.regclass AS relation, \
                           CASE WHEN tuples_total > 0 THEN tuples_done ELSE blocks_done END AS done, \
                           CASE WHEN tuples_total > 0 THEN tuples_total ELSE blocks_total END AS total \
@@ -99,8 +101,8 @@ fn server_progress(segment: &Segment) -> Option<String> {
                    SELECT pid, phase, relid::pg_catalog.regclass, heap_blks_scanned, heap_blks_total FROM pg_catalog.pg_stat_progress_vacuum \
                    UNION ALL \
                    SELECT pid, phase, relid::pg_catalog.regclass, sample_blks_scanned, sample_blks_total FROM pg_catalog.pg_stat_progress_analyze \
-               ) AS steps WHERE pid = $1 LIMIT 1";
+               ) AS steps WHERE pid = ANY ($1)";
     forget_activity();
     // A report is not worth an error.
-    catalog::as_owner(|| spi::fetch::<String>(sql, &[leader.into()])).ok().flatten()
+    catalog::as_owner(|| spi::fetch::<String>(sql, &[workers.into()])).ok().flatten()
 }

@@ -51,12 +51,12 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     check_server()?;
     let mut fixture_names: Vec<String> = Vec::new();
     let mix = match &options.script {
-        Some(script) => vec![(workload::unnamed(script), 1)],
+        Some(script) => vec![(workload::unnamed(script), options.mix[0].clone())],
         None => workload::resolve(&options.mix)?,
     };
     let mut scripts = Vec::with_capacity(mix.len());
     let mut builtin = Vec::with_capacity(mix.len());
-    for (workload, weight) in mix {
+    for (workload, share) in mix {
         builtin.push(workload.builtin);
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
@@ -74,11 +74,14 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
             feeders,
             name: workload.name,
             source: workload.script,
-            weight,
+            weight: share.weight,
+            is_dealt: share.is_dealt,
+            terminal: workload.terminal.map(|times| times.scaled(&options.variables)).transpose()?,
             fixture,
             captured: workload.captured,
         });
     }
+    check_terminals(&scripts, &options)?;
     check_length(scripts.iter().map(|script| script.source.as_str()))?;
     let checked = workload::check_scripts(&scripts, &options)?;
     // Which variables feeders set is known when they are read.
@@ -93,6 +96,19 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     }
     check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
+}
+
+/// # Errors
+/// 22023 for a rate beside clients that wait on their own account.
+fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(), UserError> {
+    let Some(script) = scripts.iter().find(|script| script.terminal.is_some()) else { return Ok(()) };
+    if options.rate.is_none() {
+        return Ok(());
+    }
+    let message = format!("rate cannot be combined with workload \"{}\"", script.name);
+    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        .detail("Its clients have keying and think times of their own.")
+        .hint("Leave rate out, and change the number of clients to change the load."))
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.

@@ -72,11 +72,11 @@ fn usable(workload: Workload) -> Result<Workload, UserError> {
     Ok(workload)
 }
 
-/// The workloads of a mix, with those that its names stand for, of built-in mixes and of captures, and their weights.
+/// The workloads of a mix, with those that its names stand for, of built-in mixes and of captures, and their shares.
 ///
 /// # Errors
 /// As [`find`]; 22023 for too many, and for weights that are too large; 55000 for a capture that has kept nothing.
-pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, u32)>, UserError> {
+pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
     let mut known: HashMap<String, Workload> = HashMap::new();
     let shares = spec::expand(mix, |name| match catalog::workload(name)? {
         Some(Workload { mix: Some(mix), .. }) => spec::mix(&mix).map(Some),
@@ -86,12 +86,12 @@ pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, u32)>, UserError> {
         }
         None => captured(name),
     })?;
-    let found = shares.into_iter().map(|Share { workload, weight }| {
-        let workload = match known.remove(&workload) {
+    let found = shares.into_iter().map(|share| {
+        let workload = match known.remove(&share.workload) {
             Some(known) => usable(known)?,
-            None => find(&workload)?,
+            None => find(&share.workload)?,
         };
-        Ok((workload, weight))
+        Ok((workload, share))
     });
     found.collect()
 }
@@ -118,6 +118,7 @@ pub fn unnamed(script: &str) -> Workload {
         builtin: false,
         captured: false,
         private: false,
+        terminal: None,
     }
 }
 

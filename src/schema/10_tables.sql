@@ -29,7 +29,9 @@ CREATE TABLE bench.workloads (
     description text,
     builtin     boolean NOT NULL DEFAULT false,
     mix         text,
-    private     boolean NOT NULL DEFAULT false
+    private     boolean NOT NULL DEFAULT false,
+    keying_secs double precision,
+    think_secs  double precision
 );
 COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
 COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
@@ -40,6 +42,8 @@ COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
 COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, with their weights, as bench.run takes them; its own script is then empty. NULL: none';
 COMMENT ON COLUMN bench.workloads.private IS 'True if its script has values of the server''s log: members of its owner see it, and nobody else';
+COMMENT ON COLUMN bench.workloads.keying_secs IS 'Time that a client waits before each transaction, in seconds, multiplied by variable keying of the run; no part of the latency. NULL: it does not wait';
+COMMENT ON COLUMN bench.workloads.think_secs IS 'Mean of the exponentially distributed times that a client waits after each transaction, in seconds, multiplied by variable think of the run; no part of the latency. NULL: it does not wait';
 
 CREATE TABLE bench.feeders (
     workload text NOT NULL,

@@ -271,7 +271,7 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown,
        1e6 * bench_internal.json_figure(r.environment -> 'driver_cpu_secs') / nullif(s.transactions, 0) AS driver_cpu_us,
        (SELECT sum(l.transactions) FROM bench.script_log l
-        WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order'))::float8 * 60 / nullif(bench_internal.figure(s.secs), 0) AS nopm
+        WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order', 'orders_keyed/new_order'))::float8 * 60 / nullif(bench_internal.figure(s.secs), 0) AS nopm
 FROM bench.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
@@ -338,7 +338,7 @@ COMMENT ON COLUMN bench.summary.connect_p99_ms IS '99th percentile of these time
 COMMENT ON COLUMN bench.summary.connect_max_ms IS 'Maximum of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.unknown IS 'With on_disconnect => reconnect: transactions during the measurement whose connection was lost when they may have been committed; failed includes those lost before that';
 COMMENT ON COLUMN bench.summary.driver_cpu_us IS 'With driver => wire: processor time of the run''s jobs per committed transaction in microseconds, the time to open connections included; NULL until the run has ended, and with the engine, whose clients are the server''s own processes';
-COMMENT ON COLUMN bench.summary.nopm IS 'New orders per minute of workloads orders and orders_functions, those rolled back by intention among them; derived from TPC-C; not comparable with published TPC results. NULL for other workloads and until the run has ended';
+COMMENT ON COLUMN bench.summary.nopm IS 'New orders per minute of workloads orders, orders_deck, orders_functions and orders_keyed, those rolled back by intention among them; derived from TPC-C; not comparable with published TPC results. NULL for other workloads and until the run has ended';
 
 CREATE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,

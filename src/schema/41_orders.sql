@@ -209,7 +209,24 @@ COMMIT;$$,
      'Counts the scarce items among those of a district''s last 20 orders')
 ) AS builtin (name, script, description);
 
+-- With a client for each terminal, of which a warehouse has ten, and the times of clause 5.2.5.7. A terminal's warehouse stays the same,
+-- and the district that its stock levels are of.
+INSERT INTO bench.workloads (name, owner, fixture, script, description, builtin, keying_secs, think_secs)
+SELECT 'orders_keyed/' || t.name, w.owner, w.fixture,
+       replace(CASE t.name WHEN 'stock_level' THEN replace(w.script, '\set d_id random(1, 10)', '\set d_id :client_id % 10 + 1') ELSE w.script END,
+               '\set w_id random(1, :scale)', '\set w_id :client_id / 10 % :scale + 1'),
+       w.description || '; at a terminal', true, t.keying_secs, t.think_secs
+FROM (VALUES ('new_order', 18, 12), ('payment', 3, 12), ('order_status', 2, 10), ('delivery', 2, 5), ('stock_level', 2, 5))
+     AS t (name, keying_secs, think_secs)
+JOIN bench.workloads AS w ON w.name = 'orders/' || t.name AND w.builtin;
+
 INSERT INTO bench.workloads (name, owner, fixture, script, mix, description, builtin)
 VALUES ('orders', current_user, 'orders', '',
         'orders/new_order@45,orders/payment@43,orders/order_status@4,orders/delivery@4,orders/stock_level@4',
-        'Five transactions of wholesale suppliers, derived from TPC-C; not comparable with published TPC results', true);
+        'Five transactions of wholesale suppliers, derived from TPC-C; not comparable with published TPC results', true),
+       ('orders_deck', current_user, 'orders', '',
+        'deck:orders/new_order@10,orders/payment@10,orders/order_status@1,orders/delivery@1,orders/stock_level@1',
+        'As orders, dealt from shuffled decks of 23 cards; derived from TPC-C; not comparable with published TPC results', true),
+       ('orders_keyed', current_user, 'orders', '',
+        'orders_keyed/new_order@45,orders_keyed/payment@43,orders_keyed/order_status@4,orders_keyed/delivery@4,orders_keyed/stock_level@4',
+        'As orders, with keying and think times, a client for each terminal; derived from TPC-C; not comparable with published TPC results', true);

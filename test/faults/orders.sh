@@ -73,4 +73,21 @@ is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")"
 is "$(sql "SELECT min(sqlstate) FROM bench.errors WHERE run_id = $run AND retried > 0")" 40001 \
     "$name: failures are counted by SQLSTATE"
 consistent "$name"
+
+# Two customers in random order: deadlocks, beside the mix.
+name='deadlocks'
+sql "SELECT bench.create_workload('crossing', \$script\$
+\\set a random(1, 4)
+\\set b random(1, 4)
+BEGIN;
+UPDATE customer SET c_data = 'a' WHERE c_w_id = 1 AND c_d_id = 1 AND c_id = :a;
+UPDATE customer SET c_data = 'b' WHERE c_w_id = 1 AND c_d_id = 1 AND c_id = :b;
+COMMIT;\$script\$, 'orders')" >/dev/null
+run=$(sql "SELECT bench.run('orders@1,crossing@300', clients => 6, transactions => 60, max_tries => 1000,
+    settings => '{\"deadlock_timeout\": \"20ms\"}')" 2>/dev/null)
+is "$(sql "SELECT status, transactions, failed FROM bench.summary WHERE run_id = $run")" 'completed|360|0' \
+    "$name: retries end"
+is "$(sql "SELECT sqlstate, retried > 0, failed FROM bench.errors WHERE run_id = $run")" '40P01|t|0' \
+    "$name: they are counted by SQLSTATE"
+consistent "$name"
 done_testing

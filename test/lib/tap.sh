@@ -8,7 +8,8 @@
 #   unlike GOT REGEX DESCRIPTION
 #   skip REASON DESCRIPTION    a test that cannot be made here
 #   diag TEXT                  a remark
-#   done_testing               prints the plan if there was none; fails if any test did
+#   done_testing               prints the plan if there was none; fails if any test did; calls `last_tests` before, where
+#                              that is a function
 
 TAP_COUNT=0
 TAP_FAILED=0
@@ -51,6 +52,8 @@ unlike() {
 skip() { tap_pass "$2 # SKIP $1"; }
 
 done_testing() {
+    # What a family of tests has in common at its end.
+    ! declare -F last_tests >/dev/null || last_tests
     [ -n "$TAP_PLAN" ] || echo "1..$TAP_COUNT"
     [ "$TAP_FAILED" -eq 0 ] && [ "${TAP_PLAN:-$TAP_COUNT}" -eq "$TAP_COUNT" ]
 }

@@ -99,7 +99,7 @@ SELECT ok(count(*) BETWEEN 9000 AND 11000, format('%s of 100,000 stocks are orig
 FROM bench_data.stock WHERE s_data LIKE '%ORIGINAL%';
 -- The others' are by NURand with the constant of the load, which is 86.
 WITH names AS (
-    SELECT bench_internal.orders_last_name((number::int + 86) % 1000) AS name, sum(cases) AS cases
+    SELECT bench_data.orders_last_name((number::int + 86) % 1000) AS name, sum(cases) AS cases
     FROM nurand GROUP BY 1
 ), groups AS (
     SELECT sum(cases) / 256000.0 * 20000 AS cases, sum(seen) AS seen FROM (
@@ -177,6 +177,43 @@ WHERE run_id = :run_id AND workload = 'orders_functions/new_order';
 SELECT bench.run('orders@2,pk_select@90', 1, transactions => 50, seed => 23) AS run_id \gset
 SELECT is(array_agg(weight ORDER BY script), '{90,86,8,8,8,90}', 'a weight multiplies those that the name stands for')
 FROM bench.scripts WHERE run_id = :run_id;
+-- A deck of cards: each client deals all 23 before it shuffles again.
+SELECT bench.run('orders_deck', 2, transactions => 46, seed => 27, max_tries => 10) AS run_id \gset
+SELECT is(array_agg(workload || ' ' || transactions ORDER BY script),
+    '{"orders/new_order 40","orders/payment 40","orders/order_status 4","orders/delivery 4","orders/stock_level 4"}',
+    'shares of decks are exact') FROM bench.scripts WHERE run_id = :run_id;
+SELECT ok(nopm > 0, 'new orders of a deck are counted') FROM bench.summary WHERE run_id = :run_id;
+SELECT bench.run('deck:pk_select@3,pk_update', 1, transactions => 8, seed => 28) AS run_id \gset
+SELECT is(array_agg(transactions ORDER BY script), '{6,2}', 'any mix may be a deck') FROM bench.scripts
+WHERE run_id = :run_id;
+SELECT is(pg_temp.sqlstate_of('SELECT bench.run(''orders_deck,pk_select'', transactions => 1)'), '22023',
+    'but not a part of one');
+SELECT is(pg_temp.sqlstate_of('SELECT bench.create_workload(''deck:mine'', ''SELECT 1;'')'), '22023',
+    'no workload has such a name');
+-- Keying and think times, in thousandths.
+SELECT bench.run('orders_keyed', 12, secs => 1.5, seed => 29, max_tries => 10, log_rate => 1, sample_interval => 0.5,
+    variables => '{"keying": 0.02, "think": 0.001}') AS run_id \gset
+SELECT is(status, 'completed', 'with keying and think times'), ok(nopm > 0, 'new orders per minute of these')
+FROM bench.summary WHERE run_id = :run_id;
+-- If the latencies had the keying in them, the two would be twice the time.
+SELECT is(count(*) FILTER (WHERE spent_ms > took_ms), 0::bigint, 'no latency has any keying in it'),
+    is(count(*), 12::bigint, 'of any client') FROM (
+    SELECT client, sum(latency_ms + 20 * (ARRAY[18, 3, 2, 2, 2])[t.script + 1]) AS spent_ms,
+           1000 * extract(epoch FROM max(started) - min(r.started_at)) + max(latency_ms) + 50 AS took_ms
+    FROM bench.transactions AS t JOIN bench.runs AS r USING (run_id) WHERE run_id = :run_id GROUP BY client) AS c;
+SELECT is(min(output), 'BEGIN', 'the transactions are the same'),
+    is(count(*) FILTER (WHERE output ~ 'd_w_id = 3 AND d_id = '), 5::bigint, 'a terminal has a warehouse of its own')
+FROM bench.preview((SELECT script FROM bench.workloads WHERE name = 'orders_keyed/stock_level'), 5, client => 27,
+    variables => '{"scale": 4}') WHERE output ~ 'BEGIN|d_next_o_id';
+SELECT is(count(*) FILTER (WHERE output ~ 'd_id = 8'), 5::bigint, 'and a district, for the stock level')
+FROM bench.preview((SELECT script FROM bench.workloads WHERE name = 'orders_keyed/stock_level'), 5, client => 27,
+    variables => '{"scale": 4}') WHERE output ~ 'd_next_o_id';
+SELECT bench.run('orders_keyed', 40, secs => 1, driver => 'wire', seed => 30, max_tries => 10,
+    variables => '{"keying": 0.01, "think": 0.01}') AS run_id \gset
+SELECT ok(status = 'completed' AND transactions > 0, 'over connections') FROM bench.summary WHERE run_id = :run_id;
+SELECT is(pg_temp.sqlstate_of('SELECT bench.run(''orders_keyed'', rate => 10, secs => 1)'), '22023', 'without a rate');
+SELECT is(pg_temp.sqlstate_of('SELECT bench.run(''orders_keyed'', secs => 1, variables => ''{"think": -1}'')'),
+    '22023', 'times are not negative');
 -- Errors that are retried; more clients than the ten districts have rows.
 SELECT bench.run('orders', 8, transactions => 60, seed => 24, max_tries => 1000,
     settings => '{"default_transaction_isolation": "repeatable read"}') AS run_id \gset
@@ -194,6 +231,32 @@ CREATE EXTENSION amcheck SCHEMA public;
 SELECT bench.check_ok('orders', 'all conditions hold after functions, retries, a stop and a cancel');
 SELECT is(count(*) FILTER (WHERE NOT ok OR ok IS NULL), 0::bigint, 'indexes agree with their tables'),
     is(count(*), 10::bigint, 'all of them') FROM bench.check('orders') WHERE condition LIKE 'index%';
+
+-- The functions are part of the fixture.
+SELECT is(array_agg(DISTINCT n.nspname::text), '{bench_data}', 'the functions are in the fixture''s schema'),
+    is(count(*), 7::bigint, 'all seven'), is(bool_or(p.prosecdef), false, 'with their callers'' rights')
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE p.proname LIKE 'orders\_%';
+SELECT bench.load('orders', options => '{"schema": "ord \"odd'' $$ $function$"}') \g /dev/null
+CREATE TEMP TABLE before_functions AS SELECT
+    (SELECT sum(d_next_o_id) FROM "ord ""odd' $$ $function$".district) AS odd,
+    (SELECT sum(d_next_o_id) FROM bench_data.district) AS usual;
+SET search_path = bench_data, pg_catalog;
+SELECT order_id FROM "ord ""odd' $$ $function$".orders_new_order(1, 1, 1, '{1,2}', '{1,1}', '{1,1}') \g /dev/null
+RESET search_path;
+SELECT is((SELECT sum(d_next_o_id) FROM "ord ""odd' $$ $function$".district) - odd, 1::bigint,
+        'each works on its own schema''s tables, whatever the search_path'),
+    is((SELECT sum(d_next_o_id) FROM bench_data.district) - usual, 0::bigint, 'and on no others')
+FROM before_functions;
+SELECT bench.unload('orders') \g /dev/null
+SELECT is(count(*), 7::bigint, 'they go with their fixture') FROM pg_proc WHERE proname LIKE 'orders\_%';
+SELECT bench.load('orders', 0) \g /dev/null
+SELECT is(count(*), 7::bigint, 'another load replaces them') FROM pg_proc WHERE proname LIKE 'orders\_%';
+SELECT bench.unload('orders') \g /dev/null
+SELECT is(count(*), 0::bigint, 'none is left') FROM pg_proc WHERE proname LIKE 'orders\_%';
+CREATE FUNCTION bench_data.orders_delivery(int, int) RETURNS int LANGUAGE sql RETURN 1;
+SELECT is(pg_temp.sqlstate_of('SELECT bench.load(''orders'')'), '42723', 'one of somebody''s own is not replaced');
+SELECT is(bench_data.orders_delivery(1, 1), 1, 'and still there');
+DROP FUNCTION bench_data.orders_delivery(int, int);
 
 -- NURand in pgbench's language
 WITH drawn AS (

@@ -36,6 +36,7 @@ def extension():
     for fixture, (_, rows) in plan.FIXTURES.items():
         server.sql(f"SELECT bench.load('{fixture}', {rows})", timeout=60)
     server.sql("SELECT bench.load('tpcb')", timeout=60)
+    server.sql("SELECT bench.load('orders', options => '{\"foreign_keys\": true}')", timeout=120)
 
 
 def template():

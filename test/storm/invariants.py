@@ -165,6 +165,8 @@ def check_sums(state, events):
     balances = {balance or 0 for balance in state.balances.values()}
     if len(balances) > 1:
         yield Violation("sums", f"TPC-B's balances differ: {state.balances}")
+    for broken in state.conditions:
+        yield Violation("sums", f"fixture {broken['name']}: {broken['condition']}: {broken['detail']}")
     for fixture in state.fixtures:
         if fixture["rows"] != fixture["counted"]:
             yield Violation("sums", f"fixture {fixture['schema']}.{fixture['name']} was loaded with {fixture['rows']} rows and has {fixture['counted']}")

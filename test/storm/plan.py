@@ -12,6 +12,7 @@ FIXTURES = {"pk": (200, 3000), "name": (200, 3000), "log": (0, 500), "wide": (0,
 WORKLOADS = {
     "pk_select": 3, "pk_update": 4, "pk_update_hot": 2, "name_select": 1, "name_update": 2, "pk_insert": 2,
     "insert_single": 1, "insert_batch": 1, "tpcb": 4, "tpcb_select": 1, "tpcb@9,tpcb_select@1": 2,
+    "orders": 3, "orders_functions": 2, "orders_deck": 1,
     "pk_select@9,pk_update@1": 2, "storm_sleep": 1, "storm_deadlock": 2, "storm_error": 1, "storm_rollback": 1,
 }
 # Workloads whose clients can end by themselves.
@@ -38,7 +39,7 @@ ROLLBACK;"""),
 
 VICTIMS = ("client", "coordinator", "load", "loader", "sweep", "caller")
 RESULTS = ("run_log", "samples", "latencies", "relation_log", "audit_log", "load_log", "sweep_log", "sweep_run_log", "fixtures")
-TABLES = ("pk", "name", "log", "wide", "pgbench_accounts", "pgbench_history")
+TABLES = ("pk", "name", "log", "wide", "pgbench_accounts", "pgbench_history", "district", "order_line")
 DDL = {
     "recreate index": "DROP INDEX IF EXISTS bench_data.storm_index; CREATE INDEX storm_index ON bench_data.pk (id, crt_time)",
     "index": "CREATE INDEX IF NOT EXISTS storm_index ON bench_data.pk (id, crt_time)",
@@ -52,6 +53,7 @@ DDL = {
     "vacuum full": "VACUUM FULL bench_data.pk",
     "vacuum full of results": "VACUUM FULL bench.samples",
     "analyze": "ANALYZE bench_data.pk",
+    "vacuum of orders": "VACUUM bench_data.stock, bench_data.new_order",
     "add column": "ALTER TABLE bench_data.wide ADD COLUMN IF NOT EXISTS storm int",
     "drop column": "ALTER TABLE bench_data.wide DROP COLUMN IF EXISTS storm",
 }
@@ -123,8 +125,9 @@ class Dice:
         r = self.random
         given = [f"clients => {r.choice((1, 1, 2, 3, 4, 6))}"]
         if self.chance(0.2):
-            # Each deadlock takes deadlock_timeout.
-            transactions = r.choice((1, 20) if workload in ("storm_deadlock", "storm_sleep") else (1, 20, 500, 3000))
+            # Each deadlock takes deadlock_timeout, and transactions of one warehouse wait for each other.
+            is_slow = workload in ("storm_deadlock", "storm_sleep") or workload.startswith("orders")
+            transactions = r.choice((1, 20) if is_slow else (1, 20, 500, 3000))
             given.append(f"transactions => {transactions}")
         else:
             transactions = 0

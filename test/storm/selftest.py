@@ -119,6 +119,8 @@ holds("a histogram missing with a full disk", [fault("disk", "trouble", "full")]
 violated("sums", "a histogram missing where a client was terminated", [fault("terminate", "trouble", kind="client", segments={42})],
          runs=[run(**dict(LOST, in_histogram=None))])
 violated("sums", "TPC-B's balances", balances={"accounts": 5, "tellers": 5, "branches": 4, "history": 5})
+violated("sums", "orders out of order",
+         conditions=[{"name": "orders", "condition": "6: an order has as many lines as it counts", "detail": "order 3001: 4 lines, counts 5"}])
 violated("sums", "a fixture with rows missing", fixtures=[{"name": "pk", "schema": "bench_data", "rows": 10, "counted": 9}])
 
 LINE = {"run_id": 7, "counter": "n_tup_upd", "harness": 300, "server": 301, "reason": "rows"}

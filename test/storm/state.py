@@ -42,6 +42,8 @@ BALANCES = """
 SELECT (SELECT sum(abalance) FROM bench_data.pgbench_accounts) AS accounts, (SELECT sum(tbalance) FROM bench_data.pgbench_tellers) AS tellers,
        (SELECT sum(bbalance) FROM bench_data.pgbench_branches) AS branches, (SELECT sum(delta) FROM bench_data.pgbench_history) AS history"""
 
+CONDITIONS = "SELECT f.name, c.condition, c.detail FROM unnest('{orders,tpcb}'::text[]) AS f (name), bench.check(f.name) AS c WHERE NOT c.ok"
+
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE context <> 'internal' AND name <> 'application_name'"
 
 
@@ -77,6 +79,7 @@ class State:
     auto_conf: str = ""
     balances: dict = field(default_factory=dict)
     fixtures: list = field(default_factory=list)    # name, schema, rows, counted
+    conditions: list = field(default_factory=list)  # of bench.check, those that do not hold
     identity_before: list = field(default_factory=list)
     identity: list = field(default_factory=list)
     log: str = ""
@@ -134,6 +137,7 @@ def read(state, after, has_balances):
     state.locks = lasting_locks(server)
     if has_balances:
         state.balances = server.rows(BALANCES)[0]
+        state.conditions = server.rows(CONDITIONS)
     state.fixtures = loaded({"storm_disk"})
     state.workers = {pid: name for pid, name in server.processes().items() if name.startswith("pgbench_ext")}
     state.segments = server.segments()

@@ -5,6 +5,7 @@
 //!
 //! The states and their order are those of `advanceConnectionState` in pgbench.c.
 
+mod choice;
 mod connecting;
 mod feeding;
 mod lateness;
@@ -14,6 +15,7 @@ mod program;
 
 use std::time::Duration;
 
+pub use choice::Pauses;
 pub use connecting::back_off_ns;
 pub use lateness::Lateness;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
@@ -24,12 +26,14 @@ use crate::feeder::Source;
 use crate::schedule::Schedule;
 use crate::script::{Action, ClientSeeds, Flow, Prng, Symbols, Value, VariableId, Variables};
 use crate::transaction_log::Sampling;
+use choice::Choice;
 use pace::Pace;
-use program::choose;
 
 /// What the clients of one process run, and the names of their variables.
 pub struct Workload<'a> {
     pub programs: Vec<Program<'a>>,
+    /// Whether programs are the cards of a deck, which each client deals, instead of being drawn by weight.
+    pub is_deck: bool,
     pub symbols: Symbols,
     /// Tries of a transaction at a serialization failure or deadlock; `u64::MAX`: no limit.
     pub max_tries: u64,
@@ -85,8 +89,7 @@ pub struct Client {
     random: Prng,
     /// As it was before the transaction: another try draws the same numbers.
     random_before: Prng,
-    /// For the choice of the script.
-    choice: Prng,
+    choice: Choice,
     own: Vec<Vec<(VariableId, Value)>>,
     pace: Option<Pace>,
     log: Option<Sampling>,
@@ -129,7 +132,7 @@ impl Client {
             variables,
             random: seeds.functions,
             random_before: seeds.functions,
-            choice: seeds.choice,
+            choice: Choice::new(seeds.choice),
             own,
             pace: schedule.map(|schedule| Pace::new(schedule, skips)),
             log,
@@ -160,7 +163,13 @@ impl Client {
     /// After [`Step::Between`].
     #[inline]
     pub fn next<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L) -> Step {
-        self.program = choose(&mut self.choice, &workload.programs);
+        let pause_ns;
+        (self.program, pause_ns) = self.choice.next(workload);
+        if let Some(pause_ns) = pause_ns {
+            // What is late by then counts as latency, as under a rate.
+            self.due_ns = self.now_ns.saturating_add(pause_ns);
+            return Step::Wait { until_ns: self.due_ns.min(ledger.end_ns()) };
+        }
         let Some(pace) = &mut self.pace else {
             // One reading of the clock ends a transaction and starts the next.
             (self.due_ns, self.start_ns) = (self.now_ns, self.now_ns);

@@ -1,3 +1,4 @@
+mod choice;
 mod connecting;
 mod feeding;
 
@@ -95,12 +96,12 @@ fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
     let mut program = |source: &&str| {
         let script = parse("test", source, &mut symbols).expect("a script");
         let commands = script.commands.len();
-        let program = Program { script, feeds: Vec::new(), weight: 1, first_command, tolerant: false };
+        let program = Program { script, feeds: Vec::new(), weight: 1, pauses: None, first_command, tolerant: false };
         first_command += commands;
         program
     };
     let programs = scripts.iter().map(&mut program).collect();
-    Workload { programs, symbols, max_tries }
+    Workload { programs, is_deck: false, symbols, max_tries }
 }
 
 fn beginning(workload: &Workload, transactions: u64) -> Beginning {

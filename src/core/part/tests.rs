@@ -35,8 +35,7 @@ fn request() -> PartRequest {
         source: "SELECT 1;".to_owned(),
         weight,
         fixture: Some(0),
-        captured: false,
-        feeders: Vec::new(),
+        ..ScriptSpec::default()
     };
     let fixture = FixtureSpec {
         name: "pk".to_owned(),

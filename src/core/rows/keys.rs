@@ -53,6 +53,11 @@ impl Default for Keys {
 }
 
 impl Keys {
+    /// How many rows a key has on average.
+    pub fn rows_of_key(&self) -> i64 {
+        self.lines.map_or(1, |Lines { least, most, .. }| (least + most) / 2)
+    }
+
     /// The rows of the ids from the first to the last.
     pub fn rows(&self, first_id: i64, last_id: i64) -> impl Iterator<Item = Key> + '_ {
         (first_id..=last_id).flat_map(move |id| {

@@ -132,11 +132,19 @@ fn mixes() {
 
 #[test]
 fn a_name_stands_for_a_mix() {
-    let share = |workload: &str, weight| Share { workload: workload.to_owned(), weight };
+    let share = |workload: &str, weight| Share { workload: workload.to_owned(), weight, is_dealt: false };
     let of_name = |name: &str| Ok((name == "both").then(|| vec![share("a", 9), share("b", 1)]));
     let expanded = |text: &str| expand(&mix(text).expect("a mix"), of_name);
     assert_eq!(expanded("both@2,c").expect("valid"), [share("a", 18), share("b", 2), share("c", 1)]);
     assert_eq!(expanded("both@2147483647").expect_err("too large").sqlstate, "22023");
+    let dealt = |workload: &str, weight| Share { is_dealt: true, ..share(workload, weight) };
+    assert_eq!(expanded("deck:both@2,c").expect("a deck"), [dealt("a", 18), dealt("b", 2), dealt("c", 1)]);
+    assert_eq!(expanded(" deck: a@9999,b").expect("a deck"), [dealt("a", 9999), dealt("b", 1)]);
+    assert_eq!(expanded("deck:a@10000,b").expect_err("too many cards").sqlstate, "22023");
+    let of_deck = |name: &str| Ok((name == "both").then(|| vec![dealt("a", 10), dealt("b", 1)]));
+    assert_eq!(expand(&mix("both").expect("a mix"), of_deck), Ok(vec![dealt("a", 10), dealt("b", 1)]));
+    let beside = expand(&mix("both,c@5").expect("a mix"), of_deck).expect_err("a deck beside a weight");
+    assert_eq!((beside.sqlstate.as_str(), beside.hint.is_some()), ("22023", true));
     assert_eq!(expanded("both,".repeat(65).trim_end_matches(',')).expect_err("too many").sqlstate, "22023");
 }
 
@@ -166,9 +174,9 @@ fn a_spec_survives_its_journey() {
             name: "x".into(),
             source: "SELECT 1;".into(),
             weight: 1,
-            fixture: None,
-            captured: false,
-            feeders: Vec::new(),
+            terminal: Some(Terminal { keying_secs: 18.0, think_secs: 12.0 }),
+            is_dealt: true,
+            ..ScriptSpec::default()
         }],
         fixtures: Vec::new(),
         role: "r".into(),
@@ -218,7 +226,7 @@ fn a_script_stands_in_place_of_a_workload() {
     assert_eq!(state(both.clone()), "22023");
     let options = RunOptions::new(RunArguments { workload: None, ..both }).expect("valid");
     assert_eq!((options.workload.as_str(), &options.script), (SCRIPT, &script));
-    assert_eq!(options.mix, [Share { workload: SCRIPT.to_owned(), weight: 1 }]);
+    assert_eq!(options.mix, [Share { workload: SCRIPT.to_owned(), weight: 1, is_dealt: false }]);
     assert_eq!(RunOptions::new(options.arguments()), Ok(options));
 }
 

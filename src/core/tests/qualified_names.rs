@@ -399,9 +399,7 @@ fn the_install_sql_names_only_its_own() {
             // A body in quotes is parsed at each call.
             let is_parsed = !function.contains("$$");
             let has_path = function.contains("SET search_path = pg_catalog, pg_temp");
-            // The transactions of a workload look their tables up as its scripts do.
-            let is_script = name.starts_with("bench_internal.orders_");
-            assert!(is_parsed || has_path || is_script, "{name} has no search_path of its own");
+            assert!(is_parsed || has_path, "{name} has no search_path of its own");
             let is_checked = RUNS_MORE.iter().any(|(of, after)| *of == name && function.contains(after));
             assert!(is_checked || !function.contains("EXECUTE "), "{name} runs what is not seen here");
             for call in tokens(function).windows(2).filter(|two| two[1] == "(" && two[0].contains('.')) {

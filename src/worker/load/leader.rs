@@ -10,24 +10,21 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
-use super::loader;
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
+use super::{loader, loaders, settings};
 use crate::catalog::{self, Load, LoadFigures};
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::fixture::LoadSpec;
 use crate::integration::distributed;
 use crate::server::background_worker::WorkerKind;
-use crate::server::locks::is_blocked_by_me;
 use crate::server::new_pages::set_up_new_pages;
-use crate::server::process::{
-    forget_cancel, is_backend, memory_bytes, my_pid, nap_until_canceled, now_ns, wake,
-};
+use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
-use crate::server::{at_exit, guc, relations, worker_slots};
-use crate::shm::{ClientState, CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
+use crate::server::{at_exit, relations};
+use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
 use crate::worker::{WorkerContext, attach, workers};
 
 /// The kind of worker that a load's leader is.
@@ -127,13 +124,17 @@ fn fill(
     let progress = &context.segment.header().load;
     let mut figures = LoadFigures::default();
     session.set(c"search_path", &loader::search_path(spec, load_id)).map_err(UserError::from)?;
-    set_up_for_loading(session)?;
-    set_default_tablespace(session, &spec.tablespace)?;
+    settings::set_up(session, 1).map_err(UserError::from)?;
+    settings::set_default_tablespace(session, &spec.tablespace).map_err(UserError::from)?;
     transaction(|| create_tables(spec, load_id))?;
-    set_default_tablespace(session, &spec.index_tablespace)?;
+    settings::set_default_tablespace(session, &spec.index_tablespace).map_err(UserError::from)?;
     let build_indexes = |session: &mut Session| {
         progress.enter(LoadPhase::Indexes, now_ns());
-        timed(|| run_each(context, session, &spec.indexes))
+        timed(|| {
+            // Of empty tables there is nothing to share.
+            let is_shared = !spec.index_before && loaders::share(context, spec, spec.indexes.len())?;
+            if is_shared { Ok(()) } else { run_each(context, session, &spec.indexes) }
+        })
     };
     if spec.index_before {
         figures.index_secs = build_indexes(session)?;
@@ -153,7 +154,10 @@ fn fill(
     run_each(context, session, &spec.after)?;
     progress.enter(LoadPhase::Vacuum, now_ns());
     let tables = transaction(|| tables_made(spec, load_id))?;
-    figures.vacuum_secs = timed(|| vacuum(context, session, &tables))?;
+    figures.vacuum_secs = timed(|| {
+        let is_shared = loaders::share(context, spec, spec.largest_first.len())?;
+        vacuum(context, session, &tables, is_shared)
+    })?;
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     // Before the tables are moved: other nodes are asked in sessions of their own.
     figures.bytes = transaction(|| distributed::sizes(&oids))?;
@@ -172,11 +176,13 @@ fn fill(
     Ok(())
 }
 
-/// Leaves the tables as a benchmark begins with: analyzed, and all pages all-visible.
+/// Leaves the tables as a benchmark begins with: analyzed, and all pages all-visible. `is_vacuumed`: loaders have vacuumed them
+/// once.
 fn vacuum(
     context: &WorkerContext,
     session: &mut Session,
     tables: &[(pg_sys::Oid, String)],
+    is_vacuumed: bool,
 ) -> Result<(), UserError> {
     /// What holds back the horizon is in most cases over in a moment, as an ANALYZE of autovacuum's is.
     const PATIENCE: Duration = Duration::from_millis(500);
@@ -188,7 +194,9 @@ fn vacuum(
     let oids: Vec<pg_sys::Oid> = tables.iter().map(|(table, _)| *table).collect();
     let loaded = transaction(catalog::next_transaction_id)?;
     let vacuum = [format!("VACUUM (FREEZE, ANALYZE) {names}")];
-    run_each(context, session, &vacuum)?;
+    if !is_vacuumed {
+        run_each(context, session, &vacuum)?;
+    }
     let tables = transaction(|| relations::with_partitions(&oids))?;
     // Beside pages whose rows somebody may not see yet there may be some that the server has made and nobody has filled.
     while transaction(|| catalog::has_invisible_pages(&tables))? {
@@ -205,7 +213,7 @@ fn vacuum(
         if !is_over {
             nap_until_canceled(50)?;
         }
-        run_each(context, session, &[format!("VACUUM (FREEZE, ANALYZE) {names}")])?;
+        run_each(context, session, &vacuum)?;
         if is_over {
             break;
         }
@@ -229,37 +237,6 @@ fn run_each(context: &WorkerContext, session: &mut Session, texts: &[String]) ->
     check_stop(&context.segment)
 }
 
-/// Settings of the leader's session.
-fn set_up_for_loading(session: &Session) -> Result<(), UserError> {
-    let set = |name, value: &str| {
-        session.set(name, &CString::new(value).unwrap_or_default()).map_err(UserError::from)
-    };
-    // What bench.load returns is there after a crash.
-    if guc::current("synchronous_commit").as_deref() == Some("off") {
-        set(c"synchronous_commit", "local")?;
-    }
-    // Indexes are built with what is to be had: the leader itself and a worker for each other processor.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = (processors as u64 - 1).min(worker_slots::free_slots()).min(MAX_INDEX_WORKERS);
-    set(c"max_parallel_maintenance_workers", &workers.to_string())?;
-    set(c"maintenance_work_mem", &guc::maintenance_work_mem_kb().max(sensible_index_memory_kb()).to_string())
-}
-
-/// More than this many do not make a B-tree's build any faster.
-const MAX_INDEX_WORKERS: u64 = 7;
-
-/// An eighth of the machine's memory, and no more than a sort of hundreds of millions of keys can use.
-fn sensible_index_memory_kb() -> i64 {
-    const MOST_KB: i64 = 1 << 20;
-    (memory_bytes() / 8 / 1024).clamp(0, MOST_KB)
-}
-
-/// Where what is made next goes to: without a name, where the database is.
-fn set_default_tablespace(session: &Session, tablespace: &Option<String>) -> Result<(), UserError> {
-    let name = CString::new(tablespace.as_deref().unwrap_or_default()).unwrap_or_default();
-    session.set(c"default_tablespace", &name).map_err(UserError::from)
-}
-
 /// Has the tables filled, with as many loaders as help.
 fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<(), UserError> {
     let by_insert = transaction(|| catalog::tables_for_insert(load_id))?;
@@ -274,77 +251,13 @@ fn write_rows(context: &WorkerContext, spec: &LoadSpec, load_id: i64) -> Result<
     let jobs = if is_alone { 1 } else { spec.jobs };
     // A VACUUM of half a table is of no use, and the loaders count on there being none.
     let mode = pg_sys::ShareUpdateExclusiveLock as i32;
-    locked(&tables, mode, || insert_rows(context, spec, jobs))
+    context.segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
+    locked(&tables, mode, || loaders::run(context, spec, jobs, true))
 }
 
-/// Launches the loaders and waits for them.
-fn insert_rows(context: &WorkerContext, spec: &LoadSpec, jobs: u32) -> Result<(), UserError> {
-    let segment = &context.segment;
-    segment.header().load.ids.set(spec.counted_ids().unsigned_abs());
-    workers::launch(loader::KIND, segment.handle(), jobs, spec.database_oid, spec.role_oid)?;
-    segment.header().set_state(RunState::Running);
-    let mut looked = Instant::now();
-    loop {
-        check_stop(segment)?;
-        let mut done = 0;
-        for (index, slot) in segment.slots().enumerate().take(jobs as usize) {
-            let stopped = workers::has_stopped(index as u32);
-            match slot.state() {
-                ClientState::Done => done += 1,
-                ClientState::Aborted => return Err(loader_error(segment, index as u32)),
-                _ if stopped => {
-                    segment.check_refusal()?;
-                    if slot.told_fatal.load(Acquire) != 0 {
-                        return Err(loader_error(segment, index as u32));
-                    }
-                    return Err(UserError::new(
-                        sqlstate::ADMIN_SHUTDOWN,
-                        format!("loader {index} ended unexpectedly"),
-                    )
-                    .hint("See the server log."));
-                }
-                _ => {}
-            }
-        }
-        if done == jobs {
-            return Ok(());
-        }
-        if looked.elapsed() >= LOOK_EVERY {
-            looked = Instant::now();
-            check_way_is_free(segment)?;
-        }
-        nap_until_canceled(100)?;
-    }
-}
-
-/// How often the leader looks whether somebody stands between it and the loaders.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// A session that wants a stronger lock on a table than the loaders have waits for the leader's own, and the loaders'
-/// next share waits behind it. The server sees no deadlock: the leader waits for no lock.
-///
 /// # Errors
-/// 40P01.
-fn check_way_is_free(segment: &Segment) -> Result<(), UserError> {
-    let is_stuck = |pid: i32| pid != 0 && is_backend(pid) && is_blocked_by_me(pid);
-    if segment.slots().any(|slot| is_stuck(slot.pid.load(Relaxed))) {
-        return Err(UserError::new(
-            sqlstate::DEADLOCK_DETECTED,
-            "another session waits for a lock on a table that is being loaded, and the load waits for that session",
-        )
-        .hint("Do not use the tables of a load before it has ended."));
-    }
-    Ok(())
-}
-
-fn loader_error(segment: &Segment, index: u32) -> UserError {
-    let entry = &segment.slot(index).errors[0];
-    let sqlstate = bench_core::error::unpack(entry.sqlstate.load(Acquire));
-    let message = entry.message.get().unwrap_or_else(|| "the loader failed".to_owned());
-    UserError { sqlstate, message, detail: entry.detail.get(), hint: entry.hint.get() }
-}
-
-fn check_stop(segment: &Segment) -> Result<(), UserError> {
+/// 57014, and 40P01 where the caller is in the way.
+pub(super) fn check_stop(segment: &Segment) -> Result<(), UserError> {
     match segment.header().stop() {
         StopReason::None => Ok(()),
         StopReason::BlockedByCaller => Err(UserError::new(

@@ -10,8 +10,9 @@ use bench_core::script::Prng;
 use bench_core::spec::Results;
 use pgrx::pg_sys;
 
+use super::settings;
 use crate::catalog::{self, staging_schema};
-use crate::engine::{Rows, Session};
+use crate::engine::{Book, Rows, Session};
 use crate::fixture::{Fill, LoadSpec};
 use crate::integration::citus;
 use crate::server::background_worker::WorkerKind;
@@ -19,7 +20,7 @@ use crate::server::process::{my_pid, random_seed, wake};
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{guc, spi};
-use crate::shm::{ClientState, CommandCounters, Counter, StopReason, TotalsOf};
+use crate::shm::{ClientState, CommandCounters, Counter, LoadPhase, StopReason, TotalsOf};
 use crate::worker::{WorkerContext, attach, leave_last_words};
 
 /// The kind of worker that a loader is.
@@ -55,6 +56,10 @@ fn work(context: &WorkerContext) -> Result<(), SqlError> {
     let mut session = Session::new(Results::Discard);
     session.set_own(c"pgbench_ext loader")?;
     session.set(c"search_path", &search_path(&spec, context.segment.load_id()))?;
+    let phase = header.load.phase();
+    if matches!(phase, LoadPhase::Indexes | LoadPhase::Vacuum) {
+        return run_tasks(context, &spec, session, phase);
+    }
     // One flush at the end is enough: until the leader commits, nothing of this counts.
     session.set(c"synchronous_commit", c"off")?;
     let load_id = context.segment.load_id();
@@ -81,6 +86,31 @@ fn work(context: &WorkerContext) -> Result<(), SqlError> {
         targets[chunk.table].fill(&mut session, fill, chunk, &mut random, counters, done)?;
     }
     session.flush_wal()?;
+    session.flush_statistics()
+}
+
+/// Runs the statements of a phase, the next one that nobody has taken, until none is left. Each commits by itself.
+fn run_tasks(
+    context: &WorkerContext,
+    spec: &LoadSpec,
+    mut session: Session,
+    phase: LoadPhase,
+) -> Result<(), SqlError> {
+    let header = context.segment.header();
+    settings::set_up(&session, spec.jobs)?;
+    settings::set_default_tablespace(&session, &spec.index_tablespace)?;
+    let statements = match phase {
+        LoadPhase::Indexes => spec.indexes.clone(),
+        _ => spec.vacuums(&staging_schema(context.segment.load_id())),
+    };
+    let counters = CommandCounters::default();
+    while header.stop() == StopReason::None {
+        session.serve_interrupts()?;
+        let next = header.load.next_chunk.fetch_add(1, Relaxed);
+        let Some(statement) = statements.get(next as usize) else { break };
+        let statement = CString::new(statement.as_str()).map_err(|e| internal(e.to_string()))?;
+        session.execute_simple(&statement, Book { counters: &counters, plans: None })?;
+    }
     session.flush_statistics()
 }
 

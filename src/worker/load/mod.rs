@@ -2,4 +2,6 @@
 
 pub mod leader;
 mod loader;
+mod loaders;
+mod settings;
 mod tables;

@@ -84,6 +84,10 @@ pub fn replaceable_tables<'a>(
             return Err(in_the_way(&name));
         }
     }
+    // Those of a fixture whose tables somebody has dropped are still its own.
+    if !catalog::fixtures(&spec.name)?.iter().any(|known| known.schema == spec.schema) {
+        fixture::check_no_functions(&spec.name, &spec.schema)?;
+    }
     Ok(tables)
 }
 
@@ -111,6 +115,7 @@ pub fn put_in_place(
         distributed::go_in_sequence();
     }
     relations::drop_tables(&replaced)?;
+    fixture::drop_functions(&spec.name, &spec.schema)?;
     make_schema(spec)?;
     let tables: Vec<pg_sys::Oid> = made.iter().map(|(table, _)| *table).collect();
     // Indexes and owned sequences go with their tables; partitions do not.
@@ -121,6 +126,9 @@ pub fn put_in_place(
     )?;
     for sql in moves.unwrap_or_default() {
         spi::run(&sql, &[])?;
+    }
+    if !spec.functions.is_empty() {
+        spi::run(&spec.functions, &[])?;
     }
     catalog::put_fixture(&spec.registration(), &tables, figures)?;
     // To other nodes that schema's owner has a session of its own, which does not see yet that the tables have left.

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{Beginning, Client, Consequence, Ledger, Program, Step, Workload};
+use bench_core::client::{Beginning, Client, Consequence, Ledger, Pauses, Program, Step, Workload};
 use bench_core::error::{SqlError, sqlstate};
 use bench_core::feeder::{self, Source};
 use bench_core::schedule::Schedule;
@@ -152,9 +152,10 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Work
     let mut programs = Vec::with_capacity(spec.scripts.len());
     for script in &spec.scripts {
         let (weight, tolerant) = (script.weight, script.captured);
+        let pauses = script.terminal.map(|times| Pauses::of_secs(times.keying_secs, times.think_secs));
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        programs.push(Program { script, feeds: Vec::new(), weight, first_command, tolerant });
+        programs.push(Program { script, feeds: Vec::new(), weight, pauses, first_command, tolerant });
         first_command += commands;
     }
     let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));
@@ -169,7 +170,8 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Work
         0 => u64::MAX,
         tries => u64::from(tries),
     };
-    Ok(Workload { programs, symbols, max_tries })
+    let is_deck = spec.scripts.iter().all(|script| script.is_dealt);
+    Ok(Workload { programs, is_deck, symbols, max_tries })
 }
 
 /// What a client of a run begins with, before the gate has opened.

@@ -17,10 +17,10 @@ fn packed(once: bool, count: i64) -> Vec<u8> {
 }
 
 fn fed<'a>(script: &str, max_tries: u64, bytes: &'a [u8], taken: &'a AtomicU64) -> Workload<'a> {
-    let Workload { mut programs, symbols, max_tries } = workload(&[script], max_tries);
+    let Workload { mut programs, is_deck, symbols, max_tries } = workload(&[script], max_tries);
     let rows = unpack(bytes).expect("rows").remove(0);
     programs[0].feeds.push(Source::new(rows, taken, Stride::WHOLE, |name| symbols.lookup(name)));
-    Workload { programs, symbols, max_tries }
+    Workload { programs, is_deck, symbols, max_tries }
 }
 
 /// The value of `n` at each execution, while these answers last.

@@ -1,0 +1,116 @@
+//! Decks of cards, and clients that wait around their transactions.
+
+use super::*;
+
+const SECOND: f64 = 1e9;
+
+/// TPC-C 5.2.4.2: the cards of a deck, for new order, payment, order status, delivery and stock level.
+const CARDS: [u32; 5] = [10, 10, 1, 1, 1];
+
+/// Keying and mean think times in seconds: TPC-C 5.2.5.7.
+const TIMES: [(f64, f64); 5] = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
+
+fn terminals() -> Workload<'static> {
+    let mut workload = workload(&["SELECT 1;"; 5], 1);
+    for (program, (cards, (keying, think))) in workload.programs.iter_mut().zip(CARDS.into_iter().zip(TIMES))
+    {
+        program.weight = cards;
+        program.pauses = Some(Pauses::of_secs(keying, think));
+    }
+    workload
+}
+
+/// Runs a client whose transactions take so long; the transactions.
+fn drive(workload: &Workload, transactions: u64, each_ns: i64) -> Vec<Transaction> {
+    let mut book = book();
+    let mut client = Client::new(workload, beginning(workload, transactions), None, 0);
+    let mut step = client.start(&book);
+    loop {
+        step = match step {
+            Step::Between => client.next(workload, &mut book),
+            Step::Wait { until_ns } => {
+                assert!(until_ns >= book.now_ns);
+                book.now_ns = until_ns;
+                client.due(workload, &mut book, true)
+            }
+            Step::Execute { .. } => {
+                book.now_ns += each_ns;
+                client.executed(workload, &mut book, Ok(false))
+            }
+            Step::End(None) => return book.transactions,
+            other => panic!("{other:?}"),
+        };
+    }
+}
+
+#[test]
+fn each_deck_has_all_its_cards() {
+    const DECK: usize = 23;
+    let mut workload = terminals();
+    workload.is_deck = true;
+    workload.programs.iter_mut().for_each(|program| program.pauses = None);
+    let dealt: Vec<usize> = drive(&workload, 500 * DECK as u64, 1).iter().map(|t| t.script).collect();
+    let count = |cards: &[usize], card: usize| cards.iter().filter(|dealt| **dealt == card).count() as u32;
+    for deck in dealt.chunks(DECK) {
+        assert_eq!(std::array::from_fn::<u32, 5, _>(|card| count(deck, card)), CARDS);
+    }
+    // Shuffled: the place of the one stock level is uniform. Chi-square of 22 degrees of freedom, 0.999: 48.3.
+    let mut places = [0u32; DECK];
+    for deck in dealt.chunks(DECK) {
+        places[deck.iter().position(|card| *card == 4).expect("the card")] += 1;
+    }
+    let expected = 500.0 / DECK as f64;
+    let chi_square: f64 = places.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+    assert!(chi_square < 48.3, "{places:?}");
+    assert!(dealt.chunks(DECK).zip(dealt.chunks(DECK).skip(1)).any(|(a, b)| a != b));
+}
+
+#[test]
+fn pauses_are_no_part_of_a_transaction() {
+    let workload = terminals();
+    let each_ns = 7 * MS;
+    let transactions = drive(&workload, 20_000, each_ns);
+    assert!(transactions.iter().all(|t| t.end_ns - t.due_ns == each_ns && t.start_ns == t.due_ns));
+    // Between two lie the think time of the first and the keying of the second.
+    let mut thought = [(0.0, 0.0, 0.0f64); 5];
+    for pair in transactions.windows(2) {
+        let (keying, _) = TIMES[pair[1].script];
+        let secs = (pair[1].start_ns - pair[0].end_ns) as f64 / SECOND - keying;
+        assert!(secs >= -1e-6);
+        let (count, sum, most) = &mut thought[pair[0].script];
+        (*count, *sum, *most) = (*count + 1.0, *sum + secs, most.max(secs));
+    }
+    for ((count, sum, most), (_, mean)) in thought.into_iter().zip(TIMES) {
+        // The mean of exponential times has their mean's share of a root as its standard error.
+        assert!(
+            (sum / count / mean - 1.0).abs() < 4.0 / f64::sqrt(count),
+            "{count} of {mean}: {}",
+            sum / count
+        );
+        assert!(most <= 10.0 * mean + 1e-6 && most > 4.0 * mean);
+    }
+}
+
+#[test]
+fn think_times_are_cut_off_at_ten_times_the_mean() {
+    let mut workload = workload(&["SELECT 1;"], 1);
+    workload.programs[0].pauses = Some(Pauses { keying_ns: 0, think_ns: 1000.0 });
+    // About 45 in a million are beyond ten times the mean.
+    let transactions = drive(&workload, 300_000, 0);
+    let pauses: Vec<i64> = transactions.windows(2).map(|pair| pair[1].start_ns - pair[0].end_ns).collect();
+    assert_eq!(pauses.iter().max(), Some(&10_000));
+    assert!(pauses.iter().filter(|pause| **pause == 10_000).count() < 50);
+}
+
+#[test]
+fn a_client_that_waits_ends_with_the_run() {
+    let workload = terminals();
+    let mut book = Book { end_ns: 1000 * MS, ..book() };
+    let mut client = Client::new(&workload, beginning(&workload, u64::MAX), None, 0);
+    let Step::Between = client.start(&book) else { panic!("it may begin") };
+    let Step::Wait { until_ns } = client.next(&workload, &mut book) else { panic!("it waits") };
+    assert_eq!(until_ns, book.end_ns);
+    book.now_ns = until_ns;
+    assert!(matches!(client.due(&workload, &mut book, true), Step::End(None)));
+    assert!(book.transactions.is_empty() && book.errors.is_empty());
+}
