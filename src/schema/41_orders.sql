@@ -132,7 +132,8 @@ UPDATE customer
 SET c_balance = c_balance - :cents::numeric / 100, c_ytd_payment = c_ytd_payment + :cents::numeric / 100,
     c_payment_cnt = c_payment_cnt + 1,
     c_data = CASE WHEN c_credit = 'BC'
-             THEN left(format('%s %s %s %s %s %s|', c_id, c_d_id, c_w_id, :d_id::int, :w_id::int, :cents::numeric / 100) || c_data, 500)
+             THEN left(c_id::text || ' ' || c_d_id::text || ' ' || c_w_id::text || ' ' || :d_id::int::text || ' ' || :w_id::int::text
+                       || ' ' || (:cents::numeric / 100)::text || '|' || c_data, 500)
              ELSE c_data END
 WHERE c_w_id = :c_w_id AND c_d_id = :c_d_id AND c_id = :c_id
 RETURNING c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit,

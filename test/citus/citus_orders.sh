@@ -45,7 +45,7 @@ for workload in orders orders_functions; do
     consistent "$workload through the coordinator"
     run=$(sql "SELECT bench.run('$workload', clients => 3, transactions => 20, max_tries => 100, nodes => 'all')" \
         2>/dev/null)
-    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")" 'completed|60' \
+    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")" 'completed|180' \
         "$workload runs on all nodes"
     is "$(sql "SELECT count(DISTINCT node) FROM bench.nodes WHERE run_id = $run AND transactions > 0")" 3 \
         "$workload: by clients on each of them"
