@@ -174,7 +174,8 @@ FROM pg_available_extension_versions WHERE name = 'pgbench_ext' AND installed;
 
 -- The workloads that come with it
 \pset format unaligned
-SELECT name, fixture, builtin, script, description FROM bench.workloads WHERE name NOT LIKE 'orders_keyed/%' ORDER BY name COLLATE "C";
+SELECT name, fixture, builtin, script, description FROM bench.workloads WHERE name NOT LIKE 'orders_keyed/%'
+ORDER BY name COLLATE "C";
 -- keyed: as orders, but for terminals' own warehouses and districts
 \pset format aligned
 SELECT k.name, k.keying_secs, k.think_secs, k.mix, length(k.script) - length(o.script) AS longer, k.description

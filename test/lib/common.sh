@@ -172,13 +172,13 @@ still_works() {
     like "$OUT" 'actually processed: 40' "$1: a run after it works"
 }
 
-# Whatever has happened: the built-in fixtures that are loaded at the end are right. Where the server is down, or the database has
-# no extension, there are none. UNCHECKED are fixtures whose rows a test changes itself.
+# Whatever has happened: the built-in fixtures that are loaded at the end are right. Where the server is down, or the
+# database has no extension, there are none. UNCHECKED are fixtures whose rows a test changes itself.
 UNCHECKED=
 last_tests() {
     local name wrong
     if [ -n "$TAP_PLAN" ] || [ -z "${PGHOST:-}" ]; then return; fi
-    for name in $(sql "SELECT DISTINCT name FROM bench.fixtures WHERE owner = current_user ORDER BY name" 2>/dev/null); do
+    for name in $(sql 'SELECT DISTINCT name FROM bench.fixtures WHERE owner = current_user ORDER BY 1' 2>/dev/null); do
         [[ " $UNCHECKED " != *" $name "* ]] || continue
         wrong=$(sql "SELECT condition, detail FROM bench.check('$name') WHERE NOT ok" 2>&1)
         is "$wrong" '' "at the end the data of fixture $name are right"

@@ -8,7 +8,7 @@
 #   unlike GOT REGEX DESCRIPTION
 #   skip REASON DESCRIPTION    a test that cannot be made here
 #   diag TEXT                  a remark
-#   done_testing               prints the plan if there was none; fails if any test did; calls `last_tests` before, where
+#   done_testing               prints the plan if there was none; fails if any test did; calls `last_tests` before, if
 #                              that is a function
 
 TAP_COUNT=0
