@@ -13,7 +13,7 @@ samples_are_right() { # DESCRIPTION
     is "$(audit misplaced)" t "$1: each of them is in the sample of its own interval"
 }
 
-faults_start 'max_worker_processes = 1100' 'max_connections = 40' 'synchronous_commit = off'
+faults_start 'max_worker_processes = 1100' 'max_connections = 1100' 'synchronous_commit = off'
 
 # The clients go on while their coordinator stands still, whatever keeps it from running.
 name='a coordinator that stands still'
@@ -47,6 +47,17 @@ samples_are_right "$name"
 is "$(sql "SELECT count(*), min(clients), min(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" '20|1000|t' \
     "$name: all of them are at work in each interval"
 kept "$RUN" "$name"
+
+# Connections that wait most of the time, each for itself.
+name='a thousand terminals'
+sql "SELECT bench.load('orders')" >/dev/null
+RUN=$(sql "SELECT bench.start('orders_keyed', clients => 1000, secs => 5, sample_interval => 1, max_tries => 100,
+    driver => 'wire', variables => '{\"keying\": 0.2, \"think\": 0.2}')")
+is "$(sql "SELECT bench.wait($RUN, 120)")" completed "$name: the run completes"
+samples_are_right "$name"
+is "$(sql "SELECT min(clients), sum(transactions) > 0 FROM bench.samples WHERE run_id = $RUN")" '1000|t' \
+    "$name: all of them are connected"
+is "$(sql "SELECT nopm > 0, failed FROM bench.summary WHERE run_id = $RUN")" 't|0' "$name: new orders are counted"
 no_restart 'the server has not restarted'
 nothing_left 'in the end' 10
 log_is_clean
