@@ -295,5 +295,18 @@ pub fn chunk(rows: impl IntoIterator<Item = i64>, size: i64, number: u64) -> Opt
     None
 }
 
+/// As [`chunk`], but chunks of the tables on one side, which `sides` has as true, come in turn with those on the other, while
+/// there are both: two loaders that fill one table wait for each other at its end.
+pub fn chunk_in_turn(rows: &[i64], sides: &[bool], size: i64, number: u64) -> Option<Chunk> {
+    let of = |side: bool| rows.iter().zip(sides).map(move |(&rows, &own)| if own == side { rows } else { 0 });
+    let count =
+        |side: bool| of(side).map(|rows| (rows.max(0) as u64).div_ceil(size.max(1) as u64)).sum::<u64>();
+    let (one, other) = (count(false), count(true));
+    let fewer = one.min(other);
+    let (side, place) =
+        if number < 2 * fewer { (number % 2 == 1, number / 2) } else { (other > one, number - fewer) };
+    chunk(of(side), size, place)
+}
+
 #[cfg(test)]
 mod tests;

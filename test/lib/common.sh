@@ -178,7 +178,8 @@ UNCHECKED=
 last_tests() {
     local name wrong
     if [ -n "$TAP_PLAN" ] || [ -z "${PGHOST:-}" ]; then return; fi
-    for name in $(sql 'SELECT DISTINCT name FROM bench.fixtures WHERE owner = current_user ORDER BY 1' 2>/dev/null); do
+    for name in $(sql 'SELECT DISTINCT name FROM bench.fixtures WHERE owner = current_user AND NOT EXISTS (
+        SELECT FROM unnest(relations) AS r WHERE r::oid NOT IN (SELECT oid FROM pg_class)) ORDER BY 1' 2>/dev/null); do
         [[ " $UNCHECKED " != *" $name "* ]] || continue
         wrong=$(sql "SELECT condition, detail FROM bench.check('$name') WHERE NOT ok" 2>&1)
         is "$wrong" '' "at the end the data of fixture $name are right"

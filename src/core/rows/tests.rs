@@ -226,3 +226,14 @@ proptest! {
         prop_assert!(whole.windows(2).all(|pair| (pair[0].id, pair[0].line) < (pair[1].id, pair[1].line)));
     }
 }
+
+#[test]
+fn chunks_in_turn_are_all_chunks_once() {
+    let (rows, sides) = ([7, 0, 25, 10], [false, false, true, false]);
+    let all: Vec<Chunk> = (0..).map_while(|number| chunk_in_turn(&rows, &sides, 5, number)).collect();
+    let expected: Vec<Chunk> = (0..).map_while(|number| chunk(rows, 5, number)).collect();
+    assert_eq!(all.iter().map(|chunk| chunk.table).collect::<Vec<_>>(), [0, 2, 0, 2, 3, 2, 3, 2, 2]);
+    assert!(expected.iter().all(|chunk| all.contains(chunk)) && all.len() == expected.len());
+    let alone = |number| chunk_in_turn(&rows, &[true; 4], 5, number);
+    assert_eq!((0..).map_while(alone).collect::<Vec<_>>(), expected);
+}
