@@ -23,7 +23,7 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, 
 use crate::server::signals::OnTerminate;
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
-use crate::server::{at_exit, relations};
+use crate::server::{at_exit, guc, relations};
 use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
 use crate::worker::{WorkerContext, attach, workers};
 
