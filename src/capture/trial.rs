@@ -17,10 +17,10 @@ use crate::server::spi::{self, fetch_all, quote_literal};
 use crate::server::transaction::rolled_back;
 
 /// How long the trials of all statements take together, each having a part of it like its share of the captured time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// The least and the longest of one statement.
-const SHORTEST: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(700);
 const LONGEST: Duration = Duration::from_secs(12);
 
 /// How near rows and blocks have to come for feeders over a relation.

@@ -17,7 +17,8 @@ session capture "SELECT * FROM bench.capture('shop', secs => 14, statements => 1
 eventually 10 "SELECT status = 'capturing' FROM bench.captures WHERE name = 'shop'"
 shop_drive 10 4 && OUT=driven
 is "$OUT" driven 'the application sent its statements without an error'
-ended capture 60
+# It also tries the statements.
+ended capture 180
 is "$(sql "SELECT status, error FROM bench.captures WHERE name = 'shop'")" 'completed|' 'the capture is complete'
 
 # All but those that shop_drive asks for sizes.
@@ -35,8 +36,9 @@ run=$(sql "SELECT bench.run('shop', clients => 4, secs => 10)")
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $run")" completed 'the capture runs'
 is "$(sql "SELECT sqlstate, count, message FROM bench.errors WHERE run_id = $run")" '' 'without an error'
 
-# A figure fits if it is within a tenth, or within what the chance of rare calls leaves open. Not all do: parameters
-# that meet no column, and joins over skewed keys, are drawn otherwise than the application had them.
+# A figure fits if it is within a tenth, or within what the chance of rare calls leaves open. On large tables, nine
+# tenths of the time fit. Here, the writes of ten seconds are a large part of the rows of the last days, which some
+# statements look for: these took less on average than they do at the end, with any values.
 share_that_fits() { # rows|blocks
     sql "SELECT round((sum(exec_ms) FILTER (WHERE fits) / sum(exec_ms))::numeric, 3)
         FROM (SELECT s.exec_ms, abs(${1}_replayed - ${1}_captured) <= greatest(0.1 * ${1}_captured, 0.05) AS fits
@@ -45,7 +47,7 @@ share_that_fits() { # rows|blocks
 }
 rows=$(share_that_fits rows) blocks=$(share_that_fits blocks)
 diag "rows per call fit for $rows of the time, blocks per call for $blocks"
-is "$(awk -v rows="$rows" -v blocks="$blocks" 'BEGIN { print (rows >= 0.5 && blocks >= 0.25) }')" 1 \
+is "$(awk -v rows="$rows" -v blocks="$blocks" 'BEGIN { print (rows >= 0.8 && blocks >= 0.8) }')" 1 \
     'rows and blocks per call are those of the application for most of the time'
 is "$(sql "SELECT count(*) FROM bench.fidelity($run)
            WHERE calls > 0 AND (score IS NULL OR score NOT BETWEEN 0 AND 1)")" 0 'each statement called has a score'
