@@ -342,8 +342,8 @@ fn pattern(inner: &str, way: &Way) -> String {
         false => format!("pg_catalog.\"left\"({inner}::pg_catalog.text, {})", way.pattern),
         true => format!("pg_catalog.substr({inner}::pg_catalog.text, 2, {})", way.pattern),
     };
-    let first = if way.infix { "'%' || " } else { "" };
-    format!("{first}pg_catalog.regexp_replace({part}, '([\\\\%_])', '\\\\\\1', 'g') || '%'")
+    let first = if way.infix { "'%' ||" } else { "" };
+    format!("{first} pg_catalog.regexp_replace({part}, '([\\\\%_])', '\\\\\\1', 'g') || '%'")
 }
 
 /// A value that is hardly any row's; NULL for types without such.

@@ -140,12 +140,13 @@ fn explore(lab: &mut Lab, target: &Target) -> Result<(), UserError> {
     Ok(())
 }
 
+/// A size of a way: how to read it, and how to set it.
+type Size = (fn(&Way) -> u64, fn(&mut Way, u64));
+
 /// Ways between those that take less than was captured and those of the next size, which take more.
 fn between(lab: &Lab, target: &Target) -> Vec<Way> {
     let mut found = Vec::new();
-    type Read = fn(&Way) -> u64;
-    type Write = fn(&mut Way, u64);
-    let sizes: [(Read, Write); 2] = [
+    let sizes: [Size; 2] = [
         (|way| way.beyond.unwrap_or(0), |way, size| way.beyond = Some(size)),
         (|way| way.width, |way, size| way.width = size),
     ];

@@ -33,8 +33,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "{branches}",
         "after check_owners: of superusers, in schemas of superusers",
     ),
-    ("capture/queries.rs", "{}", FEEDER),
-    ("capture/queries.rs", "{0}", FEEDER),
+    ("capture/queries.rs", "{name}", FEEDER),
+    ("capture/queries.rs", "{source}", FEEDER),
+    ("capture/queries.rs", "{sql_type}", FEEDER),
     ("launch/feeders.rs", "customers.", "a hint"),
     (
         "launch/log/source.rs",
