@@ -172,6 +172,7 @@ fn ab(
     rounds: Option<i32>,
     clients: Option<i32>,
     secs: Option<f64>,
+    nodes: Option<String>,
 ) -> TableIterator<
     'static,
     (
@@ -192,6 +193,7 @@ fn ab(
             clients: Some(vec![clients]),
             secs,
             rounds,
+            nodes,
             variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
             paired: true,
             ..SweepArguments::with_defaults()

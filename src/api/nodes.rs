@@ -15,7 +15,7 @@ use crate::catalog;
 use crate::error::{OrRaise, internal};
 use crate::integration::citus;
 use crate::launch::checks::MAX_SCRIPT;
-use crate::launch::part;
+use crate::launch::{fetch, part, reach};
 use crate::observe::node::{self, NodeState};
 use crate::server::jsonb::Jsonb;
 use crate::server::process::{current_timestamp, now_ns, wake};
@@ -46,6 +46,22 @@ fn node_state(tables: Option<Vec<Option<String>>>) -> JsonB {
             .map(|state| json(&NodeState { may_run, ..state }))
     })()
     .or_raise()
+}
+
+/// The nodes that this one does not reach. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn unreached_nodes() -> JsonB {
+    (|| {
+        citus::check_installed("a look at the nodes")?;
+        reach::unreached().map(|unreached| json(&unreached))
+    })()
+    .or_raise()
+}
+
+/// Fetches what nodes still have of a run. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn fetch(run_id: Option<i64>) -> i64 {
+    required("run_id", run_id).and_then(fetch::fetch).or_raise()
 }
 
 /// Starts this node's part of another's run. See the COMMENT ON.

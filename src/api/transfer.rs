@@ -18,10 +18,29 @@ use crate::server::stored_jsonb::StoredJsonb;
 /// Runs as a document. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn export(run_ids: Option<Vec<Option<i64>>>) -> StoredJsonb {
-    export_runs(run_ids).or_raise()
+    ended_runs(run_ids).and_then(|run_ids| catalog::export(&run_ids)).or_raise()
 }
 
-fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserError> {
+/// How many parts a document has. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn export_part_count(run_ids: Option<Vec<Option<i64>>>) -> i32 {
+    let count = |pieces: usize| i32::try_from(pieces).unwrap_or(i32::MAX);
+    ended_runs(run_ids).and_then(|run_ids| Ok(count(catalog::pieces(&run_ids)?.len()))).or_raise()
+}
+
+/// A part of a document. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn export_part(run_ids: Option<Vec<Option<i64>>>, part: Option<i32>) -> StoredJsonb {
+    (|| {
+        let run_ids = ended_runs(run_ids)?;
+        let piece = catalog::piece(&run_ids, required("part", part)?)?;
+        catalog::export_piece(&run_ids, Some(&piece))
+    })()
+    .or_raise()
+}
+
+/// Runs that the caller may export.
+fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> {
     let run_ids = required("run_ids", run_ids)?;
     limits::check_count("run_ids", run_ids.len(), limits::MAX_RUN_IDS, "runs")?;
     if run_ids.is_empty() {
@@ -48,7 +67,7 @@ fn export_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<StoredJsonb, UserErr
             .hint(format!("Wait for it: SELECT bench.wait({run_id}).")));
         }
     }
-    catalog::export(&run_ids)
+    Ok(run_ids)
 }
 
 /// Runs of a document. See the COMMENT ON.

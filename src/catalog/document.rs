@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{Document, SCHEMA_VERSION, Samples, lenient};
+use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series, lenient};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::stats::coarse::LAST;
 use pgrx::JsonB;
@@ -109,6 +109,7 @@ fn document_by(run_id: i64, parse: Parse) -> Result<Document, UserError> {
             schema_version: SCHEMA_VERSION,
             samples: samples(run_id, "samples", is_of_several)?,
             warmup_samples: samples(run_id, "warmup_samples", is_of_several)?,
+            node_samples: if is_of_several { node_samples(run_id)? } else { Vec::new() },
             ..document
         })
     })
@@ -167,6 +168,35 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
     }
     samples.latency_histogram = latency_histogram(run_id, name, count)?;
     Ok(samples)
+}
+
+/// Intervals of a node that are put together where there are many: as many as leave 360, enough for a curve.
+const CURVES: &str = "\
+SELECT node, pg_catalog.array_agg(elapsed ORDER BY elapsed), pg_catalog.array_agg(secs ORDER BY elapsed), \
+    pg_catalog.array_agg(transactions / nullif(secs, 0) ORDER BY elapsed), pg_catalog.array_agg(latency_p99_ms ORDER BY elapsed) \
+FROM (SELECT node, pg_catalog.max(elapsed) AS elapsed, pg_catalog.sum(bench_internal.figure(secs)) AS secs, \
+          pg_catalog.sum(transactions)::pg_catalog.float8 AS transactions, pg_catalog.max(latency_p99_ms) AS latency_p99_ms \
+      FROM (SELECT node, elapsed, secs, transactions, latency_p99_ms, \
+                (pg_catalog.row_number() OVER (PARTITION BY node ORDER BY elapsed) - 1) \
+                    / ((pg_catalog.count(*) OVER (PARTITION BY node) + 359) / 360) AS place \
+            FROM bench.samples WHERE run_id = $1) s GROUP BY node, place) c GROUP BY node ORDER BY node";
+
+/// The curves of each node that clients ran on.
+fn node_samples(run_id: i64) -> Result<Vec<NodeSamples>, UserError> {
+    fetch_all(CURVES, &[run_id.into()], |row| {
+        let series = |place| {
+            let mut series = row.get::<Series>(place)?.unwrap_or_default();
+            series.iter_mut().flatten().for_each(|number| *number = lenient::figure(*number));
+            Ok::<_, pgrx::spi::Error>(series)
+        };
+        Ok(NodeSamples {
+            node: row.get::<i32>(1)?.unwrap_or_default(),
+            elapsed: series(2)?,
+            secs: series(3)?,
+            tps: series(4)?,
+            latency_p99_ms: series(5)?,
+        })
+    })
 }
 
 /// The histogram of each of so many intervals, of all nodes together: by bucket, as in the document. What is not a bucket

@@ -45,10 +45,14 @@ pub use history::{calibration_of, history};
 pub use horizon::*;
 pub use in_use::{check_unused, runs_of_job};
 pub use loads::*;
-pub use nodes::{is_part, may_run, names_of, run_error, table_of};
+pub use nodes::{
+    add_up_again, fetched, is_of_several_nodes, is_part, may_run, names_of, run_error, table_of,
+};
 pub use runs::*;
 pub use sweeps::*;
-pub use transfer::{Imported, delete_runs, export, forget_runs, import, prune, take_part};
+pub use transfer::{
+    Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, take_part,
+};
 pub use version::check as check_version;
 pub use workloads::*;
 

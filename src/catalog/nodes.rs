@@ -220,7 +220,10 @@ pub fn finish(
     end.part("bench.audit", || audit_of_nodes(run_id, shards));
     let told = "bench.nodes has the results of each node.";
     end.close(status, error, told, |status, error, row| match row {
-        Row::Whole => row_of_nodes(run_id, status, error),
+        Row::Whole => {
+            let error = error.map(|error| serde_json::to_value(error).unwrap_or_default());
+            row_of_nodes(run_id, status.as_str(), error)
+        }
         Row::StatusOnly => status_only(run_id, status, error),
     })
 }
@@ -256,10 +259,9 @@ fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> 
 }
 
 /// The run's row, from its nodes'.
-fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Result<usize, UserError> {
-    let error = error.map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
+fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize, UserError> {
     let changed = run(
-        "UPDATE bench.run_log r SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+        "UPDATE bench.run_log r SET status = $2, finished_at = coalesce(r.finished_at, pg_catalog.clock_timestamp()), error = $3, \
              latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
              server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}'), \
@@ -274,7 +276,7 @@ fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Resul
                    (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
                FROM bench.node_log n WHERE n.run_id = $1) t \
          WHERE r.run_id = $1",
-        &[run_id.into(), status.as_str().into(), error.into()],
+        &[run_id.into(), status.into(), error.map(JsonB).into()],
     )?;
     let histogram = super::histogram(run_id)?;
     let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
@@ -289,4 +291,42 @@ fn row_of_nodes(run_id: i64, status: Status, error: Option<&UserError>) -> Resul
         ],
     )?;
     Ok(changed)
+}
+
+/// The nodes of a run whose parts are here.
+pub fn fetched(run_id: i64) -> Result<Vec<i32>, UserError> {
+    as_owner(|| {
+        let sql =
+            "SELECT pg_catalog.array_agg(node) FROM bench.node_log WHERE run_id = $1 AND status IS NOT NULL";
+        Ok(fetch::<Vec<i32>>(sql, &[run_id.into()])?.unwrap_or_default())
+    })
+}
+
+/// Whether clients of a run ran on several nodes, or were to, of which this one was asked.
+pub fn is_of_several_nodes(run_id: i64) -> Result<bool, UserError> {
+    as_owner(|| {
+        let sql = "SELECT nodes <> 'local' AND part_of IS NULL FROM bench.run_log WHERE run_id = $1";
+        Ok(fetch::<bool>(sql, &[run_id.into()])? == Some(true))
+    })
+}
+
+/// Adds up the nodes again, after the parts of these have been fetched: with all of them a run is complete that was not.
+pub fn add_up_again(run_id: i64, fetched: &[NodeSpec], status: &str) -> Result<(), UserError> {
+    as_owner(|| {
+        for node in fetched {
+            run(
+                "UPDATE bench.node_log SET name = $3, is_coordinator = $4 WHERE run_id = $1 AND node = $2",
+                &[run_id.into(), node.node.into(), node.name().into(), node.is_coordinator.into()],
+            )?;
+        }
+        let complete = "SELECT pg_catalog.bool_and(status IS NOT DISTINCT FROM 'completed') FROM bench.node_log WHERE run_id = $1 AND clients > 0";
+        let is_complete = fetch::<bool>(complete, &[run_id.into()])? == Some(true);
+        let (status, error) = match status {
+            "incomplete" if is_complete => ("completed", None),
+            status => (status, run_error(run_id)?),
+        };
+        run("DELETE FROM bench.audit_log WHERE run_id = $1 AND node = 0", &[run_id.into()])?;
+        audit_of_nodes(run_id, None)?;
+        row_of_nodes(run_id, status, error).map(drop)
+    })
 }

@@ -71,6 +71,15 @@ pub enum PartAnswer {
     Error(UserError),
 }
 
+/// A node that another one does not reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unreached {
+    /// Citus' number for it.
+    pub node: i32,
+    /// Why, with its name.
+    pub error: UserError,
+}
+
 /// How far a part is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

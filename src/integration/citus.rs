@@ -1,6 +1,8 @@
 //! Citus 11.1 or newer (<https://github.com/citusdata/citus>): what nodes and distributed tables there are, and questions to
 //! other nodes.
 
+use std::ffi::CStr;
+
 use bench_core::cluster::NodeSpec;
 use bench_core::error::{UserError, sqlstate};
 
@@ -109,24 +111,51 @@ pub fn gone_parameter(name: &str) -> Result<Option<UserError>, UserError> {
 /// # Errors
 /// 08006 with what the node, or the way to it, has said.
 pub fn ask(node: &NodeSpec, command: &str) -> Result<String, UserError> {
+    let answer = ask_all(&[(node.clone(), command.to_owned())])?.into_iter().next();
+    answer.unwrap_or_else(|| Err(failure(node, UserError::new(sqlstate::CONNECTION_FAILURE, "no answer"))))
+}
+
+/// As [`ask`], several nodes at once. An answer for each question, in their order.
+///
+/// # Errors
+/// Those of the function of Citus as a whole.
+pub fn ask_all(questions: &[(NodeSpec, String)]) -> Result<Vec<Result<String, UserError>>, UserError> {
+    let hosts: Vec<String> = questions.iter().map(|(node, _)| node.host.clone()).collect();
+    let ports: Vec<i32> = questions.iter().map(|(node, _)| node.port).collect();
+    let commands: Vec<String> = questions.iter().map(|(_, command)| command.clone()).collect();
     // As run_command_on_workers does, which is this function for all of them.
-    let answers = fetch_all(
-        "SELECT success, result FROM pg_catalog.master_run_on_worker(ARRAY[$1], ARRAY[$2], ARRAY[$3], false)",
-        &[node.host.as_str().into(), node.port.into(), command.into()],
-        |row| Ok((row.get::<bool>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
-    )?;
-    match answers.into_iter().next() {
-        Some((true, text)) => Ok(text),
-        Some((false, text)) => Err(failure(node, &text)),
-        None => Err(failure(node, "no answer")),
+    let answers = guc::with_setting(c"citus.node_connection_timeout", CONNECT, || {
+        fetch_all(
+            "SELECT success, result FROM pg_catalog.master_run_on_worker($1, $2, $3, $4)",
+            &[hosts.into(), ports.into(), commands.into(), (questions.len() > 1).into()],
+            |row| Ok((row.get::<bool>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
+        )
+    })?;
+    let answer = |((node, _), (is_answer, text)): (&(NodeSpec, String), (bool, String))| {
+        if is_answer {
+            return Ok(text);
+        }
+        let text = text.trim().trim_start_matches("ERROR:").trim();
+        Err(failure(node, UserError::new(sqlstate::CONNECTION_FAILURE, text)))
+    };
+    Ok(questions.iter().zip(answers).map(answer).collect())
+}
+
+/// How long Citus has for a connection to a node, of which its own default is 30 s.
+const CONNECT: &CStr = c"5s";
+
+/// What is wrong with the way to a node, or with its answer, with the node's name.
+pub fn failure(node: &NodeSpec, error: UserError) -> UserError {
+    UserError {
+        sqlstate: sqlstate::CONNECTION_FAILURE.to_owned(),
+        message: format!("node {}: {}", node.name(), error.message),
+        hint: Some(error.hint.unwrap_or_else(|| MAY_CONNECT.to_owned())),
+        ..error
     }
 }
 
-fn failure(node: &NodeSpec, text: &str) -> UserError {
-    let text = text.trim().trim_start_matches("ERROR:").trim();
-    UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {}: {text}", node.name()))
-        .hint("The calling role must be able to connect to the nodes: see pg_hba.conf and pg_dist_authinfo.")
-}
+const MAY_CONNECT: &str =
+    "The calling role must be able to connect to the nodes: see pg_hba.conf and pg_dist_authinfo.";
 
 /// CHECKPOINT on all nodes.
 ///
@@ -143,7 +172,12 @@ pub fn checkpoint() -> Result<(), UserError> {
     Ok(())
 }
 
-/// The version of a node's extension; nothing where it has none, or where bench_internal.node_state is not its own.
+/// Asks for the version of a node's extension; the answer is empty where it has none, or where bench_internal.node_state is
+/// not its own.
+pub fn version_question() -> String {
+    VERSION_THERE.replace("{version}", LIBRARY_VERSION)
+}
+
 const VERSION_THERE: &str = "\
     SELECT coalesce(pg_catalog.min(e.extversion), '') FROM pg_catalog.pg_extension e \
     WHERE e.extname OPERATOR(pg_catalog.=) 'pgbench_ext'::pg_catalog.name \
@@ -160,7 +194,15 @@ const VERSION_THERE: &str = "\
 /// # Errors
 /// 55000 where it does not, 08006 where it does not answer.
 pub fn check_extension(node: &NodeSpec) -> Result<(), UserError> {
-    match ask(node, &VERSION_THERE.replace("{version}", LIBRARY_VERSION))?.as_str() {
+    check_version(node, &ask(node, &version_question())?)
+}
+
+/// As [`check_extension`], by the answer to [`version_question`].
+///
+/// # Errors
+/// 55000.
+pub fn check_version(node: &NodeSpec, answer: &str) -> Result<(), UserError> {
+    match answer {
         LIBRARY_VERSION => Ok(()),
         "" => Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,

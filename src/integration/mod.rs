@@ -3,3 +3,4 @@
 pub mod citus;
 pub mod distributed;
 pub mod pg_cron;
+pub mod sessions;

@@ -1,16 +1,18 @@
 //! What a run has to know of the Citus cluster that it is on, found out before it starts.
 
-use bench_core::cluster::{ClusterSpec, Limits, NodeSpec, Nodes, check_worker_slots, place};
+use bench_core::cluster::{
+    ClusterSpec, Limits, NodeSpec, Nodes, check_worker_slots, place, sample_interval_secs,
+};
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
+use bench_core::preflight::{NodeFailure, NodesSeen};
+use bench_core::spec::{Extent, FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
-use super::connections;
-use crate::error::{internal, warn};
-use crate::integration::citus::{self, check_extension};
+use super::{connections, reach, settings};
+use crate::error::{notice, warn};
+use crate::integration::citus;
 use crate::integration::distributed;
-use crate::observe::node::{self, NodeState};
-use crate::server::extension::LIBRARY_VERSION;
+use crate::observe::node;
 use crate::server::roles::superuser;
 use crate::{catalog, fixture};
 
@@ -47,10 +49,11 @@ pub fn of_run(
         // As for any run on one node, whatever Citus calls it.
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
+    let answers = reach::ask(&nodes)?;
     let mut asked = Vec::with_capacity(nodes.len());
     let mut silent = 0;
-    for node in nodes {
-        match limits_of(&node) {
+    for (node, limits) in nodes.into_iter().zip(answers.limits) {
+        match limits {
             Ok(limits) => asked.push((node, limits)),
             Err(error) if node.clients > 0 => return Err(error),
             // Its processors are not told of; the clients' statements may get there all the same.
@@ -60,8 +63,11 @@ pub fn of_run(
             }
         }
     }
+    if let Some(error) = first_of(answers.apart) {
+        return Err(error);
+    }
     asked.iter_mut().for_each(|(_, limits)| limits.set(&options.settings));
-    connections::check(&asked, &placed, options, scripts, fixtures)?;
+    settings::judge_connections(connections::check(&asked, &placed, options, scripts, fixtures))?;
     if !is_local {
         check_worker_slots(&asked)?;
     }
@@ -84,7 +90,8 @@ fn check_alone(
     let is_superuser = superuser();
     let mut limits = catalog::as_owner(|| node::limits(is_superuser))?;
     limits.set(&options.settings);
-    connections::check_unknown(node, &limits, nodes.len(), options, scripts, fixtures)
+    let checked = connections::check_unknown(node, &limits, nodes.len(), options, scripts, fixtures);
+    settings::judge_connections(checked)
 }
 
 /// The nodes with what they have to give to a run on the chosen ones; `None` where there is no cluster, or one of them cannot
@@ -97,15 +104,77 @@ pub fn limits(chosen: Nodes) -> Result<Option<Vec<(NodeSpec, Limits)>>, UserErro
     if place(&mut nodes, chosen, 1).is_err() {
         return Ok(None);
     }
+    let answers = reach::ask(&nodes)?;
     let mut asked = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        match limits_of(&node) {
+    for (node, limits) in nodes.into_iter().zip(answers.limits) {
+        match limits {
             Ok(limits) => asked.push((node, limits)),
             Err(_) if node.clients > 0 => return Ok(None),
             Err(_) => {}
         }
     }
     Ok(Some(asked))
+}
+
+/// The first of the errors, which says how many more there are.
+fn first_of(errors: Vec<UserError>) -> Option<UserError> {
+    let more = errors.len().saturating_sub(1);
+    let first = errors.into_iter().next()?;
+    if more == 0 {
+        return Some(first);
+    }
+    let told = format!("Between nodes, {more} more connections failed; bench.preflight shows each.");
+    let detail = first.detail.as_ref().map_or_else(|| told.clone(), |detail| format!("{detail} {told}"));
+    Some(first.detail(detail))
+}
+
+/// Puts more time between the samples of a run on so many nodes that they would be too many, and says so.
+pub fn thin(options: &mut RunOptions, cluster: Option<&ClusterSpec>) {
+    let Some(cluster) = cluster.filter(|_| options.nodes != Nodes::Local) else { return };
+    let nodes = cluster.nodes.iter().filter(|node| node.clients > 0).count() as u32;
+    let secs = match options.extent {
+        Extent::Secs(secs) => Some(secs + options.warmup_secs.unwrap_or_default()),
+        Extent::Transactions(_) => None,
+    };
+    let wanted = options.sample_interval_secs;
+    options.sample_interval_secs = sample_interval_secs(wanted, nodes, secs);
+    if options.sample_interval_secs > wanted {
+        notice(
+            format!("samples are {} s long instead of {wanted} s", options.sample_interval_secs),
+            format!(
+                "On {nodes} nodes, shorter ones would be too many to fetch. Totals and percentiles are not touched."
+            ),
+        );
+    }
+}
+
+/// What the nodes answer to the questions before a run, for bench.preflight; `None` for a run that has nothing to do with
+/// Citus.
+///
+/// # Errors
+/// As [`of_run`], but for what a node says, or that it says nothing.
+pub fn look(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<NodesSeen>, UserError> {
+    let is_local = options.nodes == Nodes::Local;
+    let placed = distributed::placed(tables)?;
+    if is_local && placed.names.is_empty() {
+        return Ok(None);
+    }
+    let mut nodes = citus::nodes()?;
+    place(&mut nodes, options.nodes, options.clients)?;
+    if is_local {
+        nodes.retain(|node| node.is_local || placed.is_elsewhere);
+    }
+    let answers = reach::ask(&nodes)?;
+    let silent = nodes.iter().zip(answers.limits).filter_map(|(node, limits)| Some((node, limits.err()?)));
+    let mut failures: Vec<NodeFailure> =
+        silent.map(|(node, error)| of_node(error, node.clients > 0)).collect();
+    failures.extend(answers.apart.into_iter().map(|error| of_node(error, true)));
+    let with_clients = nodes.iter().filter(|node| node.clients > 0).count() as u32;
+    Ok(Some(NodesSeen { nodes: nodes.len() as u32, with_clients, took_ms: answers.took_ms, failures }))
+}
+
+fn of_node(error: UserError, is_needed: bool) -> NodeFailure {
+    NodeFailure { message: error.message, hint: error.hint.unwrap_or_default(), is_needed }
 }
 
 /// What to do for a run on several nodes.
@@ -133,24 +202,4 @@ pub fn may_not_run() -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, "permission denied for function run").hint(
         "Privileges on the extension's functions are each node's own: SELECT run_command_on_all_nodes('GRANT EXECUTE ON FUNCTION bench.run TO …').",
     )
-}
-
-/// What a node has to give, when it is one that can have clients.
-fn limits_of(node: &NodeSpec) -> Result<Limits, UserError> {
-    if node.is_local {
-        let is_superuser = superuser();
-        return Ok(catalog::as_owner(|| node::read(&[], is_superuser))?.limits);
-    }
-    // Not asked of what somebody else may have put in the extension's place.
-    check_extension(node)?;
-    let answer = citus::ask(node, "SELECT bench_internal.node_state('{}')")?;
-    let state: NodeState = serde_json::from_str(&answer).map_err(|e| internal(e.to_string()))?;
-    if node.clients > 0 && state.extension_version != LIBRARY_VERSION {
-        return Err(citus::other_version(node, &state.extension_version));
-    }
-    if node.clients > 0 && !state.may_run {
-        let error = may_not_run();
-        return Err(UserError { message: format!("node {}: {}", node.name(), error.message), ..error });
-    }
-    Ok(state.limits)
 }

@@ -193,7 +193,10 @@ pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
             Found::Missing(missing) => plan.missing.push((missing.name, missing.rows)),
         }
     }
-    if plan.missing.is_empty() {
+    let tables: Vec<pg_sys::Oid> = fixtures.iter().flat_map(|f| &f.tables).map(|&t| t.into()).collect();
+    plan.nodes = nodes::look(&request.options, &tables)?;
+    let is_reached = plan.nodes.iter().flat_map(|seen| &seen.failures).all(|failure| !failure.is_needed);
+    if plan.missing.is_empty() && is_reached {
         prepare_here(request, fixtures.clone(), Rows::All)?;
     }
     Ok(Rehearsed { plan, fixtures })
@@ -216,7 +219,7 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 
 /// The rest of [`prepare`], once the fixtures are there.
 fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Result<Prepared, UserError> {
-    let Request { options, scripts, checked, fixture_names, builtin } = request;
+    let Request { mut options, scripts, checked, fixture_names, builtin } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
     let own_scale = options.variables.get(SCALE);
@@ -230,6 +233,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Res
     if cluster.is_some() {
         worker_slots::check_slots(slots_of(&options, cluster.as_ref()), coordinator::KIND.noun)?;
     }
+    nodes::thin(&mut options, cluster.as_ref());
     let mut spec = RunSpec {
         observation: settings::observation(),
         cluster,

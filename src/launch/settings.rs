@@ -1,4 +1,4 @@
-//! Settings of a run, and this project's own parameter.
+//! Settings of a run, and this project's own parameters.
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::similar;
@@ -7,7 +7,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
 use crate::engine::unserved::{self, Unserved};
-use crate::error::notice;
+use crate::error::{notice, warn};
 use crate::integration::citus;
 use crate::server::guc;
 use crate::server::spi::fetch;
@@ -26,6 +26,8 @@ enum ObservationSetting {
 static OBSERVATION: GucSetting<ObservationSetting> =
     GucSetting::<ObservationSetting>::new(ObservationSetting::On);
 
+static CHECK_CONNECTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
+
 /// Defines this project's own parameters, once for each process that loads the library.
 pub fn define() {
     GucRegistry::define_enum_guc(
@@ -36,6 +38,32 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_bool_guc(
+        c"pgbench_ext.check_connections",
+        c"Refuses runs for whose clients the nodes of a Citus cluster have too few connections.",
+        c"Each client is taken to need a connection to every other node. Turn it off for workloads whose clients need one node.",
+        &CHECK_CONNECTIONS,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.
+///
+/// # Errors
+/// That of the look, where they are.
+pub fn judge_connections(checked: Result<(), UserError>) -> Result<(), UserError> {
+    match checked {
+        Err(error) if !CHECK_CONNECTIONS.get() => {
+            let hint = format!(
+                "pgbench_ext.check_connections is off, so the run starts. {}",
+                error.detail.unwrap_or_default()
+            );
+            warn(error.message, hint);
+            Ok(())
+        }
+        checked => checked,
+    }
 }
 
 /// Whether this session's runs are to observe the server.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::{self, CpuTicks};
 use crate::server::extension::LIBRARY_VERSION;
 use crate::server::guc::{current, initial};
-use crate::server::process::{current_timestamp, forget_statistics, processors, start_timestamp};
+use crate::server::process::{forget_statistics, processors};
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::{database, worker_slots};
 
@@ -17,9 +17,6 @@ use crate::server::{database, worker_slots};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeState {
-    /// By this node's clock, microseconds as a timestamptz counts them: when this session began, and now.
-    pub began_us: i64,
-    pub answered_us: i64,
     pub processors: Option<u32>,
     /// What tells the machine, whose processors these are, from others; `None` where the platform has no such thing.
     pub machine: Option<String>,
@@ -63,12 +60,10 @@ const CONNINFO: &str = "citus.node_conninfo";
 /// Reads the state of this node, with the counters of the shards of these tables, given by qualified names, and with the limits
 /// for a role that is a superuser or none.
 pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserError> {
-    let began_us = start_timestamp();
     forget_statistics();
     let Shards { placements, tuples: [inserted, updated, deleted] } = shards(tables)?;
     let (connections_opened, connections_reused) = connections()?.unzip();
     Ok(NodeState {
-        began_us,
         processors: processors(),
         machine: machine::identity(),
         placements,
@@ -89,8 +84,6 @@ pub fn read(tables: &[String], is_superuser: bool) -> Result<NodeState, UserErro
         extension_version: LIBRARY_VERSION.to_owned(),
         may_run: true,
         settings: settings(),
-        // Last, so that all of the above is before it.
-        answered_us: current_timestamp(),
     })
 }
 

@@ -192,7 +192,8 @@ CREATE TABLE bench.run_log (
     connect_max_ms    double precision,
     unknown           bigint,
     warmup_took       double precision,
-    feeders           jsonb
+    feeders           jsonb,
+    clients_stuck     int[]
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -506,6 +507,7 @@ CREATE TABLE bench.node_log (
     aborted           bigint,
     server_cpu_us     double precision,
     machine           int,
+    clients_stuck     int[],
     PRIMARY KEY (run_id, node)
 );
 COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';

@@ -355,7 +355,8 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
        n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
        coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us,
-       n.machine
+       n.machine,
+       coalesce(n.clients_stuck, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.clients_stuck END) AS clients_stuck
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -408,6 +409,7 @@ COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus l
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
 COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.nodes.machine IS 'Lowest-numbered node on the same machine: nodes with the same value share its processors. NULL without a cluster';
+COMMENT ON COLUMN bench.nodes.clients_stuck IS 'Process ids of its clients that could not be ended, in pg_stat_activity of this node: each keeps its worker slot until what it waits for answers; NULL if all ended';
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,

@@ -3,7 +3,12 @@
 CREATE FUNCTION bench_internal.node_state(tables text[]) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'node_state_wrapper';
 COMMENT ON FUNCTION bench_internal.node_state IS
-'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
+'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
+
+CREATE FUNCTION bench_internal.unreached_nodes() RETURNS jsonb
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unreached_nodes_wrapper';
+COMMENT ON FUNCTION bench_internal.unreached_nodes IS
+'Tries to connect from this node to every other node of the Citus cluster, as the role that calls, and returns those it did not reach, with the reasons. A run on several nodes asks it of each node before it starts.';
 
 CREATE FUNCTION bench_internal.start_part(request jsonb) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_part_wrapper';
@@ -24,3 +29,9 @@ CREATE FUNCTION bench_internal.drop_part(run_id bigint) RETURNS boolean
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_part_wrapper';
 COMMENT ON FUNCTION bench_internal.drop_part IS
 'Deletes an ended part of a run, once the run''s node has fetched its results.';
+
+CREATE FUNCTION bench.fetch(run_id bigint) RETURNS bigint
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'fetch_wrapper';
+COMMENT ON FUNCTION bench.fetch IS
+'Fetches what nodes of a Citus cluster measured of an ended run and still have, because they could not be reached at its end, and returns the number of nodes fetched; a WARNING names each node that still cannot be asked. A run that was incomplete for that reason only is completed then. Only for the run''s role, on the node that the run was started on.';
+REVOKE ALL ON FUNCTION bench.fetch FROM PUBLIC;

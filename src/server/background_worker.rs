@@ -81,6 +81,18 @@ impl Worker {
             || status == pg_sys::BgwHandleStatus::BGWH_POSTMASTER_DIED
     }
 
+    /// Breaks the connections of a worker that has been told to end and does not (`signals::sever`).
+    pub fn sever(&self) {
+        let mut pid = 0;
+        // SAFETY: as above; a signal to a worker of this library, which has a handler for it or ignores it.
+        unsafe {
+            let status = pg_sys::GetBackgroundWorkerPid(self.handle, &raw mut pid);
+            if status == pg_sys::BgwHandleStatus::BGWH_STARTED && pid > 0 {
+                libc::kill(pid, libc::SIGUSR2);
+            }
+        }
+    }
+
     /// Asks the postmaster to end it, started or not.
     pub fn terminate(&self) {
         // SAFETY: as above.

@@ -116,12 +116,20 @@ pub fn search_path_with(schemas: &[&str], own: &str) -> String {
 
 /// Does something under another search_path.
 pub fn with_search_path<T>(path: &str, work: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
-    let path = CString::new(path).unwrap_or_default();
+    with_setting(c"search_path", &CString::new(path).unwrap_or_default(), work)
+}
+
+/// Does something with another value of a parameter.
+pub fn with_setting<T>(
+    name: &CStr,
+    value: &CStr,
+    work: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
     // SAFETY: as functions with a SET clause do it (fmgr_security_definer in utils/fmgr/fmgr.c): an
     // error that leaves from here ends the transaction, and the nest level with it.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
-        set_local(c"search_path", &path);
+        set_local(name, value);
         let result = work();
         pg_sys::AtEOXact_GUC(true, level);
         result

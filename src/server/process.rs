@@ -61,12 +61,6 @@ pub fn current_timestamp() -> i64 {
     unsafe { pg_sys::GetCurrentTimestamp() }
 }
 
-/// When this process began, a TimestampTz.
-pub fn start_timestamp() -> i64 {
-    // SAFETY: set once, when the process starts.
-    unsafe { pg_sys::MyStartTimestamp }
-}
-
 /// Keeps Rust's backtraces out of errors' DETAIL, where pgrx puts them if the server's environment has RUST_BACKTRACE. The
 /// standard library decides once for each library that has it linked in, so that others still have theirs.
 pub fn take_no_backtraces() {
@@ -106,13 +100,13 @@ pub fn memory_bytes() -> i64 {
 
 /// This process's own pid.
 pub fn my_pid() -> i32 {
-    // SAFETY: set once, when the process starts.
+    // SAFETY: set when a message arrives.
     unsafe { pg_sys::MyProcPid }
 }
 
 /// Whether this process serves a client, which workers do not.
 pub fn has_client() -> bool {
-    // SAFETY: set once, when the process starts.
+    // SAFETY: set when a message arrives.
     unsafe { !pg_sys::MyProcPort.is_null() }
 }
 

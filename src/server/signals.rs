@@ -26,15 +26,16 @@ pub fn termination_requested() -> bool {
 /// Sets a worker's handlers, and lets signals in.
 pub(super) fn install(on_terminate: OnTerminate) {
     let handler = match on_terminate {
-        OnTerminate::AtInterrupt => raw::die as Handler,
+        OnTerminate::AtInterrupt => die as Handler,
         OnTerminate::Flag => set_termination_flag,
     };
     // SAFETY: handlers of the server's own or of this library, which stays loaded; signals are still blocked.
     unsafe {
         raw::pqsignal(libc::SIGTERM, Some(handler));
-        if on_terminate == OnTerminate::Flag {
-            raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag));
-        }
+        match on_terminate {
+            OnTerminate::Flag => raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag)),
+            OnTerminate::AtInterrupt => raw::pqsignal(libc::SIGUSR2, Some(sever)),
+        };
         raw::pqsignal(libc::SIGHUP, Some(raw::SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
@@ -44,6 +45,54 @@ pub(super) fn install(on_terminate: OnTerminate) {
 pub(super) fn take_cancels_at_exit() {
     // SAFETY: the handler is of this library, which stays loaded.
     unsafe { raw::pqsignal(libc::SIGINT, Some(cancel_or_set_flag)) };
+}
+
+/// Whether SIGTERM has come to a worker that takes it as a session: the server's own word for it is gone as soon as the
+/// session begins to end.
+static IS_TO_END: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C-unwind" fn die(signal: c_int) {
+    IS_TO_END.store(true, Relaxed);
+    // SAFETY: the server's own handler, in the same place.
+    unsafe { raw::die(signal) };
+}
+
+/// The first descriptors of a process, among which its connections are.
+const DESCRIPTORS: c_int = 4096;
+
+/// Breaks the connections of a session that is to end and waits where no signal ends it: for another server that does not
+/// answer, as libpq's PQcancel does, whose recv goes on after every signal. As if the network were broken: recv then returns.
+unsafe extern "C-unwind" fn sever(_: c_int) {
+    // SAFETY: calls that are made for signal handlers (POSIX lists all of them as async-signal-safe), on descriptors that may
+    // be anything: what is no connection is left alone. `errno` is the interrupted code's.
+    unsafe {
+        if !IS_TO_END.load(Relaxed) {
+            return;
+        }
+        let errno = *libc::__errno_location();
+        for descriptor in 3..DESCRIPTORS {
+            if is_connection(descriptor) {
+                libc::shutdown(descriptor, libc::SHUT_RDWR);
+            }
+        }
+        *libc::__errno_location() = errno;
+        raw::SetLatch(pg_sys::MyLatch);
+    }
+}
+
+/// Whether a descriptor is a TCP connection to another process. Unix sockets and sockets that listen are not: the postmaster
+/// may have those as well.
+///
+/// # Safety
+/// None is needed; it may be called by a signal handler.
+unsafe fn is_connection(descriptor: c_int) -> bool {
+    // SAFETY: the address has room for any, and the length says so; a failure leaves it zeroed.
+    unsafe {
+        let mut address: libc::sockaddr_storage = std::mem::zeroed();
+        let mut length = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        let result = libc::getpeername(descriptor, (&raw mut address).cast(), &raw mut length);
+        result == 0 && matches!(c_int::from(address.ss_family), libc::AF_INET | libc::AF_INET6)
+    }
 }
 
 unsafe extern "C-unwind" fn set_termination_flag(_: c_int) {

@@ -75,6 +75,11 @@ pub fn forget() {
     WORKERS.with_borrow_mut(Vec::clear);
 }
 
+/// Breaks the connections to other servers of those that have been told to end and have not.
+pub fn sever() {
+    WORKERS.with_borrow(|workers| workers.iter().for_each(Worker::sever));
+}
+
 /// Tells every worker to end.
 pub fn terminate() {
     WORKERS.with_borrow(|workers| workers.iter().for_each(Worker::terminate));

@@ -11,6 +11,7 @@
 #                              nor questions
 #   on_all_nodes ARGUMENTS     starts a run on all nodes; RUN is its id, once every node has clients at work
 #   freeze NODE; thaw          stops all of a node's processes where they are; lets them go on
+#   freeze_more NODE           freezes one more
 #   add_up RUN DESC            tests that the total is the sum of the nodes, in samples, histogram and summary
 
 # shellcheck source=test/lib/citus.sh
@@ -101,10 +102,15 @@ on_all_nodes() { # ARGUMENTS
 }
 
 freeze() {
+    FROZEN=()
+    freeze_more "$1"
+}
+
+freeze_more() {
     local postmaster
     postmaster=$(head -n 1 "${NODE_DIRS[$1]}/data/postmaster.pid")
     # shellcheck disable=SC2207 # process ids
-    FROZEN=("$postmaster" $(pgrep -P "$postmaster"))
+    FROZEN+=("$postmaster" $(pgrep -P "$postmaster"))
     kill -STOP "${FROZEN[@]}"
 }
 

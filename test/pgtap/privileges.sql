@@ -41,6 +41,7 @@ FROM (VALUES
     ('export_capture', $$SELECT bench.export_capture('c')$$),
     ('import_capture', $$SELECT bench.import_capture('{}')$$),
     ('capture_log', $$SELECT bench.capture_log('l', 'pg_class')$$),
+    ('fetch', $$SELECT bench.fetch(1)$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),
     ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)

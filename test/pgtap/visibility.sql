@@ -38,7 +38,7 @@ END $$;
 GRANT EXECUTE ON FUNCTION bench.run, bench.start, bench.load, bench.start_sweep, bench.resume_sweep, bench.sweep,
     bench.import TO vis_owner;
 GRANT EXECUTE ON FUNCTION bench.run, bench.import, bench.prune TO vis_gone;
-GRANT EXECUTE ON FUNCTION bench.resume_sweep, bench.prune, bench.delete_run TO PUBLIC;
+GRANT EXECUTE ON FUNCTION bench.resume_sweep, bench.fetch, bench.prune, bench.delete_run TO PUBLIC;
 CREATE SCHEMA vis_own AUTHORIZATION vis_owner;
 SELECT
     bench.create_workload('vis_fails', 'SELECT 1 / 0;'),
@@ -163,6 +163,10 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('findings', 'readers', format('SELECT count(*) FROM bench.findings(%s)', :run)),
     ('report', 'readers', format('SELECT length(bench.report(%s))', :run)),
     ('export', 'readers', format('SELECT length(bench.export(''{%s}'')::text)', :run)),
+    ('export_parts', 'readers', format('SELECT count(*) FROM bench.export_parts(''{%s}'')', :run)),
+    ('export_part', 'readers', format('SELECT length(bench_internal.export_part(''{%s}'', 1)::text)', :run)),
+    ('export_part_count', 'readers', format('SELECT bench_internal.export_part_count(''{%s}'')', :run)),
+    ('fetch', 'role', format('SELECT bench.fetch(%s)', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{%1$s}'', ''{%1$s}'')', :run)),
     ('compare', 'readers', format('SELECT count(*) FROM bench.compare(''{}'', ''{%1$s}'')', :run)),
     ('compare_report', 'readers', format('SELECT length(bench.compare_report(''{%1$s}'', ''{%1$s}''))', :run)),
@@ -196,6 +200,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('builtin_queries', NULL, NULL),
     ('check_options', NULL, NULL),
     ('node_state', NULL, NULL),
+    ('unreached_nodes', NULL, NULL),
     ('start_part', NULL, NULL),
     ('run', NULL, NULL),
     ('start', NULL, NULL),

@@ -23,6 +23,8 @@ pub struct Closing<'a> {
     pub backlog: u64,
     /// Lines of bench.transactions: written, and lost.
     pub logged: (u64, u64),
+    /// Processes of clients that could not be ended.
+    pub clients_stuck: &'a [i32],
     /// Processor time of the clients' processes for each committed transaction, in microseconds.
     pub server_cpu_us: Option<f64>,
     /// How long connections took that were opened while measuring, as latencies.
@@ -122,7 +124,8 @@ fn whole_row(
              logged = CASE WHEN log_rate > 0 THEN $16 END, log_lost = CASE WHEN log_rate > 0 THEN $17 END, \
              server_cpu_us = $18, connect_avg_ms = $19, connect_p50_ms = $20, connect_p95_ms = $21, \
              connect_p99_ms = $22, connect_max_ms = $23, \
-             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END, warmup_took = $25 \
+             unknown = CASE WHEN on_disconnect OPERATOR(pg_catalog.=) 'reconnect' THEN $24 END, warmup_took = $25, \
+             clients_stuck = nullif($26, '{}'::pg_catalog.int4[]) \
          WHERE run_id = $1",
         &[
             run_id.into(),
@@ -150,6 +153,7 @@ fn whole_row(
             connects.latency_max_ms().into(),
             closing.measured.unknown.cast_signed().into(),
             closing.warmup_took_secs.into(),
+            closing.clients_stuck.to_vec().into(),
         ],
     )
 }

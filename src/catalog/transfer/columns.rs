@@ -2,7 +2,7 @@
 
 use bench_core::error::UserError;
 
-use crate::server::spi::fetch_all;
+use crate::server::spi::{fetch, fetch_all};
 
 /// A column of a table of schema bench.
 pub struct Column {
@@ -32,4 +32,16 @@ pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
             })
         },
     )
+}
+
+/// The columns of a table's primary key, in their order, as ORDER BY takes them.
+pub fn key(table: &str) -> Result<String, UserError> {
+    let key = fetch::<String>(
+        "SELECT pg_catalog.string_agg('y.' || pg_catalog.quote_ident(a.attname), ', ' ORDER BY k.place) \
+         FROM pg_catalog.pg_index i, pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (attnum, place), \
+             pg_catalog.pg_attribute a \
+         WHERE i.indrelid = ('bench.' || $1)::pg_catalog.regclass AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum",
+        &[table.into()],
+    )?;
+    Ok(key.unwrap_or_else(|| "y".to_owned()))
 }

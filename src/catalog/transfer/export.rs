@@ -5,7 +5,8 @@ use std::panic::AssertUnwindSafe;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::PgTryBuilder;
 
-use super::columns::{Column, columns};
+use super::columns::{Column, columns, key};
+use super::pieces::Piece;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::{from_caught, internal};
@@ -20,11 +21,19 @@ use crate::server::stored_jsonb::StoredJsonb;
 /// # Errors
 /// 54000 when it is more than a jsonb can hold.
 pub fn export(run_ids: &[i64]) -> Result<StoredJsonb, UserError> {
+    export_piece(run_ids, None)
+}
+
+/// As [`export`], of one part of the document: with the rows of all runs, and of their results those in the part's windows.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_piece(run_ids: &[i64], piece: Option<&Piece>) -> Result<StoredJsonb, UserError> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
             let system_identifier = system_identifier()?;
             let document = fetch::<StoredJsonb>(
-                &document_query()?,
+                &document_query(piece)?,
                 &[run_ids.to_vec().into(), FORMAT_VERSION.into(), system_identifier.into()],
             )?;
             document.ok_or_else(|| internal("the query of an export has no row"))
@@ -45,14 +54,20 @@ fn system_identifier() -> Result<Option<String>, UserError> {
 
 /// All of it is put together as json, which is text, and parsed once: jsonb's functions take their arguments apart and
 /// put them together again, at a hundred bytes for each value, at every level.
-fn document_query() -> Result<String, UserError> {
+fn document_query(piece: Option<&Piece>) -> Result<String, UserError> {
     let mut lists = String::new();
     for table in RESULT_TABLES {
-        lists += &format!(", '{table}', ({})", columns_query(table)?);
+        let window = piece.map(|piece| piece.windows.get(table).copied());
+        if window != Some(None) {
+            lists += &format!(", '{table}', ({})", columns_query(table, window.flatten())?);
+        }
     }
+    let part = piece.map_or_else(String::new, |piece| {
+        format!("'part', pg_catalog.json_build_object('number', {}, 'of', {}),", piece.number, piece.of)
+    });
     Ok(format!(
         "SELECT pg_catalog.json_build_object( \
-             'format_version', $2, 'exported_at', pg_catalog.now(), \
+             'format_version', $2, {part} 'exported_at', pg_catalog.now(), \
              'server', pg_catalog.json_build_object( \
                  'system_identifier', $3, 'database', pg_catalog.current_database(), \
                  'server_version', pg_catalog.current_setting('server_version'), \
@@ -67,8 +82,8 @@ fn document_query() -> Result<String, UserError> {
 }
 
 /// A table's rows as an object of its columns, those without any value left out: a name beside each value would be
-/// half of the document.
-fn columns_query(table: &str) -> Result<String, UserError> {
+/// half of the document. `window`: only so many rows, after so many others.
+fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, UserError> {
     let listed: Vec<String> = columns(table)?
         .iter()
         .map(|Column { name, .. }| {
@@ -86,10 +101,15 @@ fn columns_query(table: &str) -> Result<String, UserError> {
         }
         _ => format!("SELECT * FROM bench.{table}"),
     };
-    // Each table's columns begin with its primary key, so rows compare by that.
+    let (order, window) = match window {
+        // Each table's columns begin with its primary key, so rows compare by that.
+        None => ("y".to_owned(), String::new()),
+        // By its index, so that a part does not sort what all others have.
+        Some((from, rows)) => (key(table)?, format!(" OFFSET {from} LIMIT {rows}")),
+    };
     Ok(format!(
         "SELECT pg_catalog.json_strip_nulls(pg_catalog.to_json(c)) FROM (SELECT {} \
-         FROM (SELECT y.* FROM ({rows}) y WHERE y.run_id = ANY ($1) ORDER BY y) x) c",
+         FROM (SELECT y.* FROM ({rows}) y WHERE y.run_id = ANY ($1) ORDER BY {order}{window}) x) c",
         listed.join(", ")
     ))
 }
@@ -102,7 +122,7 @@ fn explain(error: UserError) -> UserError {
     {
         return UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "the runs are too large for one document")
             .detail(error.message)
-            .hint("Export fewer runs at a time, or use pg_dump, which has no such limit.");
+            .hint("Use bench.export_parts, which makes several documents.");
     }
     error
 }

@@ -15,7 +15,7 @@ use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::from_caught;
 use crate::server::roles::current_role;
-use crate::server::spi::{fetch, fetch_all, run};
+use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 use crate::server::stored_jsonb::StoredJsonb;
 
 /// How an imported run can have ended.
@@ -39,8 +39,7 @@ pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
         Ok(as_owner(|| {
             check_format(document)?;
             place.set(Some(RUN_LOG));
-            let runs = new_ids(document)?;
-            insert_runs(document, &runs, &role)?;
+            let runs = runs_of(document, &role)?;
             for table in RESULT_TABLES {
                 place.set(Some(table));
                 insert_results(document, table, &runs, None)?;
@@ -93,6 +92,100 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
     Ok(())
 }
 
+/// The document's runs in the tables: new ones, or those that another part of the same document has brought.
+fn runs_of(document: StoredJsonb, role: &str) -> Result<Vec<Imported>, UserError> {
+    let part = part_of(document)?;
+    if let Some(part) = &part {
+        let known = brought(document, role, part)?;
+        if !known.is_empty() {
+            return Ok(known);
+        }
+    }
+    let runs = new_ids(document)?;
+    insert_runs(document, &runs, role)?;
+    if let Some(part) = &part {
+        note_part(&runs, part)?;
+    }
+    Ok(runs)
+}
+
+/// Which part of a document one is, where it is not the whole.
+struct PartOfDocument {
+    number: i32,
+    of: i32,
+}
+
+/// # Errors
+/// 22023 for a part that is none.
+fn part_of(document: StoredJsonb) -> Result<Option<PartOfDocument>, UserError> {
+    let whole = |name: &str| {
+        let member = format!("SELECT $1 #>> '{{part,{name}}}'");
+        Ok::<_, UserError>(
+            fetch::<String>(&member, &[document.into()])?.and_then(|text| text.parse::<i32>().ok()),
+        )
+    };
+    let is_part = fetch::<bool>("SELECT $1 ? 'part'", &[document.into()])? == Some(true);
+    match (is_part, whole("number")?, whole("of")?) {
+        (false, ..) | (_, _, Some(1)) => Ok(None),
+        (_, Some(number), Some(of)) if (1..=of).contains(&number) => Ok(Some(PartOfDocument { number, of })),
+        _ => Err(invalid("the part of the document has no number")),
+    }
+}
+
+/// Runs of the document that its other parts have brought, with this part noted as there; none: it is the first.
+///
+/// # Errors
+/// 23505 for a part that is there already.
+fn brought(document: StoredJsonb, role: &str, part: &PartOfDocument) -> Result<Vec<Imported>, UserError> {
+    let found = locked_rows(
+        &format!(
+            "WITH d AS MATERIALIZED (SELECT $1 AS d) \
+             SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> pg_catalog.to_jsonb($3) \
+             FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
+                 bench.{RUN_LOG} r \
+             WHERE r.role = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
+               AND r.origin @> ({ORIGIN} - 'exported_at') \
+             ORDER BY x.ordinality FOR UPDATE OF r"
+        ),
+        &[document.into(), role.into(), part.number.into(), part.of.into()],
+        |row| {
+            let id = |place| row.get::<i64>(place).map(Option::unwrap_or_default);
+            Ok((Imported { id_in_document: id(1)?, run_id: id(2)? }, row.get::<bool>(3)? == Some(true)))
+        },
+    )?;
+    if let Some((run, _)) = found.iter().find(|(_, is_there)| *is_there) {
+        let message = format!("part {} of run {} has already been imported", part.number, run.id_in_document);
+        return Err(UserError::new(sqlstate::UNIQUE_VIOLATION, message)
+            .hint("Column origin of bench.runs shows which parts are there."));
+    }
+    let runs: Vec<Imported> = found.into_iter().map(|(run, _)| run).collect();
+    if !runs.is_empty() {
+        note_part(&runs, part)?;
+    }
+    Ok(runs)
+}
+
+/// Notes that a part is there; when all are, nothing is left to note.
+fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> {
+    run(
+        &format!(
+            "UPDATE bench.{RUN_LOG} r SET origin = CASE \
+                 WHEN pg_catalog.jsonb_array_length(p.have) = $3 THEN r.origin - 'parts' \
+                 ELSE r.origin || pg_catalog.jsonb_build_object('parts', pg_catalog.jsonb_build_object('of', $3, 'have', p.have)) END \
+             FROM (SELECT s.run_id, coalesce(s.origin #> '{{parts,have}}', '[]') || pg_catalog.to_jsonb($2) AS have \
+                   FROM bench.{RUN_LOG} s WHERE s.run_id = ANY ($1)) p \
+             WHERE r.run_id = p.run_id"
+        ),
+        &[ids_of(runs).1.into(), part.number.into(), part.of.into()],
+    )
+    .map(drop)
+}
+
+/// Where a run of a document, `x` of `d`, comes from. The origin of one that was imported where it was exported stays the first.
+const ORIGIN: &str = "coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
+     'system_identifier', d.d #> '{server,system_identifier}', 'database', d.d #> '{server,database}', \
+     'exported_at', d.d -> 'exported_at'))";
+
 /// The runs of the document with ids of this server's.
 fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let sql = format!(
@@ -138,7 +231,7 @@ fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
     }
 }
 
-/// Writes the runs' rows. The origin of one that was imported where it was exported stays the first.
+/// Writes the runs' rows.
 fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(), UserError> {
     let mut listed = columns(RUN_LOG)?;
     listed.retain(|c| {
@@ -150,10 +243,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(
         "WITH d AS MATERIALIZED (SELECT $1 AS d) \
          INSERT INTO bench.{RUN_LOG} (run_id, role, segment, coordinator_pid, origin, {names}) \
          SELECT ids.run_id, $4, 0, 0, \
-             coalesce(x.origin, pg_catalog.jsonb_build_object('run_id', x.run_id, 'role', x.role, 'started_at', x.started_at, \
-                 'system_identifier', d.d #> '{{server,system_identifier}}', 'database', d.d #> '{{server,database}}', \
-                 'exported_at', d.d -> 'exported_at')) \
-             || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
+             {ORIGIN} || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
          FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
          JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
          ON CONFLICT (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \

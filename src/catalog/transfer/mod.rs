@@ -5,13 +5,15 @@ mod deletion;
 mod export;
 mod import;
 mod part;
+mod pieces;
 mod prune;
 mod ranges;
 
 pub use deletion::{delete_runs, forget_runs};
-pub use export::export;
+pub use export::{export, export_piece};
 pub use import::{Imported, import};
 pub use part::take_part;
+pub use pieces::{piece, pieces};
 pub use prune::prune;
 
 /// The version of the document that bench.export makes and bench.import reads. Tables and columns may be added within

@@ -9,44 +9,65 @@ use crate::error::internal;
 use crate::server::spi::{fetch, run};
 use crate::server::stored_jsonb::StoredJsonb;
 
-/// Writes what a node has measured as that node's share of a run of this one's.
+/// Writes what a node has measured as that node's share of a run of this one's: a part of it, the first of which takes the
+/// place of what an attempt before has left. Only with the last is the node's part there, by `bench.nodes.status`.
 ///
 /// # Errors
 /// 22xxx and 23xxx for what is not a document of bench.export with one run.
-pub fn take_part(run_id: i64, node: i32, document: &str) -> Result<(), UserError> {
+pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32)) -> Result<(), UserError> {
     as_owner(|| {
         let document = fetch::<StoredJsonb>("SELECT $1::pg_catalog.jsonb", &[document.into()])?
             .ok_or_else(|| internal("an empty document"))?;
         let id = format!("SELECT ($1 #>> '{{{RUN_LOG},0,run_id}}')::pg_catalog.int8");
         let id_in_document = fetch::<i64>(&id, &[document.into()])?.unwrap_or_default();
         let runs = [Imported { id_in_document, run_id }];
-        for table in RESULT_TABLES {
+        for table in RESULT_TABLES.into_iter().filter(|table| *table != NODES) {
+            if number == 1 {
+                let sql = format!("DELETE FROM bench.{table} WHERE run_id = $1 AND node = $2");
+                run(&sql, &[run_id.into(), node.into()])?;
+            }
             insert_results(document, table, &runs, Some(node))?;
         }
-        run(
-            &format!(
-                "INSERT INTO bench.node_log (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
-                     latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms, \
-                     lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried, aborted, server_cpu_us) \
-                 SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
-                     x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
-                     x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us \
-                 FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
-                     (SELECT pg_catalog.sum(secs) AS secs, bench_internal.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
-                             bench_internal.as_bigint(pg_catalog.sum(failed)) AS failed, bench_internal.as_bigint(pg_catalog.sum(retried)) AS retried, \
-                             bench_internal.as_bigint(pg_catalog.sum(aborted)) AS aborted \
-                      FROM bench.samples WHERE run_id = $2 AND node = $3) s"
-            ),
-            &[document.into(), run_id.into(), node.into()],
-        )?;
-        run(
-            &format!(
-                "UPDATE bench.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
-                 FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
-                 WHERE r.run_id = $2 AND x.logged IS NOT NULL"
-            ),
-            &[document.into(), run_id.into()],
-        )
-        .map(drop)
+        if number == of { close_part(run_id, node, document) } else { Ok(()) }
     })
+}
+
+/// The table that has a row for each node.
+const NODES: &str = "node_log";
+
+/// The node's figures, with which its part is there.
+fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserError> {
+    run(
+        &format!(
+            "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
+                 latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms, \
+                 lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried, aborted, server_cpu_us, clients_stuck) \
+             SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
+                 x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
+                 x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us, x.clients_stuck \
+             FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
+                 (SELECT pg_catalog.sum(secs) AS secs, bench_internal.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
+                         bench_internal.as_bigint(pg_catalog.sum(failed)) AS failed, bench_internal.as_bigint(pg_catalog.sum(retried)) AS retried, \
+                         bench_internal.as_bigint(pg_catalog.sum(aborted)) AS aborted \
+                  FROM bench.samples WHERE run_id = $2 AND node = $3) s \
+             ON CONFLICT (run_id, node) DO UPDATE SET status = excluded.status, error = excluded.error, \
+                 latency_avg_ms = excluded.latency_avg_ms, latency_stddev_ms = excluded.latency_stddev_ms, \
+                 latency_p50_ms = excluded.latency_p50_ms, latency_p95_ms = excluded.latency_p95_ms, \
+                 latency_p99_ms = excluded.latency_p99_ms, latency_p999_ms = excluded.latency_p999_ms, \
+                 latency_max_ms = excluded.latency_max_ms, lag_avg_ms = excluded.lag_avg_ms, lag_max_ms = excluded.lag_max_ms, \
+                 backlog = excluded.backlog, environment = excluded.environment, secs = excluded.secs, \
+                 transactions = excluded.transactions, failed = excluded.failed, retried = excluded.retried, \
+                 aborted = excluded.aborted, server_cpu_us = excluded.server_cpu_us, clients_stuck = excluded.clients_stuck"
+        ),
+        &[document.into(), run_id.into(), node.into()],
+    )?;
+    run(
+        &format!(
+            "UPDATE bench.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
+             FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
+             WHERE r.run_id = $2 AND x.logged IS NOT NULL"
+        ),
+        &[document.into(), run_id.into()],
+    )
+    .map(drop)
 }

@@ -3,9 +3,9 @@
 /// A question about the time, and its answer: microseconds since the same epoch, by two clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
-    /// By the clock of the node that asks, before it connected.
+    /// By the clock of the node that asks, before it asked.
     pub sent_us: i64,
-    /// By the other's, when the session that answers had begun.
+    /// By the other's, when the question had arrived.
     pub began_us: i64,
     /// By the other's, when it answered.
     pub answered_us: i64,
@@ -21,7 +21,7 @@ pub struct ClockOffset {
     pub error_us: f64,
 }
 
-/// The offset that no exchange speaks against: the other's session began after the question was sent, and the answer was
+/// The offset that no exchange speaks against: the question arrived after it was sent, and the answer was
 /// received after it was given (the bounds of Cristian's algorithm, Distributed Computing 3, 1989, page 146 ff., over
 /// several exchanges). `None` without any.
 pub fn clock_offset(exchanges: &[Exchange]) -> Option<ClockOffset> {

@@ -117,5 +117,18 @@ pub fn place(nodes: &mut [NodeSpec], chosen: Nodes, clients: u32) -> Result<(), 
     Ok(())
 }
 
+/// Samples that a run leaves at most, of all nodes together: in a second, and in the whole.
+const SAMPLES_PER_SEC: f64 = 100.0;
+const SAMPLES: f64 = 1_000_000.0;
+
+/// Seconds between samples on so many nodes: `wanted`, or as many tenths more as keep the samples of all nodes within what can
+/// be fetched and read. `secs`: how long the run is to take, where that is known.
+pub fn sample_interval_secs(wanted: f64, nodes: u32, secs: Option<f64>) -> f64 {
+    let nodes = f64::from(nodes);
+    let needed = (nodes / SAMPLES_PER_SEC).max(nodes * secs.unwrap_or_default() / SAMPLES);
+    // A hair less, lest a rounding error make a tenth more.
+    if needed <= wanted { wanted } else { ((needed * 10.0 - 1e-9).ceil() / 10.0).min(3600.0) }
+}
+
 #[cfg(test)]
 mod tests;

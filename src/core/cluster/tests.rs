@@ -234,3 +234,15 @@ proptest! {
         prop_assert!(start_margin_us(slowest) > 3 * slowest);
     }
 }
+
+#[test]
+fn samples_are_thinned_only_where_there_are_too_many() {
+    let secs = |wanted, nodes, secs| sample_interval_secs(wanted, nodes, secs);
+    assert_eq!(secs(1.0, 50, Some(600.0)), 1.0);
+    assert_eq!(secs(0.1, 10, Some(600.0)), 0.1);
+    assert_eq!(secs(0.1, 50, Some(600.0)), 0.5);
+    assert_eq!(secs(0.1, 50, None), 0.5);
+    // A day on fifty nodes: 4,320,000 samples at one a second.
+    assert_eq!(secs(1.0, 50, Some(86_400.0)), 4.4);
+    assert_eq!(secs(10.0, 50, Some(86_400.0)), 10.0);
+}

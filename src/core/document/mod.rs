@@ -18,7 +18,7 @@ use crate::stats::until_steady::LONGEST_SECS;
 pub use environment::{Environment, ServerSetting};
 pub use finding::{Finding, Severity};
 pub use merged::weighted_mean;
-pub use node::Node;
+pub use node::{Node, NodeSamples};
 pub use samples::{Samples, Series, bins};
 
 /// The version of the JSON schema. Fields may be added within a version; none is renamed, removed or given
@@ -52,6 +52,8 @@ pub struct Document {
     /// The nodes of the Citus cluster, those that only served others' statements among them, in the order of their
     /// ids; empty for a run that had nothing to do with Citus.
     pub nodes: Vec<Node>,
+    /// The curves of each node, where clients ran on several.
+    pub node_samples: Vec<NodeSamples>,
     pub environment: Environment,
     /// The findings drawn from all this, the most severe first.
     pub findings: Vec<Finding>,

@@ -5,7 +5,22 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Document;
+use super::{Document, Series};
+
+/// The curves of a node that clients ran on, where they ran on several: a value for each interval, or for several of them in
+/// a long run. All columns have the same length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeSamples {
+    /// As in `Node::node`.
+    pub node: i32,
+    /// As in `Samples`: the end in seconds, and the length.
+    pub elapsed: Series,
+    pub secs: Series,
+    pub tps: Series,
+    /// Milliseconds; of several intervals the highest.
+    pub latency_p99_ms: Series,
+}
 
 /// A node of a Citus cluster and its part in the run; see the comments of `bench.nodes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +74,8 @@ pub struct Node {
     pub connections_reused: Option<u64>,
     /// Prepared transactions of Citus' that were left on it when the run had ended.
     pub prepared_left: Option<u64>,
+    /// Processes of its clients that could not be ended; they end when what they wait for answers.
+    pub clients_stuck: Vec<i32>,
     /// Parameters of Citus' that decide what is measured, by name, as SHOW shows them.
     pub settings: BTreeMap<String, String>,
 }

@@ -10,10 +10,12 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use situation::{Checkpoint, Fixture, Holder, Lock, Machine, Plan, Server, Situation, Slot, Table};
+pub use situation::{
+    Checkpoint, Fixture, Holder, Lock, Machine, NodeFailure, NodesSeen, Plan, Server, Situation, Slot, Table,
+};
 
 use crate::document::Severity;
-use crate::findings::text::counted;
+use crate::findings::text::{counted, milliseconds};
 
 /// What would spoil a run, in a sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,12 +95,9 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
             "Call bench.preflight on the target, or look there for old transactions, checkpoints, vacuums and other load.",
         ));
     }
+    risks.extend(plan.nodes.iter().flat_map(of_nodes));
     if plan.has_other_nodes {
-        risks.push(notice(
-            "nodes",
-            "Of the nodes of the cluster, only this one was looked at.".to_owned(),
-            "Call bench.preflight on the other nodes as well, with nodes => 'local'.",
-        ));
+        risks.push(notice("nodes", only_this_one(plan), ON_OTHERS));
     }
     for (name, rows) in &plan.missing {
         let size = match rows {
@@ -112,6 +111,34 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
         ));
     }
     risks
+}
+
+const ON_OTHERS: &str = "Call bench.preflight on the other nodes as well, with nodes => 'local'.";
+
+fn only_this_one(plan: &Plan) -> String {
+    match plan.nodes.as_ref().filter(|nodes| nodes.failures.is_empty()) {
+        Some(NodesSeen { nodes, with_clients, took_ms, .. }) => format!(
+            "{} answered within {}, and {with_clients} with clients reach all others; of tables, locks and load, \
+             only this one's were looked at.",
+            counted((*nodes).into(), "node"),
+            milliseconds(*took_ms)
+        ),
+        None => "Of the nodes of the cluster, only this one was looked at.".to_owned(),
+    }
+}
+
+/// The nodes that do not answer, or do not reach each other. A run ends with the first of those that it needs.
+fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
+    nodes.failures.iter().map(|NodeFailure { message, hint, is_needed }| Risk {
+        severity: if *is_needed { Severity::Critical } else { Severity::Warning },
+        topic: "nodes",
+        finding: match is_needed {
+            true => format!("The run would not start: {message}."),
+            false => format!("Of one node nothing would be known: {message}."),
+        },
+        advice: hint.clone(),
+        told: Told::Never,
+    })
 }
 
 /// A risk that does not keep figures from being right, and that no run tells.

@@ -26,6 +26,8 @@ pub struct Plan {
     pub target: Option<String>,
     /// Whether other nodes of a Citus cluster have clients of it, or may have.
     pub has_other_nodes: bool,
+    /// What the nodes of a Citus cluster have answered, where it has to do with one.
+    pub nodes: Option<NodesSeen>,
     /// Fixtures that it has to load first, with their rows.
     pub missing: Vec<(String, i64)>,
 }
@@ -45,6 +47,7 @@ impl Plan {
             settings: options.settings.clone(),
             target: options.target.clone(),
             has_other_nodes: options.nodes != crate::cluster::Nodes::Local,
+            nodes: None,
             missing: Vec::new(),
         }
     }
@@ -58,6 +61,28 @@ impl Plan {
     pub(super) fn does(&self, step: Before) -> bool {
         self.before.contains(&step)
     }
+}
+
+/// What the nodes of a Citus cluster have answered before a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodesSeen {
+    /// All active nodes.
+    pub nodes: u32,
+    /// Those of them that are to have clients.
+    pub with_clients: u32,
+    /// How long they took for their answers, in milliseconds.
+    pub took_ms: f64,
+    pub failures: Vec<NodeFailure>,
+}
+
+/// A node that has not answered, or does not reach another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeFailure {
+    /// What is wrong, as the message of an error.
+    pub message: String,
+    pub hint: String,
+    /// The run needs it, and does not start without.
+    pub is_needed: bool,
 }
 
 /// All that was looked at.

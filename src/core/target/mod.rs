@@ -7,12 +7,14 @@
 //! from what the server's operating-system user may do.
 
 mod attributes;
+mod conninfo;
 mod hosts;
 mod options;
 mod password;
 mod words;
 
 pub use attributes::{SessionAttributes, Suitability};
+pub use conninfo::parse_conninfo;
 pub use hosts::{DEFAULT_PORT, Host};
 pub use options::{OptionOf, check_option, check_options};
 pub use password::{Secrets, check_password_given, check_password_used, not_asked};

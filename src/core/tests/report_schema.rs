@@ -25,7 +25,14 @@ fn filled() -> Document {
         relations: vec![Relation::default()],
         errors: vec![ErrorLine::default()],
         audit: vec![AuditLine::default()],
-        nodes: vec![Node::default()],
+        nodes: vec![Node { clients_stuck: vec![0], ..Node::default() }],
+        node_samples: vec![NodeSamples {
+            node: 1,
+            elapsed: vec![None],
+            secs: vec![None],
+            tps: vec![None],
+            latency_p99_ms: vec![None],
+        }],
         environment: Environment {
             server_settings: vec![ServerSetting::default()],
             unserved_defaults: vec![String::new()],

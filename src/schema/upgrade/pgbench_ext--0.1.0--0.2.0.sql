@@ -75,6 +75,7 @@ ALTER TABLE bench.run_log ADD COLUMN counted_from timestamptz, ADD COLUMN before
     ADD COLUMN unknown bigint,
     ADD COLUMN warmup_took double precision,
     ADD COLUMN feeders jsonb,
+    ADD COLUMN clients_stuck int[],
     ALTER COLUMN warmup DROP NOT NULL;
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -87,7 +88,7 @@ ALTER TABLE bench.samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogra
 ALTER TABLE bench.warmup_samples ADD COLUMN aborted bigint, ADD COLUMN latency_histogram jsonb,
     ADD COLUMN replay_lag_ms double precision, ADD COLUMN replay_lag_bytes bigint;
 ALTER TABLE bench.script_log ADD COLUMN aborted bigint;
-ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision, ADD COLUMN machine int;
+ALTER TABLE bench.node_log ADD COLUMN aborted bigint, ADD COLUMN server_cpu_us double precision, ADD COLUMN machine int, ADD COLUMN clients_stuck int[];
 ALTER TABLE bench.statement_log ADD COLUMN rows bigint, ADD COLUMN writes bigint, ADD COLUMN empty_writes bigint;
 
 -- Tables that are new.
@@ -533,7 +534,8 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
        n.prepared, n.connections_opened, n.connections_reused, n.prepared_left, n.settings, s.aborted,
        coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us,
-       n.machine
+       n.machine,
+       coalesce(n.clients_stuck, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.clients_stuck END) AS clients_stuck
 FROM bench.run_log r
 CROSS JOIN LATERAL (
     SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
@@ -950,6 +952,44 @@ COMMENT ON FUNCTION bench.preflight IS
 
 REVOKE ALL ON FUNCTION bench.preflight FROM PUBLIC;
 
+-- Documents in parts, and what nodes could not hand over.
+
+CREATE FUNCTION bench_internal.export_part_count(run_ids bigint[])
+    RETURNS int VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_part_count_wrapper';
+COMMENT ON FUNCTION bench_internal.export_part_count IS
+'Returns how many documents bench.export_parts makes of these runs.';
+
+CREATE FUNCTION bench_internal.export_part(run_ids bigint[], part int)
+    RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_part_wrapper';
+COMMENT ON FUNCTION bench_internal.export_part IS
+'Returns one of the documents that bench.export_parts makes of these runs.';
+
+CREATE FUNCTION bench.export_parts(run_ids bigint[])
+    RETURNS SETOF jsonb VOLATILE PARALLEL UNSAFE LANGUAGE sql
+    AS 'SELECT bench_internal.export_part($1, n) FROM pg_catalog.generate_series(1, bench_internal.export_part_count($1)) AS n ORDER BY n';
+COMMENT ON FUNCTION bench.export_parts IS
+'As bench.export, in several documents of about 16 MB each, for runs that are too large for one. bench.import takes them one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
+
+CREATE FUNCTION bench_internal.unreached_nodes() RETURNS jsonb
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unreached_nodes_wrapper';
+COMMENT ON FUNCTION bench_internal.unreached_nodes IS
+'Tries to connect from this node to every other node of the Citus cluster, as the role that calls, and returns those it did not reach, with the reasons. A run on several nodes asks it of each node before it starts.';
+
+CREATE FUNCTION bench.fetch(run_id bigint) RETURNS bigint
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'fetch_wrapper';
+COMMENT ON FUNCTION bench.fetch IS
+'Fetches what nodes of a Citus cluster measured of an ended run and still have, because they could not be reached at its end, and returns the number of nodes fetched; a WARNING names each node that still cannot be asked. A run that was incomplete for that reason only is completed then. Only for the run''s role, on the node that the run was started on.';
+REVOKE ALL ON FUNCTION bench.fetch FROM PUBLIC;
+
+SELECT bench_internal.replace_function('bench.ab(text, jsonb, jsonb, integer, integer, double precision)', $create$
+CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10, clients int DEFAULT 1, secs double precision DEFAULT 10,
+                         nodes text DEFAULT 'local')
+    RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
+                   ratio_high double precision, verdict text, advice text, differences jsonb)
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'ab_wrapper';
+REVOKE ALL ON FUNCTION bench.ab FROM PUBLIC;
+$create$, 'bench.ab(text, jsonb, jsonb, integer, integer, double precision, text)');
+
 -- How much equal runs vary.
 
 CREATE FUNCTION bench.calibrate(
@@ -1072,7 +1112,7 @@ COMMENT ON FUNCTION bench.report IS
 COMMENT ON FUNCTION bench.export IS
 'Returns all data of ended runs, including samples and histograms, as one document for bench.import; format_version is the version of its format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
 COMMENT ON FUNCTION bench.import IS
-'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error.';
+'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error. Documents of bench.export_parts are imported one by one.';
 COMMENT ON FUNCTION bench.prune IS
 'Deletes runs that ended, or were imported, longer ago than older_than, with all their results, and returns their number. Deletes only runs of roles whose privileges the caller has. Active runs are kept.';
 COMMENT ON FUNCTION bench.audit IS
@@ -1098,9 +1138,9 @@ COMMENT ON FUNCTION bench.scalability IS
 COMMENT ON FUNCTION bench.compare IS
 'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS and for processor time per transaction (95 % each), and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it, and says what bench.calibrate has found of runs like those of the baseline: how much equal runs vary, and which differences so many of them show. differences: settings, versions and machines that differ between the sides, in the row of tps.';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. nodes: as in bench.run. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
 COMMENT ON FUNCTION bench_internal.node_state IS
-'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: clock (microseconds), processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
+'Returns the state of this node, which a run on a Citus cluster reads from each node before and after: processors (ticks of their time), counters of the tables'' shards on this node, two-phase commits, connections, limits and parameters.';
 COMMENT ON FUNCTION bench_internal.start_part IS
 'Starts this node''s part of another node''s run; its clients wait for bench_internal.begin_part. Returns the run''s id on this node, or the error. The other node calls it as a role that may also call bench.run or bench.start on this node.';
 COMMENT ON FUNCTION bench_internal.part_state IS
@@ -1379,6 +1419,7 @@ COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus l
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
 COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.nodes.machine IS 'Lowest-numbered node on the same machine: nodes with the same value share its processors. NULL without a cluster';
+COMMENT ON COLUMN bench.nodes.clients_stuck IS 'Process ids of its clients that could not be ended, in pg_stat_activity of this node: each keeps its worker slot until what it waits for answers; NULL if all ended';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
 COMMENT ON COLUMN bench.progress.elapsed IS 'Run: seconds since the phase started. Load: seconds since the load started';

@@ -16,10 +16,12 @@ use crate::shm::{LinkState, ProgressFigures, RunState, Segment, StopReason};
 use crate::worker::run::verdict;
 use crate::worker::{stop_reason, timeline};
 
-/// How long nodes have to stand at the gate, to end after a stop, and to hand over what they have measured.
+/// How long nodes have to stand at the gate and to end after a stop.
 const START_NS: i64 = 120_000_000_000;
 const STOP_NS: i64 = 15_000_000_000;
-const COLLECT_NS: i64 = 90_000_000_000;
+
+/// How long nodes may go on handing over what they have measured, as long as none of them is silent.
+const COLLECT_NS: i64 = 3_600_000_000_000;
 
 /// The whole run, whose row is there.
 ///

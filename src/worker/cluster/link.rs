@@ -1,11 +1,12 @@
 //! A link: the session of a run that looks after one node of a Citus cluster.
 //!
 //! It asks the node for its part of the run, tells it when to begin, hears how far it is, and fetches what was measured,
-//! all by short questions that Citus carries there in the name of the calling role. Where a question is never answered,
-//! only this process is held up: the coordinator gives it up.
+//! all by short questions over one connection as the calling role. Where a question is never answered, only this process is
+//! held up: the coordinator gives it up.
 
 mod questions;
 
+use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
 
 use bench_core::cluster::{ClockOffset, NodeSpec};
@@ -14,10 +15,13 @@ use bench_core::part::PartState;
 use bench_core::spec::{Extent, RunSpec};
 use pgrx::pg_sys;
 
+use crate::catalog;
 use crate::error::internal;
+use crate::integration::sessions::{Sessions, directions};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, nap, now_ns, wake};
 use crate::server::signals::{OnTerminate, termination_requested};
+use crate::server::transaction::transaction;
 use crate::shm::{LinkState, NodeCell, ProgressFigures, StopReason, is_under_way};
 use crate::worker::{WorkerContext, attach, isolate_session};
 
@@ -43,6 +47,9 @@ const ASK_SOON_NS: i64 = 100_000_000;
 /// After so long without an answer a node counts as lost.
 pub const LOST_NS: i64 = 10_000_000_000;
 
+/// The longest that a link is silent while it takes over what its node has measured.
+pub const FETCH_NS: i64 = 2 * questions::FETCH_MS as i64 * 1_000_000;
+
 /// The server's entry into a link.
 #[pgrx::pg_guard]
 #[unsafe(no_mangle)]
@@ -61,7 +68,12 @@ fn look_after(context: &WorkerContext, cell: &NodeCell) -> Result<(), UserError>
     let spec: RunSpec = serde_json::from_str(context.segment.spec()).map_err(|e| internal(e.to_string()))?;
     let cluster = spec.cluster.as_ref().ok_or_else(|| internal("a link without a cluster"))?;
     let node = &cluster.nodes[context.index as usize];
-    let mut link = Link { context, cell, spec: &spec, node, part: None };
+    let sessions = transaction(|| {
+        let others: &[NodeSpec] = if node.is_local { &[] } else { std::slice::from_ref(node) };
+        let ways = catalog::as_owner(|| directions(others, &spec.role, &spec.database))?;
+        Sessions::new(others, &ways)
+    })?;
+    let mut link = Link { context, cell, spec: &spec, node, sessions: RefCell::new(sessions), part: None };
     let is_served = spec.is_of_several_nodes() && node.clients > 0;
     let result = if is_served { link.attend() } else { link.observe() };
     // A node that does not answer is not asked again; and what a part has measured and could not be fetched stays there.
@@ -76,6 +88,8 @@ struct Link<'a> {
     cell: &'a NodeCell,
     spec: &'a RunSpec,
     node: &'a NodeSpec,
+    /// The connection for all that the node is asked; none where it is this one.
+    sessions: RefCell<Sessions>,
     /// The run's id on the node.
     part: Option<i64>,
 }

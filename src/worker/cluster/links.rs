@@ -26,6 +26,8 @@ pub struct Links<'a> {
     /// When the links were looked at last, and since when they have been without a long break.
     looked_ns: Cell<i64>,
     awake_ns: Cell<i64>,
+    /// Since when they are to hand over what was measured; the end of time before that.
+    collecting_since_ns: Cell<i64>,
 }
 
 impl<'a> Links<'a> {
@@ -44,6 +46,7 @@ impl<'a> Links<'a> {
             patience_ns: Cell::new(SILENT_NS),
             looked_ns: Cell::new(0),
             awake_ns: Cell::new(0),
+            collecting_since_ns: Cell::new(i64::MAX),
         };
         for index in 0..nodes.len() as u32 {
             match Worker::register(link::KIND, segment.handle(), index, spec.database_oid, spec.role_oid) {
@@ -84,7 +87,13 @@ impl<'a> Links<'a> {
                 }
                 LinkState::Done => None,
                 _ if stopped => Some(lost(node, "the link to it ended unexpectedly")),
-                LinkState::Over => None,
+                // Until it is to hand over what its node has measured it has nothing to say.
+                LinkState::Over if self.collecting_since_ns.get() == i64::MAX => None,
+                LinkState::Over => {
+                    let heard_ns = cell.heard_ns.load(Acquire).max(self.collecting_since_ns.get());
+                    let is_silent = now - heard_ns.max(self.awake_ns.get()) > link::FETCH_NS + ASLEEP_NS;
+                    is_silent.then(|| unfetched(node))
+                }
                 // One that only watches says nothing for as long as the run lasts.
                 LinkState::Ready if !self.is_served(node) => None,
                 _ => {
@@ -146,15 +155,16 @@ impl<'a> Links<'a> {
     /// # Errors
     /// What is known of a node of which this was not possible.
     pub fn collect(&self, limit_ns: i64) -> Result<(), UserError> {
+        self.collecting_since_ns.set(now_ns());
         self.segment.header().collects.store(1, Release);
         self.wake();
         self.wait(LinkState::Done, limit_ns);
         self.terminate();
-        let unfetched = || {
+        let rest = || {
             let node = self.iter().find(|(_, cell)| cell.state() < LinkState::Done)?.0;
-            Some(lost(node, "its results could not be fetched"))
+            Some(unfetched(node))
         };
-        self.loss().or_else(unfetched).map_or(Ok(()), Err)
+        self.loss().or_else(rest).map_or(Ok(()), Err)
     }
 
     /// Wakes all links.
@@ -182,6 +192,11 @@ const ASLEEP_NS: i64 = 2_000_000_000;
 
 /// How long a link may be silent after a stop; longer than a link is silent between two questions.
 const HURRY_NS: i64 = 3_000_000_000;
+
+fn unfetched(node: &NodeSpec) -> UserError {
+    lost(node, "its results could not be fetched")
+        .hint("When the node is there again, fetch them with bench.fetch(run_id), as the role of the run.")
+}
 
 fn lost(node: &NodeSpec, why: &str) -> UserError {
     UserError::new(sqlstate::CONNECTION_FAILURE, format!("node {} is lost: {why}", node.name()))

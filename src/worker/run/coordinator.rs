@@ -124,14 +124,17 @@ struct Run<'a> {
     stopped_at_ns: Option<i64>,
     canceled: bool,
     terminated: bool,
+    /// Their connections to other nodes have been broken.
+    severed: bool,
     /// To the nodes that serve the clients' statements.
     links: Option<Links<'a>>,
     /// When it was last looked whether clients had ended without saying so.
     looked_for_lost_ns: i64,
     /// Clients that ended without saying so.
     lost: u32,
-    /// Those of them that have not ended.
+    /// Those of them that have not ended, and their processes.
     given_up: u32,
+    stuck: Vec<i32>,
     measured: bool,
 }
 
@@ -155,10 +158,12 @@ impl<'a> Run<'a> {
             stopped_at_ns: None,
             canceled: false,
             terminated: false,
+            severed: false,
             links: None,
             looked_for_lost_ns: 0,
             lost: 0,
             given_up: 0,
+            stuck: Vec::new(),
             measured: false,
         }
     }

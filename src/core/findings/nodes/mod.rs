@@ -19,6 +19,7 @@ const APART_MS: f64 = 10.0;
 pub fn findings(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(lost(document));
+    findings.extend(stuck(document));
     findings.extend(starts(document));
     findings.extend(prepared_left(document));
     findings.extend(balance::findings(document));
@@ -66,6 +67,44 @@ fn lost(document: &Document) -> Option<Finding> {
                 .collect::<Vec<_>>(),
         }),
         "Find the reason in that node's server log, and run again.",
+    ))
+}
+
+/// Clients that could not be ended: they wait where neither a cancel nor a termination reaches them.
+fn stuck(document: &Document) -> Option<Finding> {
+    let nodes: Vec<&Node> = document.nodes.iter().filter(|node| !node.clients_stuck.is_empty()).collect();
+    let count: usize = nodes.iter().map(|node| node.clients_stuck.len()).sum();
+    if count == 0 {
+        return None;
+    }
+    let named = |node: &&Node| {
+        let processes: Vec<String> = node.clients_stuck.iter().map(i32::to_string).collect();
+        format!("{} (processes {})", node.label(), first_few(&processes))
+    };
+    let lost = lost_nodes(document).next().is_some();
+    Some(finding(
+        Severity::Warning,
+        "stuck",
+        format!(
+            "{} could not be ended: on {}. {}",
+            counted(count as u64, "client"),
+            first_few(&nodes.iter().map(named).collect::<Vec<_>>()),
+            if lost {
+                "A client that rolls back or commits on a node that does not answer waits for it. Until it answers, each \
+                 of them keeps its worker slot and its locks."
+            } else {
+                "Until what they wait for answers, each of them keeps its worker slot and its locks."
+            }
+        ),
+        json!({
+            "clients_stuck": count,
+            "nodes": nodes
+                .iter()
+                .map(|node| json!({ "node": node.node, "name": node.name, "clients_stuck": node.clients_stuck }))
+                .collect::<Vec<_>>(),
+        }),
+        "Bring the lost node back, or restart the servers that these processes are on. pg_stat_activity shows whether they \
+         are still there.",
     ))
 }
 

@@ -124,6 +124,14 @@ const CASES: &[Case] = &[
         |document| document.nodes[2].prepared_left = None,
     ),
     (
+        on_all,
+        "stuck",
+        Severity::Warning,
+        &["2 clients could not be ended: on n2:5432 (processes 11 and 12)", "worker slot"],
+        |document| document.nodes[1].clients_stuck = vec![11, 12],
+        |document| document.nodes[1].clients_stuck.clear(),
+    ),
+    (
         on_one,
         "coordinator",
         Severity::Warning,

@@ -348,6 +348,34 @@ fn what_the_run_changes_first_is_said() {
 }
 
 #[test]
+fn what_nodes_answer_is_said() {
+    let seen = NodesSeen { nodes: 3, with_clients: 2, took_ms: 41.2, failures: Vec::new() };
+    let answered = with(|s| {
+        s.plan.has_other_nodes = true;
+        s.plan.nodes = Some(seen.clone());
+    });
+    assert_eq!(
+        answered,
+        ["notice nodes: 3 nodes answered within 41 ms, and 2 with clients reach all others; \
+          of tables, locks and load, only this one's were looked at."]
+    );
+    let failure = |message: &str, is_needed| NodeFailure {
+        message: message.to_owned(),
+        hint: "See the node.".to_owned(),
+        is_needed,
+    };
+    let failures = vec![failure("node b: no answer within 5 s", true), failure("node c: refused", false)];
+    let unanswered = with(|s| s.plan.nodes = Some(NodesSeen { failures, ..seen }));
+    assert_eq!(
+        unanswered,
+        [
+            "critical nodes: The run would not start: node b: no answer within 5 s.",
+            "warning nodes: Of one node nothing would be known: node c: refused.",
+        ]
+    );
+}
+
+#[test]
 fn what_the_server_says_is_read() {
     let table: Table = serde_json::from_value(json!({
         "relation": "t", "live": 1, "dead": 2, "options": {"fillfactor": "70"}, "reltuples": -1, "a new one": 1,

@@ -16,6 +16,7 @@ pub fn nodes(document: &Document) -> Section {
         ("p99 ms", Kind::Number),
         ("idle", Kind::Number),
         ("start ms", Kind::Number),
+        ("stuck", Kind::Number),
         ("status", Kind::Text),
     ]);
     let all_tps: f64 = document.nodes.iter().filter_map(|node| finite(node.tps)).sum();
@@ -31,10 +32,11 @@ pub fn nodes(document: &Document) -> Section {
             ms(node.latency_p99_ms),
             number::percent(node.cpu_idle),
             ms(node.start_offset_ms),
+            node.clients_stuck.len().to_string(),
             status(node),
         ]);
     }
-    let idle = ["tps", "share", "avg ms", "p99 ms", "idle", "start ms", "status"];
+    let idle = ["tps", "share", "avg ms", "p99 ms", "idle", "start ms", "stuck", "status"];
     Section::of_table("nodes", "Nodes", table.without_idle(&idle)).with_note(Some(
         "Shares are of the nodes' tps and, idle, of a node's processors over the whole run; start is when its clients \
          were let loose, after the agreed instant."

@@ -5,6 +5,7 @@
 //! pixels of a plot of 640 × 300: plotters knows whole numbers only.
 
 pub mod axis;
+mod by_node;
 pub mod frame;
 mod heat;
 pub mod hover;
@@ -40,6 +41,7 @@ pub struct Figure {
 pub fn figures(document: &Document) -> Vec<Figure> {
     let figures = [
         throughput::figure(document),
+        by_node::figure(document),
         open_loop::rates(document),
         open_loop::lag(document),
         latency::over_time(document),

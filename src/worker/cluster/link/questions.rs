@@ -1,6 +1,8 @@
 //! What a link asks its node.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
+use std::time::Duration;
 
 use bench_core::cluster::{ClockOffset, Exchange, NodeSpec, PartOf, clock_offset};
 use bench_core::error::{UserError, sqlstate};
@@ -20,28 +22,41 @@ use crate::server::spi::{self, quote_literal};
 use crate::server::timeouts::within;
 use crate::server::transaction::transaction;
 
-/// How long a node has for what it has measured.
-const FETCH_MS: i32 = 30_000;
+/// How long a node has for a part of what it has measured, and this one to write it.
+pub const FETCH_MS: i32 = 30_000;
 
 /// Questions about the time: the more, the less the clocks' difference can be wrong by.
-const EXCHANGES: usize = 5;
+const EXCHANGES: usize = 20;
+
+/// When the question arrived, and now, in seconds of the Unix epoch.
+const CLOCK: &str = "pg_catalog.json_build_array( \
+    pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()), pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()))";
+
+/// The begin of PostgreSQL's timestamps, in microseconds of the Unix epoch.
+const EPOCH_US: i64 = 946_684_800_000_000;
 
 impl Link<'_> {
     /// Asks the node. This one is asked without a detour.
     pub(super) fn ask_within(&self, limit_ms: i32, command: &str) -> Result<String, UserError> {
-        let node = self.node;
-        let answer = within(limit_ms, || {
-            transaction(|| {
-                let statement = format!("SELECT ({command})::pg_catalog.text");
-                if node.is_local {
-                    Ok(spi::call::<String>(&statement, &[])?.unwrap_or_default())
-                } else {
-                    citus::ask(node, &statement)
-                }
-            })
-        })?;
+        let statement = format!("SELECT ({command})::pg_catalog.text");
+        let answer = if self.node.is_local {
+            within(limit_ms, || {
+                transaction(|| Ok(spi::call::<String>(&statement, &[])?.unwrap_or_default()))
+            })?
+        } else {
+            self.ask_there(limit_ms, statement)?
+        };
         self.cell.heard_ns.store(now_ns(), Release);
         Ok(answer)
+    }
+
+    fn ask_there(&self, limit_ms: i32, statement: String) -> Result<String, UserError> {
+        let carry = |questions: &[(NodeSpec, String)]| {
+            within(limit_ms, || transaction(AssertUnwindSafe(|| citus::ask_all(questions))))
+        };
+        let limit = Duration::from_millis(limit_ms.unsigned_abs().into());
+        let answers = self.sessions.borrow_mut().ask(&[Some(statement)], limit, carry)?;
+        answers.into_iter().next().flatten().unwrap_or_else(|| Err(internal("a node was not asked")))
     }
 
     pub(super) fn ask<T: DeserializeOwned>(&self, command: &str) -> Result<T, UserError> {
@@ -87,11 +102,16 @@ impl Link<'_> {
     pub(super) fn compare_clocks(&self) -> Result<ClockOffset, UserError> {
         let mut exchanges = Vec::new();
         while !self.node.is_local && exchanges.len() < EXCHANGES {
-            let sent_us = timestamp_us();
-            let state: NodeState = self.ask("bench_internal.node_state('{}')")?;
-            let received_us = timestamp_us();
-            let NodeState { began_us, answered_us, .. } = state;
-            exchanges.push(Exchange { sent_us, began_us, answered_us, received_us });
+            let sent_us = current_timestamp();
+            let [began_us, answered_us]: [f64; 2] = self.ask(CLOCK)?;
+            let received_us = current_timestamp();
+            let of_epoch = |secs: f64| (secs * 1e6) as i64 - EPOCH_US;
+            exchanges.push(Exchange {
+                sent_us,
+                began_us: of_epoch(began_us),
+                answered_us: of_epoch(answered_us),
+                received_us,
+            });
         }
         let slowest = exchanges.iter().map(|e| e.received_us - e.sent_us).max();
         self.cell.slowest_us.store(slowest.unwrap_or_default(), Relaxed);
@@ -171,22 +191,26 @@ impl Link<'_> {
         Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).detail(error.message))
     }
 
-    /// Takes over what the node has measured, which then is kept here only.
+    /// Takes over what the node has measured, which then is kept here only: in parts, so that no answer is large, and whoever
+    /// waits for this sees that it goes on.
     pub(super) fn fetch(&self) -> Result<(), UserError> {
         let part = self.part.unwrap_or_default();
-        let document =
-            self.ask_within(FETCH_MS, &format!("bench.export(ARRAY[{part}]::pg_catalog.int8[])"))?;
         let run_id = self.context.segment.run_id();
-        // Whatever it has to wait for: nothing else ends this.
-        within(FETCH_MS, || {
-            with_patience(|| transaction(|| catalog::take_part(run_id, self.node.node, &document)))
-        })?;
+        let run = format!("ARRAY[{part}]::pg_catalog.int8[]");
+        let of: i32 = self.ask(&format!("bench_internal.export_part_count({run})"))?;
+        for number in 1..=of {
+            let document =
+                self.ask_within(FETCH_MS, &format!("bench_internal.export_part({run}, {number})"))?;
+            // Whatever it has to wait for: nothing else ends this.
+            within(FETCH_MS, || {
+                with_patience(|| {
+                    transaction(|| catalog::take_part(run_id, self.node.node, &document, (number, of)))
+                })
+            })?;
+            self.cell.heard_ns.store(now_ns(), Release);
+        }
         // Where that fails it stays there, marked as a part.
         let _ = self.ask_within(ANSWER_MS, &format!("bench_internal.drop_part({part})"));
         Ok(())
     }
-}
-
-fn timestamp_us() -> i64 {
-    current_timestamp()
 }

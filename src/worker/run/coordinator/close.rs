@@ -77,6 +77,7 @@ impl Run<'_> {
             measured: &self.sampler.measured,
             backlog: self.backlog(),
             logged: (self.log.written, self.log.lost()),
+            clients_stuck: &self.stuck,
             server_cpu_us: self.server_cpu_us(),
             connects: &self.connects(),
             spec: self.spec,

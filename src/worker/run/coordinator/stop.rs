@@ -24,8 +24,11 @@ const STOP_TERMINATE_ELSEWHERE_NS: i64 = 1_500_000_000;
 /// they end when the run has, and the audit says that their statistics are missing.
 const STOP_SESSIONS_NS: i64 = 1_000_000_000;
 
-/// How long after they were ended clients are waited for: one that commits on another node that does not answer cannot
-/// be ended, by nobody.
+/// How long after they were ended clients have until their connections to other nodes are broken: one that rolls back or
+/// commits on a node that does not answer waits for it where no signal ends it.
+const SEVER_NS: i64 = 400_000_000;
+
+/// How long after they were ended clients are waited for. What still waits then is not to be ended by anybody.
 const GIVE_UP_NS: i64 = 1_000_000_000;
 
 /// How long the processes of clients that have ended are waited for.
@@ -81,7 +84,12 @@ impl Run<'_> {
                 terminated_ns = Some(now);
                 workers::terminate();
             }
-            if terminated_ns.is_some_and(|at| now - at > GIVE_UP_NS) {
+            let since_end = terminated_ns.map_or(0, |at| now - at);
+            if since_end > SEVER_NS && !self.severed {
+                self.severed = true;
+                workers::sever();
+            }
+            if since_end > GIVE_UP_NS {
                 self.give_up();
             }
             nap(20);
@@ -97,6 +105,7 @@ impl Run<'_> {
     fn give_up(&mut self) {
         for slot in 0..self.segment.shape().slots {
             if !self.segment.slot(slot).is_over() {
+                self.stuck.push(self.segment.slot(slot).pid.load(Relaxed));
                 let lost = self.segment.lose_clients(slot, now_ns());
                 self.lost += lost;
                 self.given_up += lost;
