@@ -96,7 +96,8 @@ fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
     let mut program = |source: &&str| {
         let script = parse("test", source, &mut symbols).expect("a script");
         let commands = script.commands.len();
-        let program = Program { script, feeds: Vec::new(), weight: 1, pauses: None, first_command, tolerant: false };
+        let program =
+            Program { script, feeds: Vec::new(), weight: 1, pauses: None, first_command, tolerant: false };
         first_command += commands;
         program
     };
