@@ -202,46 +202,13 @@ impl<'a> Rows<'a> {
         };
         let early = filter(&|m| m.column.map(|_| format!("{} IS NOT NULL", m.expression)));
         let late = filter(&|m| Some(format!("{} IS NOT NULL", self.inner(&m.expression))));
-        let random = |most: usize| format!(" ORDER BY pg_catalog.random() LIMIT {most}");
         let enough = match (most, self.is_looking || self.is_indexed) {
             (Some(_), _) => TRIED,
             (None, true) => FEW,
             (None, false) => ENOUGH,
         };
         let name = &relation.name;
-        let source = match (bound, way.beyond) {
-            // Rows around the one with so many beyond it.
-            (Some(meeting), Some(beyond)) => {
-                let direction = if meeting.how == How::Above { " DESC" } else { "" };
-                let order = format!("ORDER BY {}{direction}", meeting.expression);
-                let is_sampled = most.is_some() && relation.is_table && is_sampled(relation.rows, beyond);
-                let (sample, part) = match is_sampled {
-                    true => {
-                        let part = TRIED / relation.rows;
-                        (format!(" TABLESAMPLE BERNOULLI ({:.6})", 100.0 * part), part)
-                    }
-                    false => (String::new(), 1.0),
-                };
-                let around = (beyond / 5).clamp(1, if is_sampled { 10 } else { 100 });
-                let first = ((beyond as f64 * part) as u64).saturating_sub(around / 2);
-                format!(
-                    "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {around}) AS r"
-                )
-            }
-            _ if is_distinct => format!("{name} AS r{}{early}", sample(relation, 10.0 * enough)),
-            _ => {
-                let sample = match neighbours {
-                    Some(_) => sample(relation, self.sampled(enough, most)),
-                    None => sample(relation, enough),
-                };
-                match most {
-                    Some(most) if neighbours.is_none() => {
-                        format!("(SELECT * FROM {name} AS r{sample}{early}{}) AS r", random(2 * most))
-                    }
-                    _ => format!("{name} AS r{sample}{early}"),
-                }
-            }
-        };
+        let source = self.source(bound, neighbours.is_some(), &early, enough, most);
         let distinct = if is_distinct { "DISTINCT " } else { "" };
         let mut sql = format!("SELECT * FROM (SELECT {distinct}{list} FROM {source}) AS x{late}");
         if let Some(meeting) = neighbours {
@@ -263,6 +230,51 @@ impl<'a> Rows<'a> {
             None if is_distinct => format!("{sql} LIMIT {ENOUGH}"),
             None if self.is_looking || self.is_indexed => format!("{sql} LIMIT {enough}"),
             None => sql,
+        }
+    }
+
+    /// The relation, or some of its rows, behind FROM.
+    fn source(
+        &self,
+        bound: Option<&Meeting>,
+        has_neighbours: bool,
+        early: &str,
+        enough: f64,
+        most: Option<usize>,
+    ) -> String {
+        let (relation, way, name) = (self.relation, self.way, &self.relation.name);
+        match (bound, way.beyond) {
+            // Rows around the one with so many beyond it.
+            (Some(meeting), Some(beyond)) => {
+                let direction = if meeting.how == How::Above { " DESC" } else { "" };
+                let order = format!("ORDER BY {}{direction}", meeting.expression);
+                let is_sampled = most.is_some() && relation.is_table && is_sampled(relation.rows, beyond);
+                let (sample, part) = match is_sampled {
+                    true => {
+                        let part = TRIED / relation.rows;
+                        (format!(" TABLESAMPLE BERNOULLI ({:.6})", 100.0 * part), part)
+                    }
+                    false => (String::new(), 1.0),
+                };
+                let around = (beyond / 5).clamp(1, if is_sampled { 10 } else { 100 });
+                let first = ((beyond as f64 * part) as u64).saturating_sub(around / 2);
+                format!(
+                    "(SELECT * FROM {name} AS r{sample}{early} {order} OFFSET {first} LIMIT {around}) AS r"
+                )
+            }
+            _ if way.drawn == Drawn::Distinct => {
+                format!("{name} AS r{}{early}", sample(relation, 10.0 * enough))
+            }
+            _ => {
+                let rows = if has_neighbours { self.sampled(enough, most) } else { enough };
+                let sample = sample(relation, rows);
+                match most {
+                    Some(most) if !has_neighbours => {
+                        format!("(SELECT * FROM {name} AS r{sample}{early}{}) AS r", random(2 * most))
+                    }
+                    _ => format!("{name} AS r{sample}{early}"),
+                }
+            }
         }
     }
 
@@ -317,6 +329,11 @@ impl<'a> Rows<'a> {
             _ => inner.clone(),
         })
     }
+}
+
+/// So many of the rows, each as likely as another.
+fn random(most: usize) -> String {
+    format!(" ORDER BY pg_catalog.random() LIMIT {most}")
 }
 
 fn sample(relation: &Relation, rows: f64) -> String {
