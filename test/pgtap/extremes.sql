@@ -34,6 +34,7 @@ BEGIN
         WHEN a.atttypid = 'int8'::regtype THEN to_jsonb(v.int8)
         WHEN a.atttypid = 'int4'::regtype THEN to_jsonb(v.int4)
         WHEN a.atttypid = 'int8[]'::regtype THEN to_jsonb(array[v.int8])
+        WHEN a.atttypid = 'int4[]'::regtype THEN to_jsonb(array[v.int4])
         WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(v.at)
         WHEN a.atttypid = 'bool'::regtype THEN 'true'
         WHEN a.atttypid = 'text'::regtype THEN '"x"'
