@@ -27,6 +27,8 @@ pub(super) struct Prepared {
     pub plan: Plan,
     pub command_type: u32,
     pub query_id: u64,
+    /// The identifier that it has once it is analysed again, with the types of its parameters known.
+    pub later_query_id: u64,
     pub relations: [u32; 16],
     /// How many there are; more than the array has room for are not kept.
     pub relation_count: usize,
@@ -49,6 +51,7 @@ impl Default for Prepared {
             },
             command_type: 0,
             query_id: 0,
+            later_query_id: 0,
             relations: [0; 16],
             relation_count: 0,
             has_hidden_relations: false,
@@ -95,6 +98,9 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             std::ptr::null_mut(),
         );
         check_parameters(types, count as usize, declared);
+        if save && count > 0 && list_length(queries) == 1 {
+            out.later_query_id = query_id_with_types(plan_source, text, types, count);
+        }
         if needs_snapshot {
             raw::PopActiveSnapshot();
         }
@@ -105,6 +111,9 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             out.has_hidden_relations = true;
         } else {
             describe(query, out);
+            if out.query_id == 0 {
+                out.later_query_id = 0;
+            }
             if save && out.plan.is_plannable {
                 check_permissions(query);
             }
@@ -129,18 +138,30 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
         if list_length((*plan_source).invalItems) > 0 {
             out.has_hidden_relations = true;
         }
+        let params = parameter_list(plan_source, count);
+        pg_sys::CurrentMemoryContext = context;
+        out.plan.plan_source = plan_source;
+        out.plan.params = params;
+        out.plan.needs_snapshot = needs_snapshot;
+    }
+}
+
+/// A list for the values of a plan's `count` parameters, in the current memory context.
+///
+/// # Safety
+/// Inside a trap, with a live plan.
+unsafe fn parameter_list(plan_source: *mut pg_sys::CachedPlanSource, count: i32) -> pg_sys::ParamListInfo {
+    // SAFETY: by the caller; list and types have room for `count`.
+    unsafe {
         // None, and not an empty list, as exec_bind_message: extensions take what is there for one with something in it.
         let params = if count > 0 { raw::makeParamList(count) } else { std::ptr::null_mut() };
-        pg_sys::CurrentMemoryContext = context;
         for index in 0..count as usize {
             let param = (*params).params.as_mut_ptr().add(index);
             (*param).ptype = *(*plan_source).param_types.add(index);
             // As exec_bind_message: lets a custom plan fold the value.
             (*param).pflags = pg_sys::PARAM_FLAG_CONST as u16;
         }
-        out.plan.plan_source = plan_source;
-        out.plan.params = params;
-        out.plan.needs_snapshot = needs_snapshot;
+        params
     }
 }
 
@@ -186,11 +207,7 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
         out.plan.is_plannable = raw::is_plannable((*query).commandType);
         // pg_stat_statements counts a prepared utility once, and then no more.
         if out.plan.is_plannable {
-            #[cfg(feature = "pg18")]
-            let query_id = (*query).queryId.cast_unsigned();
-            #[cfg(not(feature = "pg18"))]
-            let query_id = (*query).queryId;
-            out.query_id = query_id;
+            out.query_id = query_id(query);
         }
         out.changes_the_scene = (*query).commandType == pg_sys::CmdType::CMD_UTILITY
             && (*(*query).utilityStmt).type_ != pg_sys::NodeTag::T_TransactionStmt;
@@ -203,6 +220,39 @@ unsafe fn describe(query: *mut pg_sys::Query, out: &mut Prepared) {
         } else {
             add_relations(query, 0, out);
         }
+    }
+}
+
+/// A query's identifier; 0 where the server computes none.
+///
+/// # Safety
+/// A live query.
+unsafe fn query_id(query: *mut pg_sys::Query) -> u64 {
+    // SAFETY: by the caller.
+    unsafe {
+        #[cfg(feature = "pg18")]
+        let id = (*query).queryId.cast_unsigned();
+        #[cfg(not(feature = "pg18"))]
+        let id = (*query).queryId;
+        id
+    }
+}
+
+/// The identifier that a statement gets when its plan is invalid and it is analysed again, as RevalidateCachedQuery does it
+/// (utils/cache/plancache.c): with types where there were parameters of unknown type, INSERT … SELECT $1 is another tree.
+///
+/// # Safety
+/// As [`analyse`]; `types` are the `count` types that the server has inferred.
+unsafe fn query_id_with_types(
+    plan_source: *mut pg_sys::CachedPlanSource,
+    text: *const c_char,
+    types: *const pg_sys::Oid,
+    count: i32,
+) -> u64 {
+    // SAFETY: by the caller. Analysis changes the tree, hence the copy.
+    unsafe {
+        let statement = pg_sys::copyObjectImpl((*plan_source).raw_parse_tree.cast()).cast();
+        query_id(pg_sys::parse_analyze_fixedparams(statement, text, types, count, std::ptr::null_mut()))
     }
 }
 

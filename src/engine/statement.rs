@@ -52,6 +52,8 @@ pub struct Traits {
     pub command_type: u32,
     /// The server's query identifier; 0 where it computes none.
     pub query_id: u64,
+    /// The one that it has once its plan was made anew: another one where its parameters' types were unknown before.
+    pub later_query_id: u64,
     /// Relations it names; `None` where they are too many to keep, or where it changes rows in
     /// more ways than one.
     pub relations: Option<Vec<u32>>,
@@ -88,10 +90,9 @@ impl Statement {
                 pg_sys::debug_query_string = std::ptr::null();
             })?;
         }
-        let Prepared {
-            plan, command_type, query_id, relations, relation_count, has_hidden_relations, ..
-        } = prepared;
-        let Prepared { changes_the_scene, takes_back, looks_at_ends, .. } = prepared;
+        let Prepared { plan, command_type, query_id, later_query_id, relations, relation_count, .. } =
+            prepared;
+        let Prepared { has_hidden_relations, changes_the_scene, takes_back, looks_at_ends, .. } = prepared;
         // SAFETY: the plan source lasts; its param_types has num_params entries, which `analyse`
         // has made sure are the declared ones.
         let types = unsafe {
@@ -118,6 +119,7 @@ impl Statement {
             traits: Traits {
                 command_type,
                 query_id,
+                later_query_id,
                 relations,
                 changes_the_scene,
                 takes_back,

@@ -1,7 +1,6 @@
 //! The server's own counters around a run, for the [audit](super::audit).
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::*;
 
 use bench_core::captured::Counts;
 use bench_core::error::UserError;
@@ -13,7 +12,7 @@ use crate::integration::distributed;
 use crate::server::process::{current_timestamp, forget_statistics};
 use crate::server::spi::fetch;
 use crate::server::transaction::transaction;
-use crate::shm::Segment;
+use crate::shm::{CommandCounters, Segment};
 
 /// One reading.
 #[derive(Clone, Debug, Default)]
@@ -169,8 +168,7 @@ pub fn has_unsent_itself(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
 pub fn query_ids(segment: &Segment) -> Vec<i64> {
     let mut ids: Vec<i64> = (0..segment.shape().slots)
         .flat_map(|client| segment.commands(client))
-        .map(|command| command.query_id.load(Relaxed).cast_signed())
-        .filter(|&id| id != 0)
+        .flat_map(CommandCounters::query_ids)
         .collect();
     ids.sort_unstable();
     ids.dedup();

@@ -27,6 +27,8 @@ pub struct CommandCounters {
     pub command_type: AtomicU32,
     /// The server's query identifier, where it computes one.
     pub query_id: AtomicU64,
+    /// The one that it has once its plan was made anew.
+    pub later_query_id: AtomicU64,
     /// Executions by a generic plan.
     pub generic_plans: Counter,
     /// Executions by a plan made for the values at hand.
@@ -53,6 +55,15 @@ impl CommandCounters {
         self.unclear.store(from.unclear.load(Relaxed), Relaxed);
         self.command_type.store(from.command_type.load(Relaxed), Relaxed);
         self.query_id.store(from.query_id.load(Relaxed), Relaxed);
+        self.later_query_id.store(from.later_query_id.load(Relaxed), Relaxed);
+    }
+
+    /// The identifiers under which the server counts the statement; none where it computes none.
+    pub fn query_ids(&self) -> impl Iterator<Item = i64> {
+        [&self.query_id, &self.later_query_id]
+            .map(|id| id.load(Relaxed).cast_signed())
+            .into_iter()
+            .filter(|&id| id != 0)
     }
 
     /// Notes one more reason, a bit of [`unclear`]. The client is the only writer.

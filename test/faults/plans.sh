@@ -5,7 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
 . test/lib/common.sh
 
-faults_start
+faults_start "shared_preload_libraries = 'pg_stat_statements'"
+sql 'CREATE EXTENSION pg_stat_statements'
 # Partitions that are left out at the start of an execution, by a function that fails at its nth call in all: the server
 # calls it for the plan, for the execution, and for what EXPLAIN would show.
 sql 'CREATE TABLE parted (id int, v int) PARTITION BY RANGE (id)' \
@@ -56,6 +57,18 @@ RUN=$(sql "SELECT bench.start('w_parted', clients => 2, secs => 60, settings => 
 eventually 20 "SELECT status NOT IN ('starting', 'running') FROM bench.runs WHERE run_id = $RUN"
 is "$(sql "SELECT DISTINCT sqlstate FROM bench.errors WHERE run_id = $RUN")" 57014 \
     'a timeout while a plan is described ends the statement'
+# A statement whose plan has become invalid is analysed again, with the types of its parameters known: it is another one
+# for pg_stat_statements from then on.
+name='a statement that is analysed again'
+sql 'CREATE TABLE again (id int)' \
+    "SELECT bench.create_workload('w_again', E'\\\\set x random(1, 9)\nINSERT INTO again (id) SELECT :x;')" >/dev/null
+RUN=$(sql "SELECT bench.start('w_again', secs => 2)")
+eventually 15 "SELECT count(*) > 0 FROM again"
+sql 'ANALYZE again'
+status_is "$RUN" completed "$name"
+is "$(sql "SELECT count(*) FROM pg_stat_statements WHERE query LIKE 'INSERT INTO again%'")" 2 "$name: it was"
+is "$(sql "SELECT ok, harness = server FROM bench.audit($RUN) WHERE counter = 'pg_stat_statements.calls'")" 't|t' \
+    "$name: all of its calls are found"
 nothing_left 'at the end'
 log_is_clean
 no_restart 'the server has not restarted'

@@ -22,7 +22,8 @@ eventually 10 "SELECT count(*) >= 5 FROM bench.samples WHERE run_id = $RUN"
 last=$(sql "SELECT max(elapsed) FROM bench.samples WHERE run_id = $RUN")
 # What a client has to itself, kB; not pages of programs and of shared memory that nobody else happens to use.
 client_kb=$(for pid in $(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'"); do
-    awk '$2 ~ /^[r-][w-][x-][ps]$/ { own = $2 ~ /p$/ } own && /^Private_Dirty/ { kb += $2 } END { print kb }' "/proc/$pid/smaps"
+    awk '$2 ~ /^[r-][w-][x-][ps]$/ { own = $2 ~ /p$/ } own && /^Private_Dirty/ { kb += $2 } END { print kb }' \
+        "/proc/$pid/smaps"
 done | sort -n | tail -n 1)
 is "$((client_kb > 0 && client_kb < 2048))" 1 "$name: a client takes less than 2 MB of its own"
 diag "a client has $client_kb kB of its own"

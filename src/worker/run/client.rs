@@ -259,6 +259,7 @@ fn tell(counter: &CommandCounters, spec: &RunSpec, traits: Option<&Traits>) {
         }
         counter.command_type.store(traits.command_type, Relaxed);
         counter.query_id.store(traits.query_id, Relaxed);
+        counter.later_query_id.store(traits.later_query_id, Relaxed);
     }
 }
 

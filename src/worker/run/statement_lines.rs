@@ -1,7 +1,5 @@
 //! What the clients counted of each command, for bench.statements.
 
-use std::sync::atomic::Ordering::*;
-
 use bench_core::captured::Counts;
 use bench_core::document::Statement;
 use bench_core::script::{Action, Symbols, parse};
@@ -74,8 +72,7 @@ pub fn calls(segment: &Segment, spec: &RunSpec, before: &Counters, after: &Count
         place = places.end;
         let mut ids: Vec<i64> = (0..segment.shape().slots)
             .flat_map(|client| segment.commands(client).get(places.clone()).unwrap_or_default())
-            .map(|command| command.query_id.load(Relaxed).cast_signed())
-            .filter(|&id| id != 0)
+            .flat_map(CommandCounters::query_ids)
             .collect();
         ids.sort_unstable();
         ids.dedup();

@@ -170,7 +170,7 @@ fn prepare(
             .filter(|_| !sql.is_compound())
             .and_then(|p| Statement::prepare(&p.text, &p.parameters, Log::Nothing).ok())
             // Its values are constants there, and so it has another identifier.
-            .map(|statement| Traits { query_id: 0, ..statement.traits });
+            .map(|statement| Traits { query_id: 0, later_query_id: 0, ..statement.traits });
         return Ok((Step::Simple, traits));
     }
     let parameterized = sql.parameterized(variables)?;
