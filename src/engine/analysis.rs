@@ -98,12 +98,6 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             std::ptr::null_mut(),
         );
         check_parameters(types, count as usize, declared);
-        if save && count > 0 && list_length(queries) == 1 {
-            out.later_query_id = query_id_with_types(plan_source, text, types, count);
-        }
-        if needs_snapshot {
-            raw::PopActiveSnapshot();
-        }
         let query: *mut pg_sys::Query =
             if list_length(queries) == 1 { list_first(queries).cast() } else { std::ptr::null_mut() };
         if query.is_null() {
@@ -111,12 +105,15 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             out.has_hidden_relations = true;
         } else {
             describe(query, out);
-            if out.query_id == 0 {
-                out.later_query_id = 0;
+            if save && count > 0 && out.query_id != 0 {
+                out.later_query_id = query_id_with_types(plan_source, text, types, count);
             }
             if save && out.plan.is_plannable {
                 check_permissions(query);
             }
+        }
+        if needs_snapshot {
+            raw::PopActiveSnapshot();
         }
         raw::CompleteCachedPlan(
             plan_source,

@@ -41,10 +41,10 @@ pub fn fetch(run_id: i64) -> Result<i64, UserError> {
         let message = format!("run {run_id} had its clients on this node only");
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     }
-    let asking = citus::nodes()?.into_iter().find(|node| node.is_local).map_or(0, |node| node.node);
+    let mut nodes = citus::nodes()?;
+    let asking = nodes.iter().find(|node| node.is_local).map_or(0, |node| node.node);
     let here = catalog::fetched(run_id)?;
-    let nodes: Vec<NodeSpec> =
-        citus::nodes()?.into_iter().filter(|node| !here.contains(&node.node)).collect();
+    nodes.retain(|node| !here.contains(&node.node));
     let mut fetched = Vec::new();
     for node in nodes {
         match Source::new(&node).and_then(|mut source| source.fetch(run_id, asking)) {

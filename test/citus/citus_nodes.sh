@@ -206,14 +206,6 @@ for tables in "ARRAY[NULL]::text[]" "ARRAY['\"', 'x.y.z.w', '%s', '']" "'{{a,b},
         "bench_internal.node_state($tables) is answered, or refused as what it is"
 done
 
-refused() { # DESC ARGUMENTS REGEX
-    local runs
-    runs=$(sql 'SELECT count(*) FROM bench.runs')
-    try "SELECT bench.run($2)"
-    like "$OUT" "$3" "$1: refused"
-    is "$(sql 'SELECT count(*) FROM bench.runs')" "$runs" "$1: before anything runs"
-}
-
 # A role that one node does not let in.
 sed -i "1i host all \"b'o%b\" all reject" "${NODE_DIRS[2]}/data/pg_hba.conf"
 (on 2 && PGUSER=postgres sql 'SELECT pg_reload_conf()' >/dev/null)

@@ -17,13 +17,6 @@ pool() { # SIZE
     sql "ALTER SYSTEM SET citus.max_shared_pool_size = $1" 'SELECT pg_reload_conf()' >/dev/null
     eventually 5 "SELECT current_setting('citus.max_shared_pool_size') = '$1'"
 }
-refused() { # DESC ARGUMENTS REGEX
-    local runs
-    runs=$(sql 'SELECT count(*) FROM bench.runs')
-    try "SELECT bench.run($2)"
-    like "$OUT" "$3" "$1: refused"
-    is "$(sql 'SELECT count(*) FROM bench.runs')" "$runs" "$1: before anything runs"
-}
 runs() { # DESC ARGUMENTS
     try "SELECT bench.run($2, max_tries => 20)"
     is "$(sql "SELECT status, failed, transactions > 0 FROM bench.summary WHERE run_id = $(newest)")" 'completed|0|t' \

@@ -10,6 +10,7 @@
 #   nothing_on_any DESC [NODE…]  a test that these nodes have neither workers, nor parts, nor prepared transactions,
 #                              nor questions
 #   on_all_nodes ARGUMENTS     starts a run on all nodes; RUN is its id, once every node has clients at work
+#   refused DESC ARGUMENTS REGEX  tests that bench.run with these arguments is refused before anything runs
 #   freeze NODE; thaw          stops all of a node's processes where they are; lets them go on
 #   freeze_more NODE           freezes one more
 #   add_up RUN DESC            tests that the total is the sum of the nodes, in samples, histogram and summary
@@ -81,6 +82,14 @@ nothing_on_any() { # DESC [NODE…]
             'SELECT run_id, status, error FROM bench.runs WHERE part_of IS NOT NULL' \
             'SELECT gid FROM pg_prepared_xacts')"
     fi
+}
+
+refused() { # DESC ARGUMENTS REGEX
+    local runs
+    runs=$(sql 'SELECT count(*) FROM bench.runs')
+    try "SELECT bench.run($2)"
+    like "$OUT" "$3" "$1: refused"
+    is "$(sql 'SELECT count(*) FROM bench.runs')" "$runs" "$1: before anything runs"
 }
 
 # The local node's part is a run of this catalogue as well, while it is under way.
