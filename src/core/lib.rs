@@ -35,6 +35,7 @@
 //! | `tokens` | the tokens of SQL statements |
 //! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
+//! | `pieces` | a large document in parts |
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
@@ -53,6 +54,7 @@ pub mod intervals;
 pub mod log_capture;
 pub mod missing;
 pub mod part;
+pub mod pieces;
 pub mod preflight;
 pub mod progress;
 pub mod report;

@@ -3,10 +3,10 @@
 use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::pieces::Piece;
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns, key};
-use super::pieces::Piece;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::{from_caught, internal};
@@ -39,7 +39,7 @@ pub fn export_piece(run_ids: &[i64], piece: Option<&Piece>) -> Result<StoredJson
             document.ok_or_else(|| internal("the query of an export has no row"))
         })
     }))
-    .catch_others(|caught| Err(explain(from_caught(caught))))
+    .catch_others(|caught| Err(explain(from_caught(caught), piece)))
     .execute()
 }
 
@@ -116,13 +116,21 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
 
 /// The limits of jsonb are 256 MB of elements in an array or an object (JENTRY_OFFLENMASK, utils/jsonb.h), and a
 /// palloc of 1 GB.
-fn explain(error: UserError) -> UserError {
-    if error.sqlstate == sqlstate::PROGRAM_LIMIT_EXCEEDED
-        || error.message.contains("invalid memory alloc request size")
-    {
-        return UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "the runs are too large for one document")
-            .detail(error.message)
-            .hint("Use bench.export_parts, which makes several documents.");
+fn explain(error: UserError, piece: Option<&Piece>) -> UserError {
+    let is_too_large = error.sqlstate == sqlstate::PROGRAM_LIMIT_EXCEEDED
+        || error.message.contains("invalid memory alloc request size");
+    if !is_too_large {
+        return error;
     }
-    error
+    let (message, hint) = match piece {
+        None => (
+            "the runs are too large for one document".to_owned(),
+            "Use bench.export_parts, which makes several documents.",
+        ),
+        Some(piece) => (
+            format!("part {} of the runs is too large for a document", piece.number),
+            "Export fewer runs at once: each part has the rows of all of them in bench.runs.",
+        ),
+    };
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).detail(error.message).hint(hint)
 }

@@ -1,75 +1,71 @@
 //! A document in parts, each far below the limits of jsonb.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::pieces::{Piece, Stretch};
 
 use super::RESULT_TABLES;
+use super::columns::key;
 use crate::catalog::as_owner;
 use crate::server::spi::fetch;
 
 /// As many bytes as a part has, roughly: a quarter of what a connection to another node takes at once.
 const PART_BYTES: i64 = 16 << 20;
 
-/// Bytes that a row of a table takes as JSON, on the large side: those of statements have plans.
-fn row_bytes(table: &str) -> i64 {
+/// Bytes that a row of a table takes as JSON, on the large side; `None` where its texts can be of any length, as plans are.
+fn row_bytes(table: &str) -> Option<i64> {
     match table {
-        "samples" | "warmup_samples" => 1000,
-        "statement_log" | "error_log" | "relation_log" | "node_log" => 8000,
-        "transactions" => 200,
-        _ => 100,
+        "statement_log" | "error_log" | "event_log" | "relation_log" | "node_log" => None,
+        "samples" | "warmup_samples" => Some(1000),
+        "transactions" => Some(200),
+        _ => Some(100),
     }
 }
 
-/// A part of a document: of each table in it the rows that come after so many others, and how many.
-#[derive(Clone, Debug, Default)]
-pub struct Piece {
-    /// From 1 on.
-    pub number: i32,
-    pub of: i32,
-    pub windows: BTreeMap<&'static str, (i64, i64)>,
+/// A table's rows of these runs with their sizes, in the order of an export.
+fn stretches(table: &str, run_ids: &[i64]) -> Result<Vec<Stretch>, UserError> {
+    let runs = run_ids.to_vec();
+    let Some(bytes) = row_bytes(table) else {
+        let sizes = format!(
+            "SELECT pg_catalog.array_agg(pg_catalog.octet_length(y::pg_catalog.text)::pg_catalog.int8 ORDER BY {}) \
+             FROM bench.{table} y WHERE run_id = ANY ($1)",
+            key(table)?
+        );
+        let sizes = fetch::<Vec<i64>>(&sizes, &[runs.into()])?.unwrap_or_default();
+        return Ok(sizes.into_iter().map(|bytes| Stretch { rows: 1, bytes }).collect());
+    };
+    let count = format!("SELECT pg_catalog.count(*) FROM bench.{table} WHERE run_id = ANY ($1)");
+    Ok(vec![Stretch { rows: fetch::<i64>(&count, &[runs.into()])?.unwrap_or_default(), bytes }])
 }
 
-/// The parts of a document of these runs; at least one. They are the same as long as the runs are.
+thread_local! {
+    /// The parts that this session has planned last, and of which runs.
+    static PLANNED: RefCell<(Vec<i64>, Vec<Piece>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// The parts of a document of these runs; at least one.
 ///
 /// # Errors
 /// Those of the queries.
 pub fn pieces(run_ids: &[i64]) -> Result<Vec<Piece>, UserError> {
-    as_owner(|| {
-        let mut pieces = vec![Piece::default()];
-        let mut room = PART_BYTES;
-        for table in RESULT_TABLES {
-            let count = format!("SELECT pg_catalog.count(*) FROM bench.{table} WHERE run_id = ANY ($1)");
-            let rows = fetch::<i64>(&count, &[run_ids.to_vec().into()])?.unwrap_or_default();
-            let mut from = 0;
-            while from < rows {
-                let fits = (room / row_bytes(table)).min(rows - from);
-                if fits == 0 {
-                    pieces.push(Piece::default());
-                    room = PART_BYTES;
-                    continue;
-                }
-                if let Some(piece) = pieces.last_mut() {
-                    piece.windows.insert(table, (from, fits));
-                }
-                room -= fits * row_bytes(table);
-                from += fits;
-            }
-        }
-        let of = i32::try_from(pieces.len()).unwrap_or(i32::MAX);
-        for (number, piece) in (1..).zip(&mut pieces) {
-            (piece.number, piece.of) = (number, of);
-        }
-        Ok(pieces)
-    })
+    let pieces = as_owner(|| {
+        let tables = RESULT_TABLES.map(|table| Ok((table, stretches(table, run_ids)?)));
+        let tables = tables.into_iter().collect::<Result<Vec<_>, UserError>>()?;
+        Ok::<_, UserError>(bench_core::pieces::pieces(&tables, PART_BYTES))
+    })?;
+    PLANNED.set((run_ids.to_vec(), pieces.clone()));
+    Ok(pieces)
 }
 
-/// One of the parts.
+/// One of the parts, as they were planned when this session last asked for these runs' [`pieces`]: whoever reads all parts does
+/// that first, and rows of a run that is over stay as they are.
 ///
 /// # Errors
-/// 22023 for a number that is none of a part.
+/// 22023 for a number that is none of a part; those of the queries.
 pub fn piece(run_ids: &[i64], number: i32) -> Result<Piece, UserError> {
-    let pieces = pieces(run_ids)?;
+    let planned = PLANNED.with_borrow(|(of, pieces)| (of == run_ids).then(|| pieces.clone()));
+    let pieces = planned.map_or_else(|| pieces(run_ids), Ok)?;
     let of = pieces.len();
     pieces.into_iter().find(|piece| piece.number == number).ok_or_else(|| {
         UserError::new(
