@@ -8,7 +8,8 @@ use bench_core::preflight::{NodeFailure, NodesSeen};
 use bench_core::spec::{Extent, FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
-use super::{connections, reach, settings};
+use super::reach::{self, Pairs};
+use super::{connections, settings};
 use crate::error::{notice, warn};
 use crate::integration::citus;
 use crate::integration::distributed;
@@ -17,7 +18,7 @@ use crate::server::roles::superuser;
 use crate::{catalog, fixture};
 
 /// The nodes with their clients, and the run's distributed tables; `None` for a run that has nothing to do with Citus. Each
-/// node is asked once, and so is the way to it.
+/// node is asked once.
 ///
 /// # Errors
 /// 55000 where there are no such nodes, 53300 with the numbers where one has too few connections, 08006 where one that is
@@ -27,6 +28,7 @@ pub fn of_run(
     tables: &[pg_sys::Oid],
     scripts: &[ScriptSpec],
     fixtures: &[FixtureSpec],
+    pairs: Pairs,
 ) -> Result<Option<ClusterSpec>, UserError> {
     let is_local = options.nodes == Nodes::Local;
     let placed = distributed::placed(tables)?;
@@ -49,7 +51,7 @@ pub fn of_run(
         // As for any run on one node, whatever Citus calls it.
         nodes.iter_mut().filter(|node| node.is_local).for_each(|node| node.node = 0);
     }
-    let answers = reach::ask(&nodes)?;
+    let answers = reach::ask(&nodes, pairs)?;
     let mut asked = Vec::with_capacity(nodes.len());
     let mut silent = 0;
     for (node, limits) in nodes.into_iter().zip(answers.limits) {
@@ -104,7 +106,7 @@ pub fn limits(chosen: Nodes) -> Result<Option<Vec<(NodeSpec, Limits)>>, UserErro
     if place(&mut nodes, chosen, 1).is_err() {
         return Ok(None);
     }
-    let answers = reach::ask(&nodes)?;
+    let answers = reach::ask(&nodes, Pairs::Known)?;
     let mut asked = Vec::with_capacity(nodes.len());
     for (node, limits) in nodes.into_iter().zip(answers.limits) {
         match limits {
@@ -164,7 +166,7 @@ pub fn look(options: &RunOptions, tables: &[pg_sys::Oid]) -> Result<Option<Nodes
     if is_local {
         nodes.retain(|node| node.is_local || placed.is_elsewhere);
     }
-    let answers = reach::ask(&nodes)?;
+    let answers = reach::ask(&nodes, Pairs::Try)?;
     let silent = nodes.iter().zip(answers.limits).filter_map(|(node, limits)| Some((node, limits.err()?)));
     let mut failures: Vec<NodeFailure> =
         silent.map(|(node, error)| of_node(error, node.clients > 0)).collect();

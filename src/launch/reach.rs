@@ -27,17 +27,26 @@ const LIMIT_OF_PAIRS: Duration = Duration::from_secs(4);
 pub struct Answers {
     /// What each node has to give, or why that is not known, in the nodes' order.
     pub limits: Vec<Result<Limits, UserError>>,
-    /// For each node with clients that has answered, what keeps it from reaching another one.
+    /// For each node with clients that has tried others, what keeps it from reaching one.
     pub apart: Vec<UserError>,
     /// How long all that took, in milliseconds.
     pub took_ms: f64,
+}
+
+/// Whether nodes are to try each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairs {
+    /// Each node with clients tries all others.
+    Try,
+    /// They have done so a short time ago: before another run of the same sweep, which went well.
+    Known,
 }
 
 /// Asks the nodes what they have to give; and if all of those with clients say that, whether each of these reaches all others.
 ///
 /// # Errors
 /// Those of this server.
-pub fn ask(nodes: &[NodeSpec]) -> Result<Answers, UserError> {
+pub fn ask(nodes: &[NodeSpec], pairs: Pairs) -> Result<Answers, UserError> {
     let began = Instant::now();
     let others: Vec<NodeSpec> = nodes.iter().filter(|node| !node.is_local).cloned().collect();
     let mut sessions = sessions_with(&others)?;
@@ -50,7 +59,7 @@ pub fn ask(nodes: &[NodeSpec]) -> Result<Answers, UserError> {
         })
         .collect();
     let all_answered = nodes.iter().zip(&limits).all(|(node, limits)| node.clients == 0 || limits.is_ok());
-    let apart = if all_answered { apart(&mut sessions, &others)? } else { Vec::new() };
+    let apart = if all_answered && pairs == Pairs::Try { apart(&mut sessions, &others)? } else { Vec::new() };
     Ok(Answers { limits, apart, took_ms: began.elapsed().as_secs_f64() * 1e3 })
 }
 

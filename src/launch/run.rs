@@ -17,6 +17,7 @@ use super::checks::{
 use super::feeders::{self, Fed, Rows};
 use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
+use super::reach::Pairs;
 use super::run_progress::Reporter;
 use super::target::{self, Reached};
 use super::workload::Found;
@@ -138,17 +139,9 @@ pub struct Prepared {
     pub fed: Fed,
 }
 
-/// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first.
-pub fn prepare(arguments: RunArguments) -> Result<Prepared, UserError> {
-    prepare_with(arguments, Rows::All)
-}
-
-/// As [`prepare`], for a run that is not to start now: of its feeders only as much is read as shows that they are right.
-pub fn look_over(arguments: RunArguments) -> Result<Prepared, UserError> {
-    prepare_with(arguments, Rows::First)
-}
-
-fn prepare_with(arguments: RunArguments, rows: Rows) -> Result<Prepared, UserError> {
+/// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first. For a run that
+/// is not to start now, [`Rows::First`] is enough.
+pub fn prepare(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepared, UserError> {
     let request = check(arguments)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
@@ -163,7 +156,7 @@ fn prepare_with(arguments: RunArguments, rows: Rows) -> Result<Prepared, UserErr
         .iter()
         .map(|name| workload::find_fixture(name, &options.settings, options.clients))
         .collect::<Result<Vec<FixtureSpec>, _>>()?;
-    prepare_here(request, fixtures, rows)
+    prepare_here(request, fixtures, rows, pairs)
 }
 
 /// A run as it would be prepared now.
@@ -197,7 +190,7 @@ pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
     plan.nodes = nodes::look(&request.options, &tables)?;
     let is_reached = plan.nodes.iter().flat_map(|seen| &seen.failures).all(|failure| !failure.is_needed);
     if plan.missing.is_empty() && is_reached {
-        prepare_here(request, fixtures.clone(), Rows::All)?;
+        prepare_here(request, fixtures.clone(), Rows::All, Pairs::Known)?;
     }
     Ok(Rehearsed { plan, fixtures })
 }
@@ -218,7 +211,12 @@ fn check_room(request: &Request) -> Result<(), UserError> {
 }
 
 /// The rest of [`prepare`], once the fixtures are there.
-fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Result<Prepared, UserError> {
+fn prepare_here(
+    request: Request,
+    fixtures: Vec<FixtureSpec>,
+    rows: Rows,
+    pairs: Pairs,
+) -> Result<Prepared, UserError> {
     let Request { mut options, scripts, checked, fixture_names, builtin } = request;
     workload::check_rows(&fixtures, &scripts, &checked)?;
     workload::check_shards(&fixtures, &scripts, &checked)?;
@@ -229,7 +227,7 @@ fn prepare_here(request: Request, fixtures: Vec<FixtureSpec>, rows: Rows) -> Res
     if !tables.is_empty() {
         check_own_locks(&tables, lock_of(&scripts), "the workload", OWN_LOCKS_HINT)?;
     }
-    let cluster = nodes::of_run(&options, &tables, &scripts, &fixtures)?;
+    let cluster = nodes::of_run(&options, &tables, &scripts, &fixtures, pairs)?;
     if cluster.is_some() {
         worker_slots::check_slots(slots_of(&options, cluster.as_ref()), coordinator::KIND.noun)?;
     }
@@ -388,7 +386,7 @@ pub fn launch(prepared: &Prepared, caller_pid: i32) -> Result<LaunchHandle, User
 
 /// Runs a workload and waits for it, with NOTICEs; the run's id.
 pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
-    let mut prepared = prepare(arguments)?;
+    let mut prepared = prepare(arguments, Rows::All, Pairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let releasable = releasable_or_warn(
@@ -426,7 +424,7 @@ pub fn run_to_the_end(arguments: RunArguments) -> Result<i64, UserError> {
 
 /// Starts a run and returns its id as soon as it has one.
 pub fn start(arguments: RunArguments) -> Result<i64, UserError> {
-    let prepared = prepare(arguments)?;
+    let prepared = prepare(arguments, Rows::All, Pairs::Try)?;
     settings::tell_what_does_not_apply(&prepared.spec.options)?;
     preflight::tell(&prepared.spec, &prepared.spec.options.before)?;
     let (result, run_id) = start_prepared(&prepared)?;

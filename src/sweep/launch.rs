@@ -13,10 +13,12 @@ use super::{parameters, state};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::fixture::LoadSpec;
+use crate::launch::feeders::Rows;
 use crate::launch::handle::{LaunchHandle, Watch};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
-use crate::launch::run::{Prepared, look_over, slots_of};
+use crate::launch::reach::Pairs;
+use crate::launch::run::{Prepared, prepare, slots_of};
 use crate::launch::{preflight, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
@@ -56,10 +58,13 @@ pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     worker_slots::check_slots(slots(options)?, KIND.noun)?;
     parameters::check(options)?;
     let mut is_told = false;
+    let mut pairs = Pairs::Try;
     for variant in &options.variants {
         pgrx::check_for_interrupts!();
         if variant.load.is_empty() {
-            let Prepared { spec: run, secrets, .. } = look_over(options.run_arguments(variant, most, None))?;
+            let arguments = options.run_arguments(variant, most, None);
+            let Prepared { spec: run, secrets, .. } = prepare(arguments, Rows::First, pairs)?;
+            pairs = Pairs::Known;
             if run.cluster.is_some() {
                 let needed = slots_of(&run.options, run.cluster.as_ref()) + OWN;
                 worker_slots::check_slots(needed, KIND.noun)?;

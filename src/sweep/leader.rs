@@ -17,7 +17,9 @@ use crate::catalog::patience::try_to_write;
 use crate::catalog::{self, Planned};
 use crate::engine::Session;
 use crate::error::{internal, warn};
+use crate::launch::feeders::Rows;
 use crate::launch::handle::LaunchHandle;
+use crate::launch::reach::Pairs;
 use crate::launch::run;
 use crate::server::background_worker::{
     WorkerKind, connect_after_crash, may_return_after_crash, return_only_after_crash,
@@ -141,7 +143,8 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = ServerParameters::new(sweep_id, &spec.options);
     let state = State::new(session, &spec.options);
-    let mut sweep = Sweep { context, spec: &spec, sweep_id, state, system, has_checkpoint: false };
+    let mut sweep =
+        Sweep { context, spec: &spec, sweep_id, state, system, has_checkpoint: false, pairs: Pairs::Try };
     sweep.put_back_forgotten();
     let result = sweep.make_runs();
     // Whatever happened, the server has its own settings again.
@@ -208,6 +211,8 @@ pub(super) struct Sweep<'a> {
     system: ServerParameters,
     /// Whether a checkpoint was made within the last run.
     pub(super) has_checkpoint: bool,
+    /// Before the next run.
+    pairs: Pairs,
 }
 
 impl Sweep<'_> {
@@ -307,8 +312,9 @@ impl Sweep<'_> {
             sweep.state.load(variant, round, &|launched| await_launched(header, launched))
         })?;
         let header = self.context.segment.header();
-        let mut prepared =
-            transaction(|| run::prepare(arguments.clone())).inspect_err(|e| stop_if_canceled(header, e))?;
+        let pairs = std::mem::replace(&mut self.pairs, Pairs::Try);
+        let mut prepared = transaction(|| run::prepare(arguments.clone(), Rows::All, pairs))
+            .inspect_err(|e| stop_if_canceled(header, e))?;
         let (run, secrets) = (&mut prepared.spec, &prepared.secrets);
         run.sweep_id = Some(self.sweep_id);
         run.system = variant.system.clone();
@@ -340,6 +346,9 @@ impl Sweep<'_> {
             // Where that fails, the sweep's own record says so.
             let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
         })?;
+        if transaction(|| catalog::status(run_id)).is_ok_and(|status| status == "completed") {
+            self.pairs = Pairs::Known;
+        }
         Ok(run_id)
     }
 

@@ -29,13 +29,33 @@ is "$(connections 0 postgres)" 2 'each other node has tried the one that asked'
 is "$(connections 1 postgres citus_run_command)" 0 'and none is made for a single question'
 is "$(sql 'SELECT nodes, status FROM bench.runs ORDER BY run_id DESC LIMIT 1')" 'all|completed' 'the run is complete'
 
+# In a sweep, however many runs it has: before it starts, before its first run, and after one that did not complete.
+mark
+sql "SELECT bench.sweep('nothing', '{1, 2}', secs => 0.3, rounds => 2, nodes => 'all')" >/dev/null 2>&1
+is "$(sql 'SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1')" 'completed|4' 'a sweep of four runs'
+is "$(connections 0 postgres)" 4 'in it, the other nodes have tried the first one twice'
+mark
+before=$(newest)
+sql "SELECT bench.start_sweep('nothing', '{1}', secs => 3, rounds => 3, nodes => 'all')" \
+    >/dev/null 2>&1
+at_work "$before"
+(on 2 && sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity
+    WHERE backend_type = 'pgbench_ext client'" >/dev/null)
+eventually 30 "SELECT status <> 'running' FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1"
+is "$(sql "SELECT string_agg(status, ' ' ORDER BY run_id) FROM bench.runs WHERE run_id > $before AND part_of IS NULL")" \
+    'incomplete completed completed' 'a sweep in which a run fails on a node'
+is "$(connections 0 postgres)" 6 'after that, they have tried it once more'
+nothing_on_any 'sweeps'
+
 preflight() { # ARGUMENTS
     sql "SELECT severity || ' ' || finding FROM bench.preflight($1) WHERE topic = 'nodes'
          ORDER BY severity, finding" 2>&1
 }
+mark
 like "$(preflight "'nothing', nodes => 'all', secs => 1")" \
     '^notice 3 nodes answered within [0-9.]+ m?s, and 3 with clients reach all others' \
     'bench.preflight says that all answer'
+is "$(connections 0 postgres)" 2 'and has each other node try the first one once'
 
 # Two workers that do not reach each other: found before anything runs.
 sql 'CREATE ROLE walled LOGIN' 'GRANT USAGE ON SCHEMA bench TO walled' 'GRANT ALL ON own.ids TO walled' \
