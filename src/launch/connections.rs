@@ -7,6 +7,8 @@ use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::{Json, pg_sys};
 
 use super::checks::{has_blocks, lock_of};
+use crate::engine::parameters::analyse;
+use crate::error::warn;
 use crate::integration::distributed::Placed;
 use crate::server::process::random_seed;
 use crate::server::roles::{as_run_role, current_role_oid};
@@ -14,8 +16,8 @@ use crate::server::transaction::rolled_back;
 use crate::server::{guc, spi};
 use crate::worker::run::variables::{automatic_values, fixture_values, value_of};
 
-/// A statement that EXPLAIN takes begins with one of these words.
-const EXPLAINED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
+/// A statement that EXPLAIN takes begins with one of these words; so does a call of a procedure, which it does not take.
+const EXAMINED: [&str; 8] = ["select", "insert", "update", "delete", "merge", "with", "values", "call"];
 
 /// Compares what the run needs with what the nodes have. Plans are looked at only where they decide: where the pool has room
 /// for one connection of each client, but not for as many as its session would keep for any statement.
@@ -57,16 +59,21 @@ pub fn check_unknown(
     fixtures: &[FixtureSpec],
 ) -> Result<(), UserError> {
     let check = |demand: &Demand| check_pool(node, limits, nodes, demand);
-    if check(&Demand::most()).is_ok() {
-        return Ok(());
-    }
+    let Err(error) = check(&Demand::most()) else { return Ok(()) };
     match planned(options, scripts, fixtures, false) {
+        Some(demand) if demand == Demand::most() => {
+            let message = format!("{}, if functions in the scripts use distributed tables", error.message);
+            let hint = [error.detail, error.hint].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            warn(message, hint);
+            Ok(())
+        }
         Some(demand) if demand.tasks > 0 => check(&demand),
         _ => Ok(()),
     }
 }
 
-/// What Citus plans for the scripts' statements; `None` where it does not say.
+/// What Citus plans for the scripts' statements; the most where they call functions, whose statements are not seen, and `None`
+/// where it does not say.
 fn planned(
     options: &RunOptions,
     scripts: &[ScriptSpec],
@@ -77,7 +84,9 @@ fn planned(
     for script in scripts {
         let fixture = script.fixture.and_then(|index| fixtures.get(index));
         for statement in statements_of(script, fixture, options).ok()? {
-            let planned = explained(&statement, fixtures, options, has_copies).ok()?;
+            let Some(planned) = explained(&statement, fixtures, options, has_copies).ok()? else {
+                return Some(Demand::most());
+            };
             demand.holds |= planned.steps > 1;
             if planned.tasks > demand.tasks {
                 demand.tasks = planned.tasks;
@@ -88,7 +97,7 @@ fn planned(
     Some(demand)
 }
 
-/// What a client's first transaction sends, as far as EXPLAIN takes it.
+/// What a client's first transaction sends, as far as it is examined.
 fn statements_of(
     spec: &ScriptSpec,
     fixture: Option<&FixtureSpec>,
@@ -106,9 +115,7 @@ fn statements_of(
     }
     let mut statements = Vec::new();
     let mut keep = |line: script::PreviewLine| {
-        let word =
-            line.output.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-        if EXPLAINED.contains(&word.to_ascii_lowercase().as_str()) {
+        if EXAMINED.contains(&first_word(&line.output).as_str()) {
             statements.push(line.output);
         }
     };
@@ -119,13 +126,15 @@ fn statements_of(
     Ok(statements)
 }
 
-/// In a subtransaction that gives back its locks, as a client's session would plan it.
+/// In a subtransaction that gives back its locks, as a client's session would plan it; `None` for a call of functions that may
+/// do anything.
 fn explained(
     statement: &str,
     fixtures: &[FixtureSpec],
     options: &RunOptions,
     has_copies: bool,
-) -> Result<FanOut, UserError> {
+) -> Result<Option<FanOut>, UserError> {
+    let is_call = first_word(statement) == "call";
     let schemas: Vec<&str> = fixtures.iter().filter_map(|fixture| fixture.schema.as_deref()).collect();
     let path = guc::search_path_with(&schemas, &guc::initial_search_path()?);
     let plan = rolled_back(|| {
@@ -134,13 +143,20 @@ fn explained(
             for (name, value) in &options.settings {
                 guc::set_as_session(name, value)?;
             }
+            if is_call || analyse(statement)?.calls_others {
+                return Ok(None);
+            }
             guc::set_as_session("citus.explain_all_tasks", "on")?;
             guc::set_as_session("citus.explain_distributed_queries", "on")?;
             let plan = spi::call::<Json>(&format!("EXPLAIN (COSTS off, FORMAT json) {statement}"), &[])?;
-            Ok(plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies)))
+            Ok(Some(plan.map_or(FanOut::default(), |plan| FanOut::of_plan(&plan.0, has_copies))))
         })
     })?;
-    let text = statement.to_ascii_lowercase();
-    let has_rows = text.trim_start().starts_with("insert") && !text.contains("select");
-    Ok(if has_rows { plan.one_by_one() } else { plan })
+    let has_rows = first_word(statement) == "insert" && !statement.to_ascii_lowercase().contains("select");
+    Ok(plan.map(|plan| if has_rows { plan.one_by_one() } else { plan }))
+}
+
+fn first_word(statement: &str) -> String {
+    let word = statement.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
+    word.unwrap_or_default().to_ascii_lowercase()
 }

@@ -18,9 +18,11 @@ pool() { # SIZE
     eventually 5 "SELECT current_setting('citus.max_shared_pool_size') = '$1'"
 }
 runs() { # DESC ARGUMENTS
+    local before
+    before=$(newest)
     try "SELECT bench.run($2, max_tries => 20)"
-    is "$(sql "SELECT status, failed, transactions > 0 FROM bench.summary WHERE run_id = $(newest)")" 'completed|0|t' \
-        "$1: runs"
+    is "$(sql "SELECT status, failed, transactions > 0 FROM bench.summary WHERE run_id = $(newest)
+        AND run_id > ${before:-0}")" 'completed|0|t' "$1: runs"
 }
 
 # Each session keeps a connection to each node, so that the eleventh client has none, and those who have one wait for
@@ -48,6 +50,26 @@ refused 'nothing kept, one row after the other' "'insert_9_shards', clients => 3
 BLOCK="script => E'BEGIN;\\nINSERT INTO bench_data.shards VALUES (1);\\nINSERT INTO bench_data.shards VALUES (2);"
 BLOCK+="\\nEND;'"
 refused 'nothing kept, a block' "clients => 30, secs => 1, $NONE, $BLOCK" "$NEEDED"
+
+# What functions do is not in the plan of the statement that calls them: taken for the most, or told where no table is known.
+sql "CREATE FUNCTION own.two() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN
+         INSERT INTO bench_data.shards VALUES (1); INSERT INTO bench_data.shards VALUES (2); END \$\$" \
+    "CREATE PROCEDURE own.twice() LANGUAGE sql AS
+         'INSERT INTO bench_data.shards VALUES (1); INSERT INTO bench_data.shards VALUES (2)'" \
+    "SELECT bench.create_workload('by_function', 'SELECT own.two();', fixture => 'shards')" \
+    "SELECT bench.create_workload('by_procedure', 'CALL own.twice();', fixture => 'shards')" >/dev/null
+for by in function procedure; do
+    refused "nothing kept, a $by" "'by_$by', clients => 30, secs => 1, $NONE" "$NEEDED"
+    runs "nothing kept, a $by, 5 clients" "'by_$by', clients => 5, secs => 0.5, $NONE"
+done
+for call in 'SELECT own.two()' 'CALL own.twice()'; do
+    runs "$call without a fixture, 5 clients" "clients => 5, secs => 0.5, script => '$call;'"
+    is "$(grep -c WARNING <<<"$OUT")" 0 "$call without a fixture, 5 clients: nothing to be told"
+    try "SELECT bench.start(clients => 30, secs => 60, script => '$call;')"
+    like "$OUT" "WARNING: .* for ever, if functions in the scripts use distributed tables.*Needed.*: 35 .*at most 5" \
+        "$call without a fixture, 30 clients: told"
+    sql "SELECT bench.stop(max(run_id)) FROM bench.runs" >/dev/null
+done
 
 # With a larger cache the plan decides: sixteen shards on each node, of which a session keeps four, and one row after
 # the other takes one connection.

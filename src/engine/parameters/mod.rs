@@ -126,6 +126,8 @@ pub struct Analysed {
     pub takes_back: bool,
     /// It uses functions or tables of this extension or of pg_stat_statements.
     pub calls_us: bool,
+    /// It calls functions that did not come with the server and are not immutable: they may do anything.
+    pub calls_others: bool,
     /// It calls functions by which the server is administered.
     pub administers: bool,
     /// Rows are counted or grouped: how many a call returns says nothing of how many it reads.

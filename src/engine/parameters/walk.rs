@@ -398,6 +398,9 @@ impl Walk {
         // SAFETY: by the caller; catalog look-ups inside a transaction.
         unsafe {
             self.found.calls_us |= self.is_own(pg_sys::ProcedureRelationId, (*call).funcid);
+            let is_pure = std::ffi::c_char::from_ne_bytes([pg_sys::PROVOLATILE_IMMUTABLE]);
+            self.found.calls_others |= (*call).funcid.to_u32() >= pg_sys::FirstNormalObjectId
+                && pg_sys::func_volatile((*call).funcid) != is_pure;
             let name = pg_sys::get_func_name((*call).funcid);
             if name.is_null() || (*call).funcformat == pg_sys::CoercionForm::COERCE_IMPLICIT_CAST {
                 return;
