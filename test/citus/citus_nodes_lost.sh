@@ -175,6 +175,23 @@ clients_end 20000 'a node freezes: awake, its clients end' 2
 (on 2 && eventually 5 "SELECT count(*) = 0 FROM bench.progress" && sql "SELECT bench.prune('0')" >/dev/null)
 LEFT_SECS=15 nothing_on_any 'a node was frozen'
 
+# Clients of the others that are in transactions on the frozen node, where no signal reaches them, end all the same.
+started "'pk_update', clients => 4, secs => 60"
+freeze 2
+clock
+clients_end 20000 'a node freezes under transactions: the others end within the lease' 0 1
+like "$(sql "SELECT bench.wait($RUN, 30)")" incomplete 'a node freezes under transactions: the run is over'
+like "$(message_of "$RUN")" "^08006 node $(name_of 2) has not answered" \
+    'a node freezes under transactions: the error names it'
+is "$(sql "SELECT count(*) FROM bench.nodes WHERE run_id = $RUN AND node < 3 AND clients_stuck IS NULL
+    AND transactions > 0")" 2 'a node freezes under transactions: no client of the others is stuck'
+like "$(sql "SELECT finding FROM bench.findings($RUN) WHERE topic = 'node'")" "$(name_of 2)" \
+    'a node freezes under transactions: and so does a finding'
+thaw
+none_of 25 "$CLIENTS"
+(on 2 && eventually 25 "SELECT count(*) = 0 FROM bench.progress" && sql "SELECT bench.prune('0')" >/dev/null)
+LEFT_SECS=15 nothing_on_any 'a node was frozen under transactions'
+
 started "'nothing', clients => 1, rate => 300, secs => 60"
 freeze 2
 clock

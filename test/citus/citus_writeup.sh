@@ -129,14 +129,19 @@ nothing_but_runs 'another role'
 is "$(on_each "SELECT relname FROM pg_class WHERE relnamespace = 'tester_data'::regnamespace")" '' \
     'nothing is left in its schema on any node'
 
-# The examples of docs/citus.md, shorter.
-script=$(examples 'sql citus' docs/citus.md |
+# The examples of docs/citus.md, shorter, and after them those of other documents.
+mapfile -t documents < <(grep -l '^```sql citus$' README.md docs/*.md | grep -v '^docs/citus.md$')
+script=$(for document in docs/citus.md "${documents[@]}"; do examples 'sql citus' "$document"; done |
     sed -E \
     's/"scale": 10+/"scale": 1/; s/clients => 32/clients => 2, secs => 1/;
         s/clients => 8, secs => 10/clients => 2, secs => 2/')
 before=$(last_run)
 output=$(psql -X -v ON_ERROR_STOP=1 <<<"$script" 2>&1) && status=0 || status=$?
-is "$status" 0 "the examples of docs/citus.md run"
+is "$status" 0 "the examples on Citus run: docs/citus.md ${documents[*]}"
+is "${documents[*]}" docs/functions.md 'these documents have some'
+like "$output" 'fetch *
+-*
+ *0' 'that of bench.fetch finds that all is there'
 [ "$status" -eq 0 ] || diag "$output"
 is "$(sql "SELECT nodes, count(*) FROM bench.runs WHERE run_id > $before AND status = 'completed' GROUP BY 1
     ORDER BY 1")" 'all|1
