@@ -76,7 +76,8 @@ try "SELECT bench.export('{$long}')"
 like "$OUT" "54000: the runs are too large for one document.*DETAIL: .*268435455.*HINT: .*bench.export_parts" \
     'runs that are too large for one document'
 is "$(sql "SELECT count(*) > 15, count(*) FILTER (WHERE bytes > 20e6), sum(bytes) > 280e6
-    FROM bench.export_parts('{$long}') AS part, LATERAL length(part::text) AS bytes")" 't|1|t' 'parts are small but the one with a row that is not'
+    FROM bench.export_parts('{$long}') AS part, LATERAL length(part::text) AS bytes")" 't|1|t' \
+    'parts are small but the one with a row that is not'
 # Nothing makes the rows of bench.runs less, which are in each part.
 sql "UPDATE bench.run_log SET script = repeat('x', 100000000) WHERE run_id >= $long" >/dev/null
 try "SELECT bench.export_parts((SELECT array_agg(run_id) FROM bench.runs))"
