@@ -41,9 +41,9 @@ for nodes in local all; do
     confirmed "two copies, $nodes" n_tup_upd
 done
 
-# A shard that moves meanwhile
+# A shard that moves meanwhile, or is split
 sql "SELECT bench.load('pk', 10000, options => '{\"distribute\": true, \"shard_count\": 8}')" >/dev/null
-moved() { # NODES
+moved() { # NODES [split]
     local before shard there
     before=$(newest)
     sql "SELECT bench.start('pk_update', clients => 2, secs => 6, sample_interval => 0.2, nodes => '$1',
@@ -52,16 +52,23 @@ moved() { # NODES
     shard=$(sql "SELECT min(shardid) FROM citus_shards
         WHERE table_name = 'bench_data.pk'::regclass AND nodeport = ${NODE_PORTS[1]}")
     there=${NODE_PORTS[2]}
-    ok "$1: a shard moves" sql "SELECT citus_move_shard_placement($shard, '127.0.0.1', ${NODE_PORTS[1]},
-        '127.0.0.1', $there, shard_transfer_mode => 'block_writes')"
+    if [ $# -gt 1 ]; then
+        ok "$1: a shard is split" sql "SELECT citus_split_shard_by_split_points($shard,
+            ARRAY[((shardminvalue::int + shardmaxvalue::int) / 2)::text], ARRAY[n.nodeid, n.nodeid],
+            'block_writes') FROM pg_dist_shard, pg_dist_node n WHERE shardid = $shard AND nodeport = ${NODE_PORTS[1]}"
+    else
+        ok "$1: a shard moves" sql "SELECT citus_move_shard_placement($shard, '127.0.0.1', ${NODE_PORTS[1]},
+            '127.0.0.1', $there, shard_transfer_mode => 'block_writes')"
+    fi
     sql "SELECT bench.wait($RUN, 60)" >/dev/null
-    is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" completed "$1, a shard moved: completed"
-    is "$(critical)" '0|0' "$1, a shard moved: the audit does not accuse"
+    is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" completed "$*, shards changed: completed"
+    is "$(critical)" '0|0' "$*, shards changed: the audit does not accuse"
     is "$(sql "SELECT ok IS NULL, reason FROM bench.audit($RUN) WHERE counter = 'n_tup_upd'")" \
-        't|shards were moved, copied or split during the run' "$1, a shard moved: it says so"
+        't|shards were moved, copied or split during the run' "$*, shards changed: it says so"
 }
 moved local
 moved all
+moved all split
 run "'pk_update', clients => 2, secs => 0.5"
 confirmed 'after the move' n_tup_upd
 
