@@ -19,6 +19,7 @@ const APART_MS: f64 = 10.0;
 pub fn findings(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(lost(document));
+    findings.extend(unheard(document));
     findings.extend(stuck(document));
     findings.extend(starts(document));
     findings.extend(prepared_left(document));
@@ -38,13 +39,12 @@ fn lost(document: &Document) -> Option<Finding> {
     if lost.is_empty() {
         return None;
     }
-    let message = |node: &Node| {
-        let message = node.error.as_ref()?.get("message")?.as_str()?;
-        Some(format!(": {message}"))
-    };
     let described: Vec<String> = lost
         .iter()
-        .map(|(node, status)| format!("{} ({status}{})", node.label(), message(node).unwrap_or_default()))
+        .map(|(node, status)| {
+            let message = message(node).map(|message| format!(": {message}"));
+            format!("{} ({status}{})", node.label(), message.unwrap_or_default())
+        })
         .collect();
     Some(finding(
         Severity::Critical,
@@ -67,6 +67,39 @@ fn lost(document: &Document) -> Option<Finding> {
                 .collect::<Vec<_>>(),
         }),
         "Find the reason in that node's server log, and run again.",
+    ))
+}
+
+fn message(node: &Node) -> Option<&str> {
+    node.error.as_ref()?.get("message")?.as_str()
+}
+
+/// Nodes without clients that did not answer: statements that had to do with them may not have ended either.
+fn unheard(document: &Document) -> Option<Finding> {
+    let silent: Vec<&Node> =
+        document.nodes.iter().filter(|node| node.clients == 0 && node.error.is_some()).collect();
+    if silent.is_empty() {
+        return None;
+    }
+    let messages: Vec<String> =
+        silent.iter().map(|node| message(node).map_or_else(|| node.label(), str::to_owned)).collect();
+    let number = if silent.len() == 1 { "it" } else { "them" };
+    Some(finding(
+        Severity::Warning,
+        "node",
+        format!(
+            "{} that served statements did not answer at the end of the run: {}. Clients in transactions on {number} may have \
+             waited for {number}.",
+            counted(silent.len() as u64, "node"),
+            first_few(&messages),
+        ),
+        json!({
+            "nodes": silent
+                .iter()
+                .map(|node| json!({ "node": node.node, "name": node.name, "error": node.error }))
+                .collect::<Vec<_>>(),
+        }),
+        "See that the node runs and can be reached, and run again.",
     ))
 }
 

@@ -124,6 +124,14 @@ const CASES: &[Case] = &[
         |document| document.nodes[2].prepared_left = None,
     ),
     (
+        on_one,
+        "node",
+        Severity::Warning,
+        &["1 node that served statements did not answer", "node n3:5432: no answer within 5 s"],
+        |document| document.nodes[2].error = Some(json!({ "message": "node n3:5432: no answer within 5 s" })),
+        |document| document.nodes[2].error = None,
+    ),
+    (
         on_all,
         "stuck",
         Severity::Warning,
