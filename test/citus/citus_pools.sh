@@ -51,7 +51,8 @@ BLOCK="script => E'BEGIN;\\nINSERT INTO bench_data.shards VALUES (1);\\nINSERT I
 BLOCK+="\\nEND;'"
 refused 'nothing kept, a block' "clients => 30, secs => 1, $NONE, $BLOCK" "$NEEDED"
 
-# What functions do is not in the plan of the statement that calls them: taken for the most, or told where no table is known.
+# What functions do is not in the plan of the statement that calls them: taken for the most, or told where no table is
+# known.
 sql "CREATE FUNCTION own.two() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN
          INSERT INTO bench_data.shards VALUES (1); INSERT INTO bench_data.shards VALUES (2); END \$\$" \
     "CREATE PROCEDURE own.twice() LANGUAGE sql AS

@@ -32,7 +32,8 @@ is "$(sql 'SELECT nodes, status FROM bench.runs ORDER BY run_id DESC LIMIT 1')" 
 # In a sweep, however many runs it has: before it starts, before its first run, and after one that did not complete.
 mark
 sql "SELECT bench.sweep('nothing', '{1, 2}', secs => 0.3, rounds => 2, nodes => 'all')" >/dev/null 2>&1
-is "$(sql 'SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1')" 'completed|4' 'a sweep of four runs'
+is "$(sql 'SELECT status, completed FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1')" 'completed|4' \
+    'a sweep of four runs'
 is "$(connections 0 postgres)" 4 'in it, the other nodes have tried the first one twice'
 mark
 before=$(newest)
@@ -42,7 +43,8 @@ at_work "$before"
 (on 2 && sql "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity
     WHERE backend_type = 'pgbench_ext client'" >/dev/null)
 eventually 30 "SELECT status <> 'running' FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1"
-is "$(sql "SELECT string_agg(status, ' ' ORDER BY run_id) FROM bench.runs WHERE run_id > $before AND part_of IS NULL")" \
+is "$(sql "SELECT string_agg(status, ' ' ORDER BY run_id) FROM bench.runs
+    WHERE run_id > $before AND part_of IS NULL")" \
     'incomplete completed completed' 'a sweep in which a run fails on a node'
 is "$(connections 0 postgres)" 6 'after that, they have tried it once more'
 nothing_on_any 'sweeps'
