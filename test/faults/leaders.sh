@@ -164,7 +164,7 @@ fi
 # What a sweep writes down of the server's parameters is flushed, although its parameters say that nothing is.
 name='a power loss while synchronous_commit is off'
 log_is_clean
-SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 1, 2, variants =>
+SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 5, 2, variants =>
     '{\"a\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"5MB\"}},
       \"b\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"6MB\"}}}')")
 eventually 20 "SELECT count(*) = 1 FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND status = 'running'"
