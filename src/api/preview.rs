@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::feeder::{Source, Stride, unpack};
-use bench_core::script::{self, PreviewLine, Prng, Symbols, Variables, client_seeds};
+use bench_core::script::{self, PreviewLine, Prng, Symbols, Variables};
 use bench_core::spec::ScriptSpec;
 use pgrx::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::launch::checks::check_length;
 use crate::launch::feeders::{Fed, Rows, read_here};
 use crate::launch::workload::find;
 use crate::server::jsonb::Jsonb;
-use crate::worker::run::variables::{automatic_values, shard_values, value_of};
+use crate::worker::run::variables::{shard_values, values_of_one};
 
 /// More than anybody reads.
 const MAX_TRANSACTIONS: i32 = 100_000;
@@ -65,16 +65,12 @@ fn lines(
     let given = bench_core::spec::variables(required("variables", variables)?.0)?;
     let mut symbols = Symbols::new();
     let script = script::parse("preview", &script, &mut symbols)?;
-    let has_default_seed = given.contains_key("default_seed");
-    let seeds = client_seeds(seed.cast_unsigned(), client + 1, client, has_default_seed);
-    let mut variables = Variables::new(symbols.len());
     // As with fixture shards where it is a local table.
-    let keys = shard_values(&local_shard_keys(), 0);
-    for (name, value) in automatic_values(client, seed, &seeds).into_iter().chain(keys) {
+    let own = shard_values(&local_shard_keys(), 0);
+    let (seeds, values) = values_of_one(&given, seed, client + 1, client, own);
+    let mut variables = Variables::new(symbols.len());
+    for (name, value) in values {
         variables.set(symbols.intern(&name), value);
-    }
-    for (name, json) in &given {
-        variables.set(symbols.intern(name), value_of(json));
     }
     let fed = workload.map_or_else(|| Ok(Fed::default()), |workload| read(workload, seed))?;
     let taken: Vec<AtomicU64> = (0..fed.feeders).map(|_| AtomicU64::new(0)).collect();

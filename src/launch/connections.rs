@@ -2,7 +2,7 @@
 
 use bench_core::cluster::{Demand, FanOut, Limits, NodeSpec, check_connections, check_pool};
 use bench_core::error::UserError;
-use bench_core::script::{self, Symbols, Variables, client_seeds};
+use bench_core::script::{self, Symbols, Variables};
 use bench_core::spec::{FixtureSpec, RunOptions, ScriptSpec};
 use pgrx::{Json, pg_sys};
 
@@ -14,7 +14,7 @@ use crate::server::process::random_seed;
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::transaction::rolled_back;
 use crate::server::{guc, spi};
-use crate::worker::run::variables::{automatic_values, fixture_values, value_of};
+use crate::worker::run::variables::{fixture_values, values_of_one};
 
 /// A statement that EXPLAIN takes begins with one of these words; so does a call of a procedure, which it does not take.
 const EXAMINED: [&str; 8] = ["select", "insert", "update", "delete", "merge", "with", "values", "call"];
@@ -106,11 +106,10 @@ fn statements_of(
     let mut symbols = Symbols::new();
     let script = script::parse(&spec.name, &spec.source, &mut symbols)?;
     let seed = options.seed.unwrap_or_else(random_seed);
-    let given = &options.variables;
-    let seeds = client_seeds(seed.cast_unsigned(), options.clients, 0, given.contains_key("default_seed"));
+    let own = fixture_values(fixture, 0);
+    let (seeds, values) = values_of_one(&options.variables, seed, options.clients, 0, own);
     let mut variables = Variables::new(symbols.len());
-    let own = automatic_values(0, seed, &seeds).into_iter().chain(fixture_values(fixture, 0));
-    for (name, value) in own.chain(given.iter().map(|(name, json)| (name.clone(), value_of(json)))) {
+    for (name, value) in values {
         variables.set(symbols.intern(&name), value);
     }
     let mut statements = Vec::new();

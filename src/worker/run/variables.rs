@@ -3,7 +3,7 @@
 use bench_core::script::{ClientSeeds, Value, client_seeds};
 use bench_core::shard_keys;
 use bench_core::spec::{FixtureSpec, RunSpec, ScriptSpec};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 /// Variables that every script has, beside those that its run is given.
 pub const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", SCALE];
@@ -17,19 +17,29 @@ pub const ROWS: &str = "rows";
 /// Where a client's random numbers come from, and what its variables are before its first
 /// transaction; the run's own come last, and win.
 pub fn initial_values(spec: &RunSpec, client: u32) -> (ClientSeeds, Vec<(String, Value)>) {
-    let given = &spec.options.variables;
-    let has_default_seed = given.contains_key("default_seed");
-    let seeds = client_seeds(spec.seed.cast_unsigned(), spec.options.clients, client, has_default_seed);
-    let mut values = automatic_values(client, spec.seed, &seeds);
-    if let [script] = &spec.scripts[..] {
-        values.extend(fixture_values(fixture_of(spec, script), client));
-    }
-    values.extend(given.iter().map(|(name, json)| (name.clone(), value_of(json))));
+    let own = match &spec.scripts[..] {
+        [script] => fixture_values(fixture_of(spec, script), client),
+        _ => Vec::new(),
+    };
+    values_of_one(&spec.options.variables, spec.seed, spec.options.clients, client, own)
+}
+
+/// As [`initial_values`], where `own` are those of the script's fixture.
+pub fn values_of_one(
+    given: &Map<String, Json>,
+    seed: i64,
+    clients: u32,
+    client: u32,
+    own: Vec<(String, Value)>,
+) -> (ClientSeeds, Vec<(String, Value)>) {
+    let seeds = client_seeds(seed.cast_unsigned(), clients, client, given.contains_key("default_seed"));
+    let given = given.iter().map(|(name, json)| (name.clone(), value_of(json)));
+    let values = automatic_values(client, seed, &seeds).into_iter().chain(own).chain(given).collect();
     (seeds, values)
 }
 
 /// The values of [`AUTOMATIC`]'s variables, in its order, for a script without a fixture.
-pub fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String, Value)> {
+fn automatic_values(client: u32, seed: i64, seeds: &ClientSeeds) -> Vec<(String, Value)> {
     let values = [i64::from(client), seeds.default_seed, seed, 1];
     AUTOMATIC.iter().zip(values).map(|(&name, value)| (name.to_owned(), Value::Integer(value))).collect()
 }
@@ -62,7 +72,7 @@ pub fn shard_values(keys: &[i64], client: u32) -> Vec<(String, Value)> {
 }
 
 /// A variable's value as it stands in the JSON of `variables`. A text is read as that of -D is.
-pub fn value_of(json: &Json) -> Value {
+fn value_of(json: &Json) -> Value {
     match json {
         Json::Bool(flag) => Value::Boolean(*flag),
         Json::Number(number) => match number.as_i64() {
