@@ -134,6 +134,8 @@ SELECT bench_internal.start_part(NULL);
 SELECT bench_internal.start_part('{}');
 SELECT bench_internal.part_state(NULL, false);
 SELECT bench_internal.part_state(0, false);
+SELECT bench_internal.part_samples(NULL, 0);
+SELECT bench_internal.part_samples(0, 0);
 SELECT bench_internal.begin_part(0, 0);
 SELECT bench_internal.drop_part(NULL);
 SELECT bench_internal.drop_part(0);

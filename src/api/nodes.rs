@@ -117,6 +117,16 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
     .or_raise()
 }
 
+/// What a part has sampled since then. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn part_samples(run_id: Option<i64>, after: Option<f64>) -> Option<JsonB> {
+    (|| {
+        let (run_id, _) = part_handle(run_id)?;
+        catalog::samples_after(run_id, required("after", after)?)
+    })()
+    .or_raise()
+}
+
 fn state_of(segment: &Segment, stop: bool) -> PartState {
     let header = segment.header();
     header.heard_ns.store(now_ns(), Release);

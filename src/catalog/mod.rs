@@ -51,7 +51,8 @@ pub use nodes::{
 pub use runs::*;
 pub use sweeps::*;
 pub use transfer::{
-    Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, take_part,
+    Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, samples_after,
+    take_part, take_samples,
 };
 pub use version::check as check_version;
 pub use workloads::*;

@@ -20,6 +20,11 @@ CREATE FUNCTION bench_internal.part_state(run_id bigint, stop boolean) RETURNS j
 COMMENT ON FUNCTION bench_internal.part_state IS
 'Returns the progress of a part, and stops it if stop is true. A part ends itself after 20 seconds without this call from the run''s node.';
 
+CREATE FUNCTION bench_internal.part_samples(run_id bigint, after double precision) RETURNS jsonb
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'part_samples_wrapper';
+COMMENT ON FUNCTION bench_internal.part_samples IS
+'Returns the samples of a part with more than so many seconds elapsed, at most 1000, in their order; NULL if there are none. Called by the run''s node while the run goes on.';
+
 CREATE FUNCTION bench_internal.begin_part(run_id bigint, begins_us bigint) RETURNS boolean
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'begin_part_wrapper';
 COMMENT ON FUNCTION bench_internal.begin_part IS

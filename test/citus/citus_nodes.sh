@@ -142,6 +142,8 @@ is "$(PGDATABASE=restored told "$FULL")" "$before" 'and reads the same'
 on_all_nodes "'pk_update', clients => 2, secs => 4"
 is "$(sql "SELECT string_agg(clients::text, ',') FROM bench.progress p WHERE run_id = $RUN")" 6 \
     'bench.progress counts the clients of all nodes'
+eventually 4 "SELECT count(DISTINCT node) = 3 FROM bench.samples WHERE run_id = $RUN"
+is $? 0 'bench.samples has what the nodes have sampled so far'
 is "$(sql "SELECT tps > 0, transactions > 0, latency_avg_ms > 0, remaining BETWEEN 0 AND 4 FROM bench.progress
     WHERE run_id = $RUN")" 't|t|t|t' 'bench.progress tells how far it is'
 is "$(sql "SELECT bench.wait($RUN, 0.1)")" running 'bench.wait waits no longer than told'

@@ -133,8 +133,11 @@ is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 A
 (on 2 && eventually 20 'SELECT NOT pg_is_in_recovery()')
 nothing_on_any 'a node crashes'
 
-# A node that goes, and stays away.
-started "'pk_update', clients => 2, secs => 60"
+# A node that goes, and stays away. What it has sampled is here by then.
+started "'pk_update', clients => 2, secs => 60, sample_interval => 0.5"
+eventually 10 "SELECT count(DISTINCT node) = 3 AND min(elapsed) = 0.5 FROM bench.samples WHERE run_id = $RUN"
+is $? 0 'a run goes on: the samples of all nodes are here'
+sampled=$(sql "SELECT array_agg(at) FROM bench.samples WHERE run_id = $RUN AND node = 3")
 on 2 && cluster_stop immediate && on 0
 clock
 clients_end 20000 'a node dies: the others end within the lease' 0 1
@@ -142,6 +145,8 @@ status_is "$RUN" incomplete 'a node dies'
 like "$(message_of "$RUN")" "^08006 node $(name_of 2)" 'a node dies: the error names it'
 is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 AND transactions > 0")" 2 \
     'a node dies: what the others have measured is kept'
+is "$(sql "SELECT array_agg(at) @> '$sampled' FROM bench.samples WHERE run_id = $RUN AND node = 3")" t \
+    'a node dies: and what came of its samples before'
 kept "$RUN" 'a node dies'
 refused=$(sql 'SELECT count(*) FROM bench.runs')
 try "SELECT bench.run('nothing', nodes => 'all', secs => 1)"

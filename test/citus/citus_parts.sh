@@ -51,7 +51,8 @@ like "$OUT" '^\{"run_id": [0-9]+\}$' 'a part is started'
 is "$(PGUSER=postgres sql "SELECT role, part_of ->> 'name', status FROM bench.runs WHERE run_id = $PART")" \
     'alice|there:5432|running' 'in the name of the role that asked'
 for call in "bench_internal.part_state($PART, false)" "bench_internal.part_state($PART, true)" \
-    "bench_internal.begin_part($PART, 1)" "bench_internal.drop_part($PART)" "bench.stop($PART)"; do
+    "bench_internal.part_samples($PART, 0)" "bench_internal.begin_part($PART, 1)" "bench_internal.drop_part($PART)" \
+    "bench.stop($PART)"; do
     answers bob "SELECT $call" "42501: run $PART belongs to role \"alice\"" "another role's ${call%%(*}"
 done
 answers mallory "SELECT bench_internal.part_state($PART, true)" '42501' 'that of a role that may not run'
@@ -70,20 +71,23 @@ is "$(PGUSER=postgres sql "SELECT string_agg(DISTINCT who || ' ' || session, ','
     'alice alice|t' 'its script has run as the role that asked'
 answers bob "SELECT bench_internal.drop_part($PART)" '42501' "another role's, when it is over"
 answers alice "SELECT bench_internal.part_state($PART, false)" '"status": "completed"' 'its status'
+answers alice "SELECT bench_internal.part_samples($PART, 0)" "^\[.*\"run_id\": $PART" 'its samples'
+answers alice "SELECT bench_internal.part_samples($PART, 1e9)" '^$' 'of a time that is not over'
+answers alice "SELECT bench_internal.part_samples($PART, NULL)" 'after must not be null' 'of no time'
 answers alice "SELECT bench_internal.drop_part($PART)" '^t$' 'it is dropped by its own'
 answers alice "SELECT bench_internal.drop_part($PART)" "42704: run $PART does not exist" 'once'
 
 # Runs that are no parts, and none at all.
 RUN=$(PGUSER=postgres sql "SELECT bench.start('pk_select', transactions => 1)")
 PGUSER=postgres status_is "$RUN" completed 'a run'
-for call in "part_state($RUN, true)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
+for call in "part_state($RUN, true)" "part_samples($RUN, 0)" "begin_part($RUN, 1)" "drop_part($RUN)"; do
     answers postgres "SELECT bench_internal.$call" "42809: run $RUN is not a part" \
         "bench_internal.${call%%(*} of a run that is no part"
     answers alice "SELECT bench_internal.$call" "42501: run $RUN belongs to role \"postgres\"" \
         "bench_internal.${call%%(*} of another role's"
 done
 is "$(PGUSER=postgres sql "SELECT count(*) FROM bench.runs WHERE run_id = $RUN")" 1 'which is still there'
-for call in 'part_state(-1, false)' 'begin_part(9223372036854775807, 1)' 'drop_part(0)'; do
+for call in 'part_state(-1, false)' 'part_samples(-1, 0)' 'begin_part(9223372036854775807, 1)' 'drop_part(0)'; do
     answers alice "SELECT bench_internal.$call" '42704: run -?[0-9]+ does not exist' "bench_internal.$call"
 done
 for call in 'part_state(NULL, false)' 'begin_part(NULL, 1)' 'drop_part(NULL)' 'node_state(NULL)' 'start_part(NULL)'; do

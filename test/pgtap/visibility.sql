@@ -184,6 +184,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('resume_sweep', 'role', format('SELECT bench.resume_sweep(%s)', :sweep)),
     ('part_state', 'role', format('SELECT bench_internal.part_state(%s, false)', :run)),
     ('part_state', 'role', format('SELECT bench_internal.part_state(%s, true)', :going)),
+    ('part_samples', 'role', format('SELECT bench_internal.part_samples(%s, 0)', :run)),
     ('begin_part', 'role', format('SELECT bench_internal.begin_part(%s, 1)', :run)),
     ('drop_part', 'role', format('SELECT bench_internal.drop_part(%s)', :run)),
     ('tps_ok', 'readers', format('SELECT bench.tps_ok(%s, ''>'', 0)', :run)),
@@ -374,6 +375,8 @@ WHERE run_id = :part;
 SELECT
     is(pg_temp.told(role, format('SELECT bench_internal.part_state(%s, true)', :part)), '42501',
         format('%s neither asks after it nor stops it', role)),
+    is(pg_temp.told(role, format('SELECT bench_internal.part_samples(%s, 0)', :part)), '42501',
+        format('nor has its samples: %s', role)),
     is(pg_temp.told(role, format('SELECT bench_internal.begin_part(%s, 0)', :part)), '42501',
         format('nor begins it: %s', role)),
     is(pg_temp.told(role, format('SELECT bench_internal.drop_part(%s)', :part)), '42501',

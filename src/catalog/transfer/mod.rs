@@ -12,7 +12,7 @@ mod ranges;
 pub use deletion::{delete_runs, forget_runs};
 pub use export::{export, export_piece};
 pub use import::{Imported, import};
-pub use part::take_part;
+pub use part::{samples_after, take_part, take_samples};
 pub use pieces::{piece, pieces};
 pub use prune::prune;
 

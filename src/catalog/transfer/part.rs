@@ -1,6 +1,8 @@
 //! A run's part on another node, taken over from the document that it comes as.
 
 use bench_core::error::UserError;
+use pgrx::JsonB;
+use serde_json::Value;
 
 use super::import::insert_results;
 use super::{Imported, RESULT_TABLES, RUN_LOG};
@@ -30,6 +32,44 @@ pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32
         }
         if number == of { close_part(run_id, node, document) } else { Ok(()) }
     })
+}
+
+/// A run's samples with more than so many seconds elapsed, in their order, at most [`MOST_SAMPLES`]: an array of rows of
+/// bench.samples. `None` if there are none.
+pub fn samples_after(run_id: i64, elapsed_secs: f64) -> Result<Option<JsonB>, UserError> {
+    as_owner(|| {
+        fetch::<JsonB>(
+            &format!(
+                "SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(x)) FROM (SELECT s.* FROM bench.samples s \
+                 WHERE s.run_id = $1 AND s.node = 0 AND s.elapsed > $2 ORDER BY s.elapsed LIMIT {MOST_SAMPLES}) x"
+            ),
+            &[run_id.into(), elapsed_secs.into()],
+        )
+    })
+}
+
+/// No node has more in the time between two questions: all together leave 100 a second.
+const MOST_SAMPLES: u32 = 1000;
+
+/// Writes what [`samples_after`] returned on a node as that node's samples of a run of this one's; [`take_part`] puts the
+/// whole in their place. Returns the elapsed seconds of the last.
+///
+/// # Errors
+/// 22xxx for what does not come from there.
+pub fn take_samples(run_id: i64, node: i32, samples: &str) -> Result<f64, UserError> {
+    let rows: Vec<Value> = serde_json::from_str(samples).map_err(|e| internal(e.to_string()))?;
+    let elapsed_secs = rows.last().and_then(|row| row.get("elapsed")).and_then(Value::as_f64);
+    let elapsed_secs = elapsed_secs.ok_or_else(|| internal("samples without their time"))?;
+    as_owner(|| {
+        run(
+            "INSERT INTO bench.samples SELECT r.* FROM pg_catalog.jsonb_array_elements($1) e, \
+             LATERAL pg_catalog.jsonb_populate_record(NULL::bench.samples, \
+                 e || pg_catalog.jsonb_build_object('run_id', $2, 'node', $3)) r \
+             ON CONFLICT DO NOTHING",
+            &[JsonB(Value::Array(rows)).into(), run_id.into(), node.into()],
+        )
+    })?;
+    Ok(elapsed_secs)
 }
 
 /// The table that has a row for each node.

@@ -970,6 +970,11 @@ CREATE FUNCTION bench.export_parts(run_ids bigint[])
 COMMENT ON FUNCTION bench.export_parts IS
 'As bench.export, in several documents of about 16 MB each, for runs that are too large for one. bench.import takes them one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
 
+CREATE FUNCTION bench_internal.part_samples(run_id bigint, after double precision) RETURNS jsonb
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'part_samples_wrapper';
+COMMENT ON FUNCTION bench_internal.part_samples IS
+'Returns the samples of a part with more than so many seconds elapsed, at most 1000, in their order; NULL if there are none. Called by the run''s node while the run goes on.';
+
 CREATE FUNCTION bench_internal.unreached_nodes() RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unreached_nodes_wrapper';
 COMMENT ON FUNCTION bench_internal.unreached_nodes IS

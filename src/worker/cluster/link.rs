@@ -217,6 +217,7 @@ impl Link<'_> {
         let header = self.context.segment.header();
         let mut asked_ns = 0;
         let mut told = false;
+        let mut sampled_secs = 0.0;
         loop {
             let stop = self.is_to_stop();
             let end_ns = header.timeline.measure_end_ns.load(Relaxed);
@@ -235,6 +236,10 @@ impl Link<'_> {
                                 header.request_stop(StopReason::Abandoned);
                             }
                             return Ok(());
+                        }
+                        // At the end they come with all the rest.
+                        if !is_near && let Err(error) = self.take_samples(&mut sampled_secs) {
+                            self.check_lost(error)?;
                         }
                     }
                     Err(error) => self.check_lost(error)?,

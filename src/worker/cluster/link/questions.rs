@@ -191,6 +191,28 @@ impl Link<'_> {
         Err(UserError::new(sqlstate::CONNECTION_FAILURE, message).detail(error.message))
     }
 
+    /// Takes over what the node has sampled since `sampled_secs`, so that this is here if the node is lost. Where it cannot be
+    /// written now, it is with the next.
+    ///
+    /// # Errors
+    /// What kept the node from answering.
+    pub(super) fn take_samples(&self, sampled_secs: &mut f64) -> Result<(), UserError> {
+        let part = self.part.unwrap_or_default();
+        let question = format!("bench_internal.part_samples({part}, '{sampled_secs}'::pg_catalog.float8)");
+        let samples = self.ask_within(ANSWER_MS, &question)?;
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let run_id = self.context.segment.run_id();
+        let taken =
+            within(ANSWER_MS, || transaction(|| catalog::take_samples(run_id, self.node.node, &samples)));
+        self.cell.heard_ns.store(now_ns(), Release);
+        if let Ok(last) = taken {
+            *sampled_secs = last;
+        }
+        Ok(())
+    }
+
     /// Takes over what the node has measured, which then is kept here only: in parts, so that no answer is large, and whoever
     /// waits for this sees that it goes on.
     pub(super) fn fetch(&self) -> Result<(), UserError> {
