@@ -134,8 +134,8 @@ is "$(sql "SELECT count(*) FROM bench.nodes n WHERE run_id = $RUN AND node < 3 A
 nothing_on_any 'a node crashes'
 
 # A node that goes, and stays away. What it has sampled is here by then.
-started "'pk_update', clients => 2, secs => 60, sample_interval => 0.5"
-eventually 10 "SELECT count(DISTINCT node) = 3 AND min(elapsed) = 0.5 FROM bench.samples WHERE run_id = $RUN"
+started "'pk_update', clients => 2, secs => 60"
+eventually 10 "SELECT count(DISTINCT node) = 3 FROM bench.samples WHERE run_id = $RUN"
 is $? 0 'a run goes on: the samples of all nodes are here'
 sampled=$(sql "SELECT array_agg(at) FROM bench.samples WHERE run_id = $RUN AND node = 3")
 on 2 && cluster_stop immediate && on 0
