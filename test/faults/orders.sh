@@ -69,7 +69,8 @@ done
 for name in 'repeatable read' serializable; do
     run=$(sql "SELECT bench.run('orders', clients => 6, transactions => 50, max_tries => 1000,
         settings => '{\"default_transaction_isolation\": \"$name\"}')" 2>/dev/null)
-    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")" 'completed|300' "$name: retries end"
+    is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")" 'completed|300' \
+        "$name: retries end"
     is "$(sql "SELECT min(sqlstate) FROM bench.errors WHERE run_id = $run AND retried > 0")" 40001 \
         "$name: failures are counted by SQLSTATE"
     consistent "$name"

@@ -5,6 +5,7 @@ use pgrx::JsonB;
 use serde_json::Value;
 
 use super::import::insert_results;
+use super::ranges::check_some_values;
 use super::{Imported, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::internal;
@@ -56,10 +57,11 @@ const MOST_SAMPLES: u32 = 1000;
 ///
 /// # Errors
 /// 22xxx for what does not come from there.
-pub fn take_samples(run_id: i64, node: i32, samples: &str) -> Result<f64, UserError> {
-    let rows: Vec<Value> = serde_json::from_str(samples).map_err(|e| internal(e.to_string()))?;
-    let elapsed_secs = rows.last().and_then(|row| row.get("elapsed")).and_then(Value::as_f64);
-    let elapsed_secs = elapsed_secs.ok_or_else(|| internal("samples without their time"))?;
+pub fn take_samples(run_id: i64, node: i32, after_secs: f64, samples: &str) -> Result<f64, UserError> {
+    let elapsed_of = |row: &Value| row.get("elapsed").and_then(Value::as_f64);
+    let mut rows: Vec<Value> = serde_json::from_str(samples).map_err(|e| internal(e.to_string()))?;
+    rows.retain(|row| elapsed_of(row).is_some_and(|elapsed_secs| elapsed_secs > after_secs));
+    let Some(elapsed_secs) = rows.last().and_then(elapsed_of) else { return Ok(after_secs) };
     as_owner(|| {
         run(
             "INSERT INTO bench.samples SELECT r.* FROM pg_catalog.jsonb_array_elements($1) e, \
@@ -67,7 +69,9 @@ pub fn take_samples(run_id: i64, node: i32, samples: &str) -> Result<f64, UserEr
                  e || pg_catalog.jsonb_build_object('run_id', $2, 'node', $3)) r \
              ON CONFLICT DO NOTHING",
             &[JsonB(Value::Array(rows)).into(), run_id.into(), node.into()],
-        )
+        )?;
+        let new = format!("node = {node} AND elapsed > '{after_secs}'::pg_catalog.float8");
+        check_some_values("samples", &[Imported { id_in_document: run_id, run_id }], &new)
     })?;
     Ok(elapsed_secs)
 }

@@ -130,6 +130,14 @@ fn rule(table: &str, Column { name, sql_type, .. }: &Column) -> Option<Rule> {
 /// # Errors
 /// 22003 with the run, the field and its range.
 pub fn check_values(table: &str, runs: &[Imported]) -> Result<(), UserError> {
+    check_some_values(table, runs, "true")
+}
+
+/// As [`check_values`], of the rows for which a condition holds.
+///
+/// # Errors
+/// As [`check_values`].
+pub fn check_some_values(table: &str, runs: &[Imported], condition: &str) -> Result<(), UserError> {
     let rules: Vec<Rule> = columns(table)?.iter().filter_map(|column| rule(table, column)).collect();
     let all: Vec<String> = rules.iter().map(|rule| format!("({})", rule.holds)).collect();
     let broken = |of: &dyn Fn(usize, &Rule) -> String| -> String {
@@ -138,7 +146,7 @@ pub fn check_values(table: &str, runs: &[Imported]) -> Result<(), UserError> {
     };
     let sql = format!(
         "SELECT ARRAY[run_id::pg_catalog.text, CASE{} END, CASE{} END] FROM bench.{table} \
-         WHERE run_id = ANY ($1) AND NOT ({}) LIMIT 1",
+         WHERE run_id = ANY ($1) AND {condition} AND NOT ({}) LIMIT 1",
         broken(&|place, _| format!("'{place}'")),
         broken(&|_, rule| format!("pg_catalog.left({}::pg_catalog.text, 100)", column_of(&rule.field))),
         all.join(" AND ")

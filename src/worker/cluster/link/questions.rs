@@ -204,8 +204,9 @@ impl Link<'_> {
             return Ok(());
         }
         let run_id = self.context.segment.run_id();
-        let taken =
-            within(ANSWER_MS, || transaction(|| catalog::take_samples(run_id, self.node.node, &samples)));
+        let taken = within(ANSWER_MS, || {
+            transaction(|| catalog::take_samples(run_id, self.node.node, *sampled_secs, &samples))
+        });
         self.cell.heard_ns.store(now_ns(), Release);
         if let Ok(last) = taken {
             *sampled_secs = last;
