@@ -121,7 +121,7 @@ told() { # RUN
         "SELECT to_jsonb(a) FROM bench.audit($1) a" \
         "SELECT jsonb_pretty(to_jsonb(n) - 'run_id') FROM bench.nodes n WHERE run_id = $1" \
         "SELECT bench.percentile($1, 0.99)" |
-        sed -E 's/(\.[0-9]{9})[0-9]+/\1/g' | sort | md5sum
+        perl -pe 's/\d+\.\d+(e-?\d+)?/sprintf("%.9g", $&)/ge' | sort | md5sum
 }
 before=$(told "$FULL")
 sql "SELECT bench.export(ARRAY[$FULL])" >"$work/run.json"
