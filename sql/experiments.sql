@@ -291,7 +291,8 @@ GROUP BY s.sweep_id
 ORDER BY s.sweep_id;
 -- in a report and in an A/B comparison as well
 SELECT
-    bench.compare_report(s.run_ids[1:2], s.run_ids[3:4]) ~ format('calibration of sweep %s', :calibration)
+    regexp_replace(bench.compare_report(s.run_ids[1:2], s.run_ids[3:4]), '\s+', ' ', 'g')
+            ~ format('calibration of sweep %s', :calibration)
         OR c.verdict NOT IN ('same', 'inconclusive') AS told
 FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
 WHERE s.sweep_id = :alike AND c.metric = 'tps';
