@@ -16,6 +16,7 @@ use super::relations::owner_of;
 use super::roles::superuser;
 use super::spi::{fetch_all, quote_identifier};
 use super::transaction::transaction;
+use super::trust::statement;
 use crate::error::{OrRaise, internal};
 
 thread_local! {
@@ -82,7 +83,8 @@ pub fn check_fixture_triggers(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
     Ok(())
 }
 
-fn install() {
+/// Has the server's planner look at statements; which ones, the others here and [`statement::Judged`] say.
+pub fn install() {
     if INSTALLED.replace(true) {
         return;
     }
@@ -102,6 +104,9 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
     unsafe {
+        if let Some(role) = statement::judged() {
+            statement::check_query(role, query, &relations_of(query)).or_raise();
+        }
         if ON.get() {
             check(query, &|oid| check_relation(oid)).or_raise();
         } else if FIXTURES.with_borrow(|fixtures| !fixtures.is_empty()) {
@@ -124,6 +129,15 @@ unsafe fn check(
     query: *mut pg_sys::Query,
     check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
+    // SAFETY: by the caller.
+    unsafe { relations_of(query) }.into_iter().try_for_each(check_one)
+}
+
+/// The relations that a query names, and those that its views lead to.
+///
+/// # Safety
+/// A rewritten query whose relations are locked.
+unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
     let mut relations = std::ptr::null_mut();
     let mut others = std::ptr::null_mut();
     let mut row_security = false;
@@ -136,11 +150,8 @@ unsafe fn check(
             &raw mut row_security,
         );
         let number = if relations.is_null() { 0 } else { (*relations).length as usize };
-        for place in 0..number {
-            check_one((*(*relations).elements.add(place)).oid_value)?;
-        }
+        (0..number).map(|place| (*(*relations).elements.add(place)).oid_value).collect()
     }
-    Ok(())
 }
 
 /// # Safety
