@@ -19,6 +19,8 @@ FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
+# In the order of their names, whichever folder they are in.
+INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/*/*.sql | sed 's,.*/,& ,' | LC_ALL=C sort -k2 | tr -d ' ')
 
 .PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
@@ -67,7 +69,7 @@ build:
 	$(CARGO) build --release $(FEATURES)
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
-	   cat src/schema/*.sql; } > $(SQL)
+	   cat $(INSTALL_SQL); } > $(SQL)
 
 check: check-format check-lints check-scripts
 
@@ -112,7 +114,7 @@ install: build
 install-built:
 	@$(if $(DESTDIR),mkdir -p $(DESTDIR)$(PKGLIBDIR) $(DESTDIR)$(EXTENSIONS))
 	@$(call put,755,$(LIBRARY),$(DESTDIR)$(PKGLIBDIR)/pgbench_ext.so)
-	@for f in pgbench_ext.control $(SQL) $(wildcard src/schema/upgrade/*.sql); do \
+	@for f in pgbench_ext.control $(SQL); do \
 	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
 
 # For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb. One that is no Debian package

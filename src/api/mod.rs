@@ -18,7 +18,6 @@ mod preview;
 mod progress;
 pub mod reports;
 mod results;
-mod retired;
 pub mod runs;
 mod sweeps;
 mod targets;

@@ -27,7 +27,6 @@ pub fn anchor() -> Result<pg_sys::Oid, UserError> {
     let Some(table) = table else {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, "extension \"pgbench_ext\" is not installed"));
     };
-    // Version 0.1.0 has no bench_internal.
-    schemas.into_iter().filter(|&schema| schema != pg_sys::InvalidOid).try_for_each(guard::check_schema)?;
+    schemas.into_iter().try_for_each(guard::check_schema)?;
     Ok(table)
 }

@@ -350,7 +350,7 @@ SELECT bench.import((d || '{"later": [1], "samples": {"later": []}}'
     'transactions')
     AS ignored
 FROM base \gset
--- what 0.1.0 did not know
+-- a document without what is optional
 SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> '{run_log,0}') || '{"run_id": 78}'),
     'samples', (d -> 'samples') - 'latency_histogram'
         || jsonb_build_object('run_id', (SELECT jsonb_agg(78) FROM jsonb_array_elements(d #> '{samples,run_id}')))))
@@ -360,7 +360,7 @@ SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> 
     AS older
 FROM base \gset
 SELECT
-    ok(bool_and(latency_histogram IS NULL) AND count(*) > 0, 'a run of 0.1.0 has no histograms of its intervals'),
+    ok(bool_and(latency_histogram IS NULL) AND count(*) > 0, 'a run of such a document has no histograms of its intervals'),
     ok(bench.report((:'older'::bigint[])[1], 'html') NOT LIKE '%id="plot-heat"%', 'and its report no heat map'),
     ok(bench.report(:plain, 'html') LIKE '%id="plot-heat"%', 'which others have'),
     is(bench.report((:'older'::bigint[])[1], 'json')::jsonb #> '{samples,latency_histogram}', '{}', 'nor its JSON')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # pg_upgrade carries everything from an older server to the one of PG_CONFIG: results, reports, workloads, fixtures,
-# sweeps, grants. Runs go on there, and an extension that was never updated is updated there.
+# sweeps, grants. Runs go on there.
 #
 # OLD_PG_CONFIG names the older server, where the extension is installed as well; test/versions brings one. Its minor
 # version must not be of a later quarter than the other server's: 18.6 refuses the columns of 15.20.
@@ -61,15 +61,6 @@ crashed=$(sql "SELECT bench.start('pk_update', secs => 60)")
 eventually 20 "SELECT status = 'running' FROM bench.runs WHERE run_id = $crashed"
 by_old cluster_restart immediate
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $crashed")" crashed 'the older server: a run has crashed'
-# Whoever upgrades the server first has an extension that is still to be updated.
-for script in src/schema/upgrade/pgbench_ext--?*.sql; do
-    version=${script##*pgbench_ext--} version=${version%.sql}
-    [[ $version != *--* ]] || continue
-    FIRST=${FIRST:-$version}
-done
-sql 'CREATE DATABASE not_updated'
-in_db not_updated "CREATE EXTENSION pgbench_ext VERSION '$FIRST'" \
-    "INSERT INTO bench.workloads (name, script, owner) VALUES ('upgrade_old', 'SELECT 1;', 'upgrade_ann')"
 
 # What users read, a value a line: the tables that pg_upgrade copies, the views over them, documents.
 kept_by() { # FILE
@@ -120,20 +111,16 @@ is "$(diff "$work/before" "$work/after" | head -n 40)" '' \
 is "$(sql "SELECT has_function_privilege('upgrade_ann', 'bench.run'::regproc, 'EXECUTE'),
     has_function_privilege('upgrade_ann', 'bench.start'::regproc, 'EXECUTE')")" 't|f' 'grants are there, and no others'
 
-# The objects are those of a fresh installation, also after an update that comes later.
+# The objects are those of a fresh installation.
 sql 'CREATE DATABASE fresh'
 in_db fresh 'CREATE EXTENSION pgbench_ext'
-in_db not_updated 'ALTER EXTENSION pgbench_ext UPDATE'
 sql 'REVOKE EXECUTE ON FUNCTION bench.run, bench.load FROM upgrade_ann' \
     'REVOKE SELECT ON bench.summary FROM upgrade_ann'
-for db in fresh postgres not_updated; do
+for db in fresh postgres; do
     in_db $db "SELECT o FROM ($(cat test/lib/objects.sql)) AS objects (o) ORDER BY o" >"$work/$db"
 done
 is "$(($(wc -l <"$work/fresh") > 500))" 1 'the comparison sees the objects'
 is "$(diff "$work/fresh" "$work/postgres" | head -n 40)" '' 'the same objects as in a fresh installation'
-is "$(diff "$work/fresh" "$work/not_updated" | head -n 40)" '' "from $FIRST: the same after ALTER EXTENSION … UPDATE"
-is "$(in_db not_updated "SELECT owner FROM bench.workloads WHERE name = 'upgrade_old'")" upgrade_ann \
-    "from $FIRST: a workload is kept"
 
 # Runs go on.
 sql 'GRANT EXECUTE ON FUNCTION bench.run, bench.load TO upgrade_ann'

@@ -89,7 +89,7 @@ pub struct Run {
     pub transactions: Option<u64>,
     /// Seconds asked for; `None`: until throughput was steady.
     pub warmup: Option<f64>,
-    /// Seconds that the warm-up took; `None` before 0.2.0 and where nothing was run.
+    /// Seconds that the warm-up took; `None` where nothing was run.
     pub warmup_took: Option<f64>,
     /// Transactions per second of an open loop.
     pub rate: Option<f64>,
@@ -97,7 +97,7 @@ pub struct Run {
     pub latency_limit: Option<f64>,
     pub max_tries: u32,
     pub seed: i64,
-    /// Empty before 0.2.0.
+    /// Empty in documents without it.
     pub driver: String,
     pub query_mode: String,
     /// With the wire driver: the foreign server that was connected to; `None`: this server.
@@ -155,7 +155,7 @@ pub struct Summary {
     pub secs: Option<f64>,
     pub transactions: u64,
     pub failed: u64,
-    /// `None` before 0.2.0, where `failed` has them.
+    /// `None` in documents without it, whose `failed` has them.
     pub aborted: Option<u64>,
     pub retried: u64,
     pub skipped: u64,

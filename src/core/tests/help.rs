@@ -8,10 +8,13 @@ use bench_core::help::Help;
 
 /// The functions of schema `bench` with the names of their arguments.
 fn declared() -> BTreeMap<String, Vec<String>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema");
+    let mut paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema")];
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(&folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            continue;
+        }
         if path.extension().is_none_or(|ending| ending != "sql") {
             continue;
         }

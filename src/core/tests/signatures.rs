@@ -15,13 +15,17 @@ struct Signature {
 
 fn read_all(folder: &str, ending: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut paths: Vec<_> = fs::read_dir(&folder)
-        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|e| e == ending))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| fs::read_to_string(path).expect("text")).collect::<Vec<_>>().join("\n")
+    let mut texts = Vec::new();
+    let mut paths = vec![folder];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            paths.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_some_and(|e| e == ending) {
+            texts.push(fs::read_to_string(&path).expect("text"));
+        }
+    }
+    texts.join("\n")
 }
 
 /// The text up to the parenthesis that closes the one before `text`, and what follows it.

@@ -350,7 +350,7 @@ fn advice_is_not_what_the_run_did() {
     let failed = |document: &Document| of_topic(document, "failed").remove(0);
     assert!(failed(&document).advice.contains("max_tries above 1"));
     assert!(failed(&document).finding.contains("SQLSTATE 40001 (389)"), "{}", failed(&document).finding);
-    // An error that ended clients is no failed transaction, except in runs before 0.2.0.
+    // An error that ended clients is no failed transaction, except in runs without the count of such clients.
     document.errors.push(ErrorLine { sqlstate: "22012".into(), failed: 4, ..ErrorLine::default() });
     assert!(failed(&document).finding.contains("22012 (4)"), "{}", failed(&document).finding);
     document.summary.aborted = Some(4);

@@ -145,7 +145,7 @@ fn what_is_known_is_plotted() {
     document.latencies.clear();
     assert_eq!(plots(&document), all[..3]);
     document.samples.latency_histogram.clear();
-    assert_eq!(plots(&document), all[..2], "a run before 0.2.0");
+    assert_eq!(plots(&document), all[..2], "a run without histograms of its intervals");
     document.samples = Default::default();
     assert_eq!(plots(&document), Vec::<String>::new());
 }

@@ -81,7 +81,7 @@ COMMENT ON COLUMN bench.runs.target IS 'With the wire driver: foreign server tha
 COMMENT ON COLUMN bench.runs.jobs IS 'With the wire driver: background workers that shared the connections';
 COMMENT ON COLUMN bench.runs.reconnect IS 'With the wire driver: true if each transaction had a connection of its own';
 COMMENT ON COLUMN bench.runs.on_disconnect IS 'With the wire driver: end: a client ended when its connection was lost; reconnect: it connected again';
-COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run, and for runs before 0.2.0';
+COMMENT ON COLUMN bench.runs.warmup_took IS 'Seconds that the warm-up took; with warmup NULL, 300 if throughput was not steady by then. NULL if nothing was run';
 COMMENT ON COLUMN bench.runs.feeders IS 'Feeders of its workloads: workload, prefix, query, order, once, max_rows, and rows, the number of rows kept (null if other nodes read them); NULL: none';
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
@@ -117,7 +117,7 @@ COMMENT ON COLUMN bench.scripts.fixture IS 'Fixture used';
 COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.scripts.tps IS 'Transactions per measured second';
 COMMENT ON COLUMN bench.scripts.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
+COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.scripts.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
 COMMENT ON COLUMN bench.scripts.late IS 'Committed transactions that took longer than latency_limit';
@@ -152,7 +152,7 @@ COMMENT ON COLUMN bench.statements.custom_plans IS 'Executions with a custom pla
 COMMENT ON COLUMN bench.statements.plan_changes IS 'Number of times a client''s plan changed its shape between executions, not counting the switch from custom to generic';
 COMMENT ON COLUMN bench.statements.workers_planned IS 'Parallel workers planned, in all phases';
 COMMENT ON COLUMN bench.statements.workers_launched IS 'Parallel workers launched, in all phases';
-COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands and runs before 0.2.0';
+COMMENT ON COLUMN bench.statements.rows IS 'Rows returned, inserted, updated, deleted or merged, in all phases; NULL for meta commands';
 COMMENT ON COLUMN bench.statements.writes IS 'Executions of INSERT, UPDATE, DELETE or MERGE, in all phases; NULL if there was none';
 COMMENT ON COLUMN bench.statements.empty_writes IS 'Number of writes that affected no row';
 
@@ -311,7 +311,7 @@ COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.summary.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
+COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.summary.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs of the whole run';
 COMMENT ON COLUMN bench.summary.tps_avg IS 'Mean tps of the samples';
@@ -330,7 +330,7 @@ COMMENT ON COLUMN bench.summary.late IS 'Committed transactions that took longer
 COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency';
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
-COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended, for runs before 0.2.0, and if the platform does not provide it';
+COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended and if the platform does not provide it';
 COMMENT ON COLUMN bench.summary.connect_avg_ms IS 'Mean time in milliseconds to open a connection, of those that a run with reconnect opened during the measurement; part of secs, not of the latency';
 COMMENT ON COLUMN bench.summary.connect_p50_ms IS 'Median of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_p95_ms IS '95th percentile of these times in milliseconds';
@@ -389,7 +389,7 @@ COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'Maximum error of clock_offset_m
 COMMENT ON COLUMN bench.nodes.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.nodes.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
-COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended during the measurement; NULL for runs before 0.2.0, whose failed includes them';
+COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.nodes.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
 COMMENT ON COLUMN bench.nodes.latency_avg_ms IS 'Mean latency in milliseconds';

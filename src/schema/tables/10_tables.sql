@@ -564,7 +564,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.transactions IS %L', relation, 'Transactions committed in the interval');
         EXECUTE format('COMMENT ON COLUMN %s.tps IS %L', relation, 'transactions / secs');
         EXECUTE format('COMMENT ON COLUMN %s.failed IS %L', relation, 'Failed transactions: those given up at a serialization failure or deadlock after max_tries');
-        EXECUTE format('COMMENT ON COLUMN %s.aborted IS %L', relation, 'Clients that another error ended, each with its transaction; NULL for runs before 0.2.0, whose failed includes them');
+        EXECUTE format('COMMENT ON COLUMN %s.aborted IS %L', relation, 'Clients that another error ended, each with its transaction');
         EXECUTE format('COMMENT ON COLUMN %s.retried IS %L', relation, 'Transactions that took more than one try');
         EXECUTE format('COMMENT ON COLUMN %s.skipped IS %L', relation, 'With a rate: transactions skipped because they could no longer meet latency_limit');
         EXECUTE format('COMMENT ON COLUMN %s.late IS %L', relation, 'Committed transactions that took longer than latency_limit');
@@ -574,7 +574,7 @@ BEGIN
         EXECUTE format('COMMENT ON COLUMN %s.latency_p95_ms IS %L', relation, '95th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_p99_ms IS %L', relation, '99th percentile of the latency in milliseconds, within 1 %');
         EXECUTE format('COMMENT ON COLUMN %s.latency_max_ms IS %L', relation, 'Maximum latency in milliseconds');
-        EXECUTE format('COMMENT ON COLUMN %s.latency_histogram IS %L', relation, 'Latency histogram of the interval''s committed transactions, as bucket: count; bucket k holds 10^(k/10) to 10^((k+1)/10) microseconds. NULL for runs before 0.2.0');
+        EXECUTE format('COMMENT ON COLUMN %s.latency_histogram IS %L', relation, 'Latency histogram of the interval''s committed transactions, as bucket: count; bucket k holds 10^(k/10) to 10^((k+1)/10) microseconds');
         EXECUTE format('COMMENT ON COLUMN %s.lag_avg_ms IS %L', relation, 'With a rate: mean delay between scheduled and actual start in milliseconds, which is part of the latency');
         EXECUTE format('COMMENT ON COLUMN %s.wal_bytes IS %L', relation, 'Bytes of WAL that the whole server generated, from pg_stat_wal, to which sessions report at most once a second. This column and the following ones are NULL if the interval was not observed');
         EXECUTE format('COMMENT ON COLUMN %s.wal_records IS %L', relation, 'WAL records of the whole server');
