@@ -51,6 +51,7 @@ macro_rules! run_function {
             jobs: Option<i32>,
             reconnect: Option<bool>,
             on_disconnect: Option<String>,
+            run_as: Option<String>,
         ) -> $($result)+ {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -79,6 +80,7 @@ macro_rules! run_function {
                 jobs,
                 reconnect,
                 on_disconnect,
+                run_as,
             })
             .or_raise()
         }

@@ -58,6 +58,15 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     })
 }
 
+/// Milliseconds that a call of a captured workload took, where the capture knows.
+pub fn captured_ms(workload: &str) -> Result<Option<f64>, UserError> {
+    as_owner(|| {
+        let sql =
+            "SELECT exec_ms / calls FROM bench.capture_statements WHERE workload = $1 AND kept AND calls > 0";
+        fetch::<f64>(sql, &[workload.into()])
+    })
+}
+
 /// A workload that has a name of those that a capture gives to its workloads, and is none of them.
 pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {

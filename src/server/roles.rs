@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Role;
 use pgrx::pg_sys;
 
 use super::guard::Guard;
@@ -131,6 +132,54 @@ pub fn acts_for(role: &str) -> Result<bool, UserError> {
         pg_sys::superuser()
             || (oid != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), oid))
     })
+}
+
+/// The current role, by name and OID.
+pub fn current() -> Role {
+    Role { name: current_role(), oid: current_role_oid().to_u32() }
+}
+
+/// Whether the current role is one that [`as_run_role`] has switched to, in a session of another role.
+pub fn is_switched() -> bool {
+    // SAFETY: this backend's own state.
+    unsafe { pg_sys::InSecurityRestrictedOperation() }
+}
+
+/// The privilege of pg_has_role that SET ROLE takes.
+const SET_ROLE: &str = if cfg!(feature = "pg15") { "MEMBER" } else { "SET" };
+
+/// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
+///
+/// # Errors
+/// 42501.
+pub fn check_may_become(role: &Role) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.pg_has_role($1, $2)";
+    if fetch::<bool>(sql, &[pg_sys::Oid::from(role.oid).into(), SET_ROLE.into()])? == Some(true) {
+        return Ok(());
+    }
+    let name = &role.name;
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied to have sessions of role \"{name}\""),
+    )
+    .detail(format!("Role \"{}\" cannot SET ROLE {}.", current_role(), quote_identifier(name)))
+    .hint(format!(
+        "Call as that role, or GRANT {} TO {}.",
+        quote_identifier(name),
+        quote_identifier(&current_role())
+    )))
+}
+
+/// A role by its name.
+///
+/// # Errors
+/// 42704.
+pub fn named(name: &str) -> Result<Role, UserError> {
+    let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    match fetch::<pg_sys::Oid>(sql, &[name.into()])? {
+        Some(oid) => Ok(Role { name: name.to_owned(), oid: oid.to_u32() }),
+        None => Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))),
+    }
 }
 
 /// The current role's name: the one that a workload runs as.

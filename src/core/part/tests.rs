@@ -27,6 +27,7 @@ fn request() -> PartRequest {
         exit_on_abort: Some(false),
         reconnect: Some(false),
         on_disconnect: Some("end".to_owned()),
+        run_as: None,
         ..RunArguments::default()
     };
     let options = RunOptions::new(arguments).expect("options");
@@ -53,6 +54,7 @@ fn request() -> PartRequest {
         fixtures: vec![fixture],
         role: "dba".to_owned(),
         role_oid: 10,
+        caller: None,
         database_oid: 5,
         database: "postgres".into(),
         horizon_held: false,

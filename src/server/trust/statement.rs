@@ -4,13 +4,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::hash::Hash;
 
 use bench_core::error::UserError;
 use pgrx::{pg_guard, pg_sys};
 
 use super::names::check_names;
 use super::objects::{Object, check_objects, is_powerful};
+use crate::error::OrRaise;
 use crate::server::guard;
 use crate::server::roles::current_role_oid;
 
@@ -19,6 +21,8 @@ thread_local! {
     static JUDGED: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
     /// Sets of objects that were found to be in order since the catalogs changed.
     static IN_ORDER: RefCell<HashSet<Vec<Object>>> = RefCell::new(HashSet::new());
+    /// Texts whose names were.
+    static TEXTS: RefCell<HashSet<String>> = RefCell::new(HashSet::new());
     /// Catalogs have changed.
     static CHANGED: Cell<bool> = const { Cell::new(false) };
     static LISTENS: Cell<bool> = const { Cell::new(false) };
@@ -61,9 +65,49 @@ impl Drop for Judged {
 /// # Errors
 /// 42501 with an object and the role that it belongs to.
 pub fn check_text(text: &str) -> Result<(), UserError> {
-    match JUDGED.get() {
-        Some(role) => unjudged(|| check_names(role, text)),
-        None => Ok(()),
+    let Some(role) = JUDGED.get() else { return Ok(()) };
+    forget_what_changed();
+    if !TEXTS.with_borrow(|known| known.contains(text)) {
+        unjudged(|| check_names(role, text))?;
+        TEXTS.with_borrow_mut(|known| keep(known, text.to_owned()));
+    }
+    Ok(())
+}
+
+/// As [`check_text`], of a text that is about to be analysed, within a trap.
+///
+/// # Safety
+/// In a transaction; a text with a zero byte at its end.
+pub unsafe fn judge_text(text: *const c_char) {
+    if JUDGED.get().is_some() {
+        // SAFETY: by the caller.
+        unsafe { raise_for_text(text) };
+    }
+}
+
+/// Guarded: an error is raised when nothing of Rust's is left to be dropped.
+#[cold]
+#[pg_guard]
+unsafe extern "C-unwind" fn raise_for_text(text: *const c_char) {
+    // SAFETY: by the caller.
+    check_text(&unsafe { CStr::from_ptr(text) }.to_string_lossy()).or_raise();
+}
+
+/// As many as the statements of the largest mix, of which a session executes the same ones again and again.
+const KNOWN: usize = 4096;
+
+fn keep<T: Hash + Eq>(known: &mut HashSet<T>, new: T) {
+    if known.len() >= KNOWN {
+        known.clear();
+    }
+    known.insert(new);
+}
+
+/// Nothing that was found before a catalog changed counts.
+fn forget_what_changed() {
+    if CHANGED.replace(false) {
+        IN_ORDER.with_borrow_mut(HashSet::clear);
+        TEXTS.with_borrow_mut(HashSet::clear);
     }
 }
 
@@ -112,15 +156,13 @@ pub unsafe fn check_query(
     unsafe { visit(query.cast(), (&raw mut seeds).cast()) };
     seeds.sort_unstable_by_key(|object| (object.class.to_u32(), object.id.to_u32()));
     seeds.dedup();
-    if CHANGED.replace(false) {
-        IN_ORDER.with_borrow_mut(HashSet::clear);
-    }
+    forget_what_changed();
     if IN_ORDER.with_borrow(|known| known.contains(&seeds)) {
         return Ok(());
     }
     unjudged(|| check_objects(role, &seeds))?;
     // What was looked at by a catalog that has changed meanwhile is forgotten at the next look.
-    IN_ORDER.with_borrow_mut(|known| known.insert(seeds));
+    IN_ORDER.with_borrow_mut(|known| keep(known, seeds));
     Ok(())
 }
 

@@ -1,0 +1,148 @@
+//! A question to a session of another role: what that role's statements mean, and what they return, is found out where they run
+//! with its rights, its settings and its search_path, and nowhere else.
+//!
+//! The session is a background worker. Its transaction is read-only and rolled back with it; it starts no workers and connects
+//! to no server. The answer comes in a segment of its own.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Role;
+use pgrx::pg_sys;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::checks::check_session_of;
+use crate::error::internal;
+use crate::observe::statement_calls;
+use crate::server::background_worker::WorkerKind;
+use crate::server::guc::{set_as_session, set_for_session};
+use crate::server::process::{is_backend, my_pid, nap, wake};
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::transaction;
+use crate::server::{database, worker_slots};
+use crate::shm::{Segment, Shape};
+use crate::worker::{attach, workers};
+
+/// The longest question and the longest answer, in bytes.
+const MAX_BYTES: usize = 1 << 30;
+
+/// How long a session that has answered waits for the answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+thread_local! {
+    static ANSWERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// # Errors
+/// 25006 in a session that answers questions: what its statements call must not start anything.
+pub fn check_may_start() -> Result<(), UserError> {
+    if !ANSWERS.get() {
+        return Ok(());
+    }
+    let message = "cannot start workers or connections while a captured statement is tried";
+    Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message))
+}
+
+/// An answer: what is told, and bytes beside it.
+pub type Answer<A> = (A, Vec<u8>);
+
+/// Asks a session of a role, and waits for its answer.
+///
+/// # Errors
+/// What the session says; those of [`check_session_of`]; 53400 without a worker slot; 57014.
+pub fn ask<Q: Serialize, A: DeserializeOwned>(
+    kind: WorkerKind,
+    role: &Role,
+    question: &Q,
+) -> Result<Answer<A>, UserError> {
+    check_may_start()?;
+    check_session_of(role)?;
+    worker_slots::check_slots(1, kind.noun)?;
+    let segment = segment_of(question, &[])?;
+    segment.header().caller_pid.store(my_pid(), Relaxed);
+    // However this ends, by a cancel as well.
+    struct End(Option<Segment>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            workers::terminate();
+            workers::forget();
+            self.0.take().into_iter().for_each(Segment::detach);
+        }
+    }
+    let segment = End(Some(segment));
+    let Some(asked) = &segment.0 else { return Err(internal("a question without a segment")) };
+    workers::launch(kind, asked.handle(), 1, database::oid().to_u32(), role.oid)?;
+    let header = asked.header();
+    loop {
+        let has_ended = workers::all_stopped();
+        if let Some(error) = header.failure() {
+            return Err(error);
+        }
+        if let Some(answer) = Segment::attach(header.answer.load(Acquire)).filter(|_| !has_ended) {
+            let told = serde_json::from_str(answer.spec()).map_err(|error| internal(error.to_string()));
+            let bytes = answer.fed().to_vec();
+            answer.detach();
+            header.gate.store(1, Release);
+            wake(header.coordinator_pid.load(Relaxed));
+            return told.map(|told| (told, bytes));
+        }
+        if has_ended {
+            asked.check_refusal()?;
+            let message = format!("the session of role \"{}\" ended unexpectedly", role.name);
+            return Err(
+                UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint("See the server log.")
+            );
+        }
+        nap(200);
+    }
+}
+
+fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError> {
+    let json = serde_json::to_string(told).map_err(|error| internal(error.to_string()))?;
+    let length = json.len() + bytes.len();
+    if length > MAX_BYTES {
+        let message = format!("a role's statements and values must not be longer than {MAX_BYTES} bytes");
+        return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(format!("They have {length} bytes.")));
+    }
+    Ok(Segment::create(Shape::LEADER, &json, bytes))
+}
+
+/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction.
+pub fn answer<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q) -> Result<Answer<A>, UserError>,
+) {
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let header = context.segment.header();
+    header.coordinator_pid.store(my_pid(), Release);
+    ANSWERS.set(true);
+    statement_calls::leave_out_this_session();
+    set_for_session(c"application_name", c"pgbench_ext");
+    let question = serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
+    // Nobody sees the question again, nor what asks it.
+    let found = question.and_then(|question| {
+        transaction(AssertUnwindSafe(|| {
+            set_as_session("transaction_read_only", "on")?;
+            find(question)
+        }))
+    });
+    // It lasts until it has been taken.
+    match found.and_then(|(told, bytes)| segment_of(&told, &bytes)) {
+        Err(error) => header.fail(&error),
+        Ok(answer) => {
+            header.answer.store(answer.handle(), Release);
+            let caller = header.caller_pid.load(Relaxed);
+            wake(caller);
+            let began = Instant::now();
+            while header.gate.load(Acquire) == 0 && is_backend(caller) && began.elapsed() < PATIENCE {
+                nap(100);
+            }
+        }
+    }
+    wake(header.caller_pid.load(Relaxed));
+}
