@@ -5,6 +5,7 @@ use bench_core::captured::{
 };
 use bench_core::error::UserError;
 use bench_core::feeder::{Feeder, Order};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::columns::{self, Relation};
@@ -15,12 +16,13 @@ use crate::engine::parameters::{self, Analysed, How, Parameter, Place, Wrap};
 use crate::server::guc;
 use crate::server::spi::{call, fetch, quote_literal};
 use crate::server::transaction::rolled_back;
+use crate::server::trust::statement;
 
 /// Rows that a feeder keeps at most.
 const MAX_ROWS: u32 = 100_000;
 
 /// A feeder, and the values that it selects where no relation's rows serve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fed {
     pub feeder: Feeder,
     /// Names and types of its columns.
@@ -42,7 +44,7 @@ impl Fed {
 }
 
 /// How a statement is replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Replay {
     pub script: String,
     pub fed: Vec<Fed>,
@@ -86,8 +88,8 @@ fn here<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> 
 }
 
 fn analyse(text: &str) -> Result<Analysed, String> {
-    here(|| parameters::analyse(text))
-        .map_err(|error| format!("it cannot be parsed again: {}", error.message))
+    let judged = |text| statement::check_text(text).and_then(|()| parameters::analyse(text));
+    here(|| judged(text)).map_err(|error| format!("it cannot be parsed again: {}", error.message))
 }
 
 /// How a statement with such a share of the captured time can be replayed, or why it cannot.

@@ -21,6 +21,7 @@ use crate::observe::statement_calls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
 use crate::server::process::{is_backend, my_pid, nap, wake};
+use crate::server::roles;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::transaction;
 use crate::server::{database, worker_slots};
@@ -99,6 +100,54 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
         }
         nap(200);
     }
+}
+
+/// What became of each of several statements, each of them executed by a role, of which at most so many are to be kept: the
+/// first ones are asked about first, all of one role at once, and others only as long as there is room. `None` for those that
+/// nobody was asked about; the reason for those that are not kept.
+///
+/// # Errors
+/// 57014, 53400.
+pub fn kept<A>(
+    users: &[Result<Role, String>],
+    most: usize,
+    mut ask: impl FnMut(&Role, &[usize]) -> Result<Vec<Result<A, String>>, UserError>,
+) -> Result<Vec<Option<Result<A, String>>>, UserError> {
+    let mut found: Vec<Option<Result<A, String>>> =
+        users.iter().map(|user| user.as_ref().err().map(|reason| Err(reason.clone()))).collect();
+    loop {
+        let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
+        let next: Vec<usize> = (0..found.len()).filter(|&at| found[at].is_none()).take(room).collect();
+        let Some(Ok(role)) = next.first().map(|&at| &users[at]) else { return Ok(found) };
+        let is_of = |at: &usize| users[*at].as_ref().is_ok_and(|user| user.oid == role.oid);
+        let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
+        let told = ask(role, &of_role).or_else(|error| match error.sqlstate.as_str() {
+            sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
+            _ => Ok(of_role.iter().map(|_| Err(error.message.clone())).collect()),
+        })?;
+        let mut told = told.into_iter();
+        for at in of_role {
+            found[at] = Some(told.next().unwrap_or_else(|| Err("nothing came back of it".to_owned())));
+        }
+    }
+}
+
+/// The role that has executed statements, where they may be replayed: in its sessions, and if this role could become it.
+///
+/// # Errors
+/// The reason why not.
+pub fn replayer(user: Result<Role, UserError>) -> Result<Role, String> {
+    let role = user.map_err(|error| error.message)?;
+    if roles::check_may_become(&role).is_err() {
+        return Err(format!(
+            "role \"{}\" executed it, and role \"{}\" cannot SET ROLE to it",
+            role.name,
+            roles::current_role()
+        ));
+    }
+    check_session_of(&role)
+        .map_err(|error| format!("role \"{}\" executed it: {}", role.name, error.message))?;
+    Ok(role)
 }
 
 fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError> {

@@ -62,7 +62,7 @@ CREATE TABLE bench.capture_statements (
     weight           int,
     queryid          bigint,
     query            text,
-    roles            text[],
+    role             text,
     calls            bigint NOT NULL,
     rows             bigint,
     shared_blks_hit  bigint,
@@ -80,7 +80,7 @@ COMMENT ON COLUMN bench.capture_statements.workload IS 'Workload that was made o
 COMMENT ON COLUMN bench.capture_statements.weight IS 'Its weight in the mix';
 COMMENT ON COLUMN bench.capture_statements.queryid IS 'As in pg_stat_statements';
 COMMENT ON COLUMN bench.capture_statements.query IS 'Text as pg_stat_statements has it; NULL: not visible to the role that captured, or lost';
-COMMENT ON COLUMN bench.capture_statements.roles IS 'Roles that executed it';
+COMMENT ON COLUMN bench.capture_statements.role IS 'Role that executed it, and whose sessions execute its workload';
 COMMENT ON COLUMN bench.capture_statements.calls IS 'Calls';
 COMMENT ON COLUMN bench.capture_statements.rows IS 'Rows returned or changed by these calls';
 COMMENT ON COLUMN bench.capture_statements.shared_blks_hit IS 'Blocks that they found in shared buffers';

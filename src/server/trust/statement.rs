@@ -111,17 +111,6 @@ fn forget_what_changed() {
     }
 }
 
-/// Judges a relation that is about to be read, where statements of this role are judged.
-///
-/// # Errors
-/// 42501 with an object and the role that it belongs to.
-pub fn check_relation(relation: pg_sys::Oid) -> Result<(), UserError> {
-    match JUDGED.get() {
-        Some(role) => unjudged(|| check_objects(role, &[Object::relation(relation)])),
-        None => Ok(()),
-    }
-}
-
 /// The role whose statements this process judges as they are planned.
 pub fn judged() -> Option<pg_sys::Oid> {
     JUDGED.get()
