@@ -117,6 +117,9 @@ ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR EXISTS (
     SELECT FROM pg_catalog.pg_roles r
     WHERE r.rolname OPERATOR(pg_catalog.=) owner::pg_catalog.name AND pg_catalog.pg_has_role(r.oid, 'USAGE')));
+ALTER TABLE bench.feeders ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.feeders FOR SELECT USING (workload IN (SELECT w.name FROM bench.workloads w));
+COMMENT ON POLICY visible ON bench.feeders IS 'Shows the feeders of workloads that bench.workloads shows';
 COMMENT ON POLICY visible ON bench.workloads IS 'Shows private workloads to members of their owner';
 
 -- What pg_stat_statements counted of a run's statements, for bench.fidelity.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
-use super::objects::{Object, TRUSTED, check_objects, refusal};
+use super::objects::{Object, check_objects, refusal, trusted};
 use crate::server::spi::fetch_all;
 
 /// The longest name in bytes: the server cuts others to it.
@@ -44,14 +44,14 @@ fn cut(name: &str) -> &str {
     &name[..end]
 }
 
-/// Schemas in which a session looks for the names in `$2`, and those that these name. pg_catalog belongs to the server.
+/// Schemas in which a session looks for the names in `$1`, and those that these name. pg_catalog belongs to the server.
 const PLACES: &str = "SELECT n.oid, n.nspname, n.nspacl, \
         CASE WHEN n.nspowner OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.regrole THEN \
             (SELECT b.datdba FROM pg_catalog.pg_database b WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()) \
         ELSE n.nspowner END AS owner, n.nspowner \
     FROM pg_catalog.pg_namespace n \
     WHERE n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name \
-      AND (n.nspname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) \
+      AND (n.nspname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) \
            OR n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(true)))";
 
 /// Sees that whatever the names in a text mean in this session belongs to those whom a role trusts, and that nobody else can
@@ -68,10 +68,11 @@ pub fn check_names(role: pg_sys::Oid, text: &str) -> Result<(), UserError> {
              WHERE a.privilege_type OPERATOR(pg_catalog.=) 'CREATE' AND a.grantee OPERATOR(pg_catalog.<>) nspowner) \
          SELECT p.schema::pg_catalog.text, p.owns, coalesce((SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g \
              WHERE g.oid OPERATOR(pg_catalog.=) p.role), 'public') FROM power p \
-         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) p.role AND {TRUSTED}) \
-         ORDER BY 1, 2 DESC, 3 LIMIT 1"
+         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) p.role AND {}) \
+         ORDER BY 1, 2 DESC, 3 LIMIT 1",
+        trusted("$2")
     );
-    let found = fetch_all(&schemas, &[role.into(), names.clone().into()], |row| {
+    let found = fetch_all(&schemas, &[names.clone().into(), role.into()], |row| {
         let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
         Ok((text(1)?, row.get::<bool>(2)?.unwrap_or_default(), text(3)?))
     })?;
@@ -86,16 +87,16 @@ pub fn check_names(role: pg_sys::Oid, text: &str) -> Result<(), UserError> {
         "WITH place AS ({PLACES}) \
          SELECT 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid, c.oid FROM place JOIN pg_catalog.pg_class c \
              ON c.relnamespace OPERATOR(pg_catalog.=) place.oid \
-         WHERE c.relname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) AND $1 IS NOT NULL UNION ALL \
+         WHERE c.relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) UNION ALL \
          SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid, c.oid FROM place JOIN pg_catalog.pg_proc c \
-             ON c.pronamespace OPERATOR(pg_catalog.=) place.oid WHERE c.proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) UNION ALL \
+             ON c.pronamespace OPERATOR(pg_catalog.=) place.oid WHERE c.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) UNION ALL \
          SELECT 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, c.oid FROM place JOIN pg_catalog.pg_type c \
-             ON c.typnamespace OPERATOR(pg_catalog.=) place.oid WHERE c.typname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) UNION ALL \
+             ON c.typnamespace OPERATOR(pg_catalog.=) place.oid WHERE c.typname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) UNION ALL \
          SELECT 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid, c.oid FROM place JOIN pg_catalog.pg_operator c \
              ON c.oprnamespace OPERATOR(pg_catalog.=) place.oid"
     );
     let none = pg_sys::InvalidOid;
-    let seeds = fetch_all(&objects, &[role.into(), names.into()], |row| {
+    let seeds = fetch_all(&objects, &[names.into()], |row| {
         let oid = |column| row.get::<pg_sys::Oid>(column).map(|oid| oid.unwrap_or(none));
         Ok(Object { class: oid(1)?, id: oid(2)? })
     })?;

@@ -48,17 +48,20 @@ pub fn is_powerful(role: pg_sys::Oid) -> Result<bool, UserError> {
 }
 
 /// Roles that a role has nothing to fear from: itself, superusers, and those that can become it. A condition on `r`, a row of
-/// pg_roles, with the role as `$1`.
-pub const TRUSTED: &str =
-    "(r.rolsuper OR r.oid OPERATOR(pg_catalog.=) $1 OR pg_catalog.pg_has_role(r.oid, $1, 'MEMBER'))";
+/// pg_roles, with this parameter for the role.
+pub fn trusted(role: &str) -> String {
+    format!(
+        "(r.rolsuper OR r.oid OPERATOR(pg_catalog.=) {role} OR pg_catalog.pg_has_role(r.oid, {role}, 'MEMBER'))"
+    )
+}
 
-/// Objects of others among all that the seeds in `$2` and `$3` lead to: what views and rules, defaults, constraints, policies,
+/// All that the seeds in `$1` and `$2` lead to: what views and rules, defaults, constraints, policies,
 /// indexes, triggers, foreign keys, children, types, domains, operators, aggregates and functions with a body that the server
 /// has parsed use, at any depth. Of other functions the owner answers for what they do. What came with the server depends on
 /// nothing.
 const TOUCHED: &str = "\
     WITH RECURSIVE touched (class, id) AS ( \
-        SELECT s.class, s.id FROM pg_catalog.unnest($2::pg_catalog.oid[], $3::pg_catalog.oid[]) AS s (class, id) \
+        SELECT s.class, s.id FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.oid[]) AS s (class, id) \
       UNION \
         SELECT n.class, n.id FROM touched t CROSS JOIN LATERAL ( \
             SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d \
@@ -85,7 +88,10 @@ const TOUCHED: &str = "\
           UNION ALL SELECT t.class, i.inhrelid FROM pg_catalog.pg_inherits i \
             WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND i.inhparent OPERATOR(pg_catalog.=) t.id \
         ) AS n (class, id) \
-    ) \
+    )";
+
+/// Objects among what was touched, as `o`, of roles for which a condition on `r` does not hold.
+const OF_OTHERS: &str = " \
     SELECT pg_catalog.pg_describe_object(o.class, o.id, 0), \
            coalesce((SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g WHERE g.oid OPERATOR(pg_catalog.=) o.owner), \
                o.owner::pg_catalog.text) \
@@ -113,16 +119,33 @@ pub fn check_objects(role: pg_sys::Oid, seeds: &[Object]) -> Result<(), UserErro
     if seeds.is_empty() {
         return Ok(());
     }
-    let classes: Vec<pg_sys::Oid> = seeds.iter().map(|object| object.class).collect();
-    let ids: Vec<pg_sys::Oid> = seeds.iter().map(|object| object.id).collect();
-    let sql = format!("{TOUCHED}{TRUSTED}) ORDER BY 1 LIMIT 1");
-    let strangers = fetch_all(&sql, &[role.into(), classes.into(), ids.into()], |row| {
+    let (classes, ids) = columns(seeds);
+    let sql = format!("{TOUCHED}{OF_OTHERS}{}) ORDER BY 1 LIMIT 1", trusted("$3"));
+    let strangers = fetch_all(&sql, &[classes.into(), ids.into(), role.into()], |row| {
         Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
     })?;
     match strangers.into_iter().next() {
         None => Ok(()),
         Some((object, owner)) => Err(refusal(format!("{object} belongs to role \"{owner}\""))),
     }
+}
+
+fn columns(seeds: &[Object]) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
+    seeds.iter().map(|object| (object.class, object.id)).unzip()
+}
+
+/// What forbids to try a statement that touches these objects, whoever owns it: a function whose author is no superuser may do
+/// what no rollback takes back, and a foreign table connects to its server. `None`: nothing.
+pub fn untriable(seeds: &[Object]) -> Result<Option<String>, UserError> {
+    let sql = format!(
+        "{TOUCHED} SELECT pg_catalog.min(pg_catalog.pg_describe_object(t.class, t.id, 0)) FROM touched t \
+         WHERE (t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_foreign_server'::pg_catalog.regclass \
+             OR t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass AND NOT EXISTS ( \
+                 SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) p.proowner \
+                 WHERE p.oid OPERATOR(pg_catalog.=) t.id AND r.rolsuper))"
+    );
+    let (classes, ids) = columns(seeds);
+    fetch::<String>(&sql, &[classes.into(), ids.into()])
 }
 
 /// The error for what another role could have run with more rights than it has.

@@ -140,11 +140,8 @@ pub unsafe fn check_query(
     query: *mut pg_sys::Query,
     relations: &[pg_sys::Oid],
 ) -> Result<(), UserError> {
-    let mut seeds: Vec<Object> = relations.iter().map(|&relation| Object::relation(relation)).collect();
-    // SAFETY: by the caller; the walk only reads, and the seeds outlive it.
-    unsafe { visit(query.cast(), (&raw mut seeds).cast()) };
-    seeds.sort_unstable_by_key(|object| (object.class.to_u32(), object.id.to_u32()));
-    seeds.dedup();
+    // SAFETY: by the caller.
+    let seeds = unsafe { objects_of(query, relations) };
     forget_what_changed();
     if IN_ORDER.with_borrow(|known| known.contains(&seeds)) {
         return Ok(());
@@ -153,6 +150,19 @@ pub unsafe fn check_query(
     // What was looked at by a catalog that has changed meanwhile is forgotten at the next look.
     IN_ORDER.with_borrow_mut(|known| keep(known, seeds));
     Ok(())
+}
+
+/// What a query itself uses: its relations, which are given, and its functions, operators and types.
+///
+/// # Safety
+/// A live query.
+pub unsafe fn objects_of(query: *mut pg_sys::Query, relations: &[pg_sys::Oid]) -> Vec<Object> {
+    let mut objects: Vec<Object> = relations.iter().map(|&relation| Object::relation(relation)).collect();
+    // SAFETY: by the caller; the walk only reads, and the objects outlive it.
+    unsafe { visit(query.cast(), (&raw mut objects).cast()) };
+    objects.sort_unstable_by_key(|object| (object.class.to_u32(), object.id.to_u32()));
+    objects.dedup();
+    objects
 }
 
 /// Collects the functions, operators and types of a tree, at any depth.
