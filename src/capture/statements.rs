@@ -184,10 +184,11 @@ fn store(name: &str, spec: &CaptureSpec, replay: &Replay) -> Result<(), UserErro
             .hint("The workloads of a capture are named like it, with a number. Drop this one, or choose another name."));
     }
     let description = format!("Captured as a part of {}", spec.name);
-    catalog::put_workload(name, &spec.role, None, &replay.script, Some(&description))?;
+    catalog::put_workload(name, roles::current_role_oid(), None, &replay.script, Some(&description))?;
     let workload = Workload {
         name: name.to_owned(),
         owner: spec.role.clone(),
+        owner_oid: roles::current_role_oid(),
         fixture: None,
         script: replay.script.clone(),
         mix: None,

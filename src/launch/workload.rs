@@ -57,7 +57,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
 /// # Errors
 /// 42501 for a superuser before another role's script.
 fn usable(workload: Workload) -> Result<Workload, UserError> {
-    if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
+    if !workload.builtin && superuser() && !roles::is_superuser_oid(workload.owner_oid) {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!(
@@ -112,6 +112,7 @@ pub fn unnamed(script: &str) -> Workload {
     Workload {
         name: SCRIPT.to_owned(),
         owner: roles::current_role(),
+        owner_oid: roles::current_role_oid(),
         fixture: None,
         script: script.to_owned(),
         mix: None,

@@ -8,7 +8,6 @@ use pgrx::pg_sys;
 use super::guard::Guard;
 use super::guc::set_local;
 use super::spi::{fetch, quote_identifier};
-use crate::error::internal;
 
 /// Whether the current role is a superuser.
 pub fn superuser() -> bool {
@@ -20,6 +19,12 @@ pub fn superuser() -> bool {
 pub fn current_role_oid() -> pg_sys::Oid {
     // SAFETY: this backend's own state.
     unsafe { pg_sys::GetUserId() }
+}
+
+/// Whether a role exists and is a superuser.
+pub fn is_superuser_oid(role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up inside a transaction; false for a role that does not exist.
+    unsafe { pg_sys::superuser_arg(role) }
 }
 
 /// Whether a role of this name exists and is a superuser.
@@ -121,16 +126,40 @@ pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
     Ok(others == Some(0))
 }
 
-/// Whether the current role has the privileges of the named one: is it, inherits from it, or is a superuser; as
-/// pg_has_role with USAGE. A role that no longer exists has only superusers above it.
-pub fn acts_for(role: &str) -> Result<bool, UserError> {
-    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
+/// pg_read_all_stats, which everything may be seen with.
+pub const READ_ALL_STATS: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_READ_ALL_STATS);
+
+/// pg_signal_backend, which everybody but superusers may be stopped with.
+pub const SIGNAL_BACKEND: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_SIGNAL_BACKEND);
+
+/// pg_checkpoint.
+pub const CHECKPOINT: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_CHECKPOINT);
+
+/// Whether the current role has the privileges of another: is it, inherits from it, or is a superuser; as pg_has_role
+/// with USAGE. A role that no longer exists has only superusers above it, and so has no role, 0.
+///
+/// By the OID: the name of a role that was renamed or dropped may be another role's.
+pub fn acts_for(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups inside a transaction.
-    Ok(unsafe {
-        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
+    unsafe {
         pg_sys::superuser()
-            || (oid != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), oid))
-    })
+            || (role != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), role))
+    }
+}
+
+/// A role's present name; `None` where it no longer exists.
+pub fn name_of(role: pg_sys::Oid) -> Option<String> {
+    // SAFETY: a catalog look-up inside a transaction: a palloc'd string, or NULL.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
+}
+
+/// The OID of the role that has a name now.
+pub fn oid_of(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    fetch::<pg_sys::Oid>(sql, &[name.into()])
 }
 
 /// The current role's name: the one that a workload runs as.
