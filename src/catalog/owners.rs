@@ -17,6 +17,18 @@ const OWNED: [(&str, &str); 6] = [
     ("custom_fixtures", "owner"),
 ];
 
+/// Leaves to superusers what belongs to roles that no longer exist, once and for all: when the server's OIDs have wrapped
+/// around, a new role can get that of a dropped one. As the extension's owner.
+pub(super) fn settle_owners() -> Result<(), UserError> {
+    OWNED.iter().try_for_each(|(table, _)| {
+        let sql = format!(
+            "UPDATE bench.{table} t SET owner_oid = 0 WHERE t.owner_oid <> 0 \
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
+        );
+        run(&sql, &[]).map(drop)
+    })
+}
+
 /// Gives a role the rows that have this name and whose role does not exist; how many. Runs that the role has imported
 /// already stay.
 pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {

@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 
 use super::deletion::delete_runs;
 use crate::catalog::as_owner;
+use crate::catalog::owners::settle_owners;
 use crate::server::roles::acts_for;
 use crate::server::spi::fetch;
 
@@ -20,6 +21,7 @@ const KEPT_SINCE: &str = "coalesce((r.origin ->> 'imported_at')::pg_catalog.time
 /// 22023 for a negative interval.
 pub fn prune(older_than: Interval) -> Result<i64, UserError> {
     let (before, mut roles) = as_owner(|| {
+        settle_owners()?;
         // Months differ: an interval may be above zero by its own account and not from today.
         let before = fetch::<TimestampWithTimeZone>(
             "SELECT CASE WHEN $1 >= '0' AND pg_catalog.now() - $1 <= pg_catalog.now() THEN pg_catalog.now() - $1 END",
