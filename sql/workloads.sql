@@ -160,7 +160,7 @@ SELECT name, owner = current_user AS mine FROM bench.workloads WHERE NOT builtin
 SELECT bench.run('alices', transactions => 1) IS NOT NULL AS ran;
 SELECT bench.drop_workload('alices');
 
--- A role that is gone or was renamed
+-- A role that was renamed
 SET ROLE regress_bench_alice;
 SELECT bench.create_workload('alices', 'SELECT 1;');
 RESET ROLE;

@@ -46,7 +46,7 @@ fn create(
         return Err(invalid(format!("rows must not be negative, but is {rows}")));
     }
     check_length([ddl.as_str(), rows_query.as_str(), after_ddl.as_deref().unwrap_or_default()])?;
-    let mut owner = roles::current_role();
+    let mut owner = (roles::current_role(), roles::current_role_oid());
     if fixture::is_builtin(&name) {
         return Err(built_in(&name));
     }
@@ -54,13 +54,14 @@ fn create(
     if let Some(old) = &old {
         check_owner(old)?;
         if !superuser() {
-            owner.clone_from(&old.owner);
+            owner = (old.owner.clone(), old.owner_oid);
         }
     }
     check_rows_query(&rows_query)?;
-    let definition = Definition { name, owner, ddl, rows_query, after_ddl, rows };
+    let (owner, owner_oid) = owner;
+    let definition = Definition { name, owner, owner_oid, ddl, rows_query, after_ddl, rows };
     try_out(&definition)?;
-    catalog::put_definition(&definition, old.as_ref().map(|old| old.owner.as_str()))
+    catalog::put_definition(&definition, old.as_ref().map(|old| old.owner_oid))
 }
 
 /// One SELECT of the ids $1 to $2.
@@ -84,9 +85,9 @@ fn check_rows_query(query: &str) -> Result<(), UserError> {
 /// Whatever a load would run into.
 fn try_out(definition: &Definition) -> Result<(), UserError> {
     let own_path = guc::initial_search_path()?;
-    let role = roles::current_role();
+    let role = roles::current_role_oid();
     rolled_back(|| {
-        let schema = catalog::try_staging_schema(&role)?;
+        let schema = catalog::try_staging_schema(role)?;
         let path = guc::search_path_with(&[&schema], &own_path);
         guc::with_search_path(&path, || make_empty(definition, &schema))
     })
@@ -132,7 +133,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
     };
     check_owner(&old)?;
     for loaded in catalog::fixtures(&name)? {
-        if loaded.missing == 0 && roles::acts_for(&loaded.owner)? {
+        if loaded.missing == 0 && roles::acts_for(loaded.owner_oid) {
             return Err(UserError::new(
                 sqlstate::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("fixture \"{name}\" is loaded in schema \"{}\"", loaded.schema),
@@ -140,7 +141,7 @@ fn remove(name: Option<String>) -> Result<(), UserError> {
             .hint(format!("First: SELECT bench.unload({}).", quote_literal(&name))));
         }
     }
-    catalog::delete_definition(&name, &old.owner)
+    catalog::delete_definition(&name, old.owner_oid)
 }
 
 fn built_in(name: &str) -> UserError {
@@ -149,7 +150,7 @@ fn built_in(name: &str) -> UserError {
 }
 
 fn check_owner(definition: &Definition) -> Result<(), UserError> {
-    if roles::acts_for(&definition.owner)? {
+    if roles::acts_for(definition.owner_oid) {
         return Ok(());
     }
     Err(UserError::new(

@@ -50,15 +50,15 @@ fn unload(fixture: Option<String>) {
 
 fn unload_fixture(fixture: Option<String>) -> Result<(), UserError> {
     let name = required("fixture", fixture)?;
-    let role = roles::current_role();
+    let role = roles::current_role_oid();
     let mut loaded = catalog::fixtures(&name)?;
     // One's own first, and of these one whose tables are still there.
-    loaded.sort_by_key(|f| (f.owner != role, f.missing > 0));
+    loaded.sort_by_key(|f| (f.owner_oid != role, f.missing > 0));
     let Some(fixture) = loaded.into_iter().next() else {
         crate::fixture::known(&name)?;
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("fixture \"{name}\" is not loaded")));
     };
-    if !roles::acts_for(&fixture.owner)? {
+    if !roles::acts_for(fixture.owner_oid) {
         return Err(not_yours(&name, &fixture.owner));
     }
     catalog::check_unused(&name, &fixture.tables)?;

@@ -82,7 +82,7 @@ fn start_part(request: Option<PartJsonb>) -> JsonB {
 fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if handle.role != roles::current_role() {
+    if handle.owner_oid != roles::current_role_oid() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),

@@ -107,7 +107,11 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         Some(name) => fixture::usable(name)?.and_then(|fixture| fixture.schema),
         None => None,
     };
-    let role = if workload.captured { roles::named(&workload.owner)? } else { roles::current() };
+    let role = if workload.captured {
+        roles::existing(workload.owner_oid, &workload.owner)?
+    } else {
+        roles::current()
+    };
     let mut script = ScriptSpec {
         feeders: catalog::feeders(&workload.name)?,
         name: workload.name,

@@ -142,7 +142,7 @@ fn wait_for(run_id: Option<i64>, timeout: Option<f64>) -> Result<String, UserErr
         let mine = segment.is_of(Work::Run(run_id));
         if mine {
             let releasable = releasable_or_warn("Call bench.wait as a separate top-level statement.");
-            if releasable.is_none() && roles::acts_for(&handle.role)? {
+            if releasable.is_none() && roles::acts_for(handle.owner_oid) {
                 segment.header().horizon_held.store(1, Relaxed);
             }
             let mut watch = Watch::new(releasable, false);
@@ -165,7 +165,7 @@ fn stop(run_id: Option<i64>) -> bool {
 pub(super) fn stop_run(run_id: Option<i64>) -> Result<bool, UserError> {
     let run_id = required("run_id", run_id)?;
     let handle = catalog::run_handle(run_id)?;
-    if !catalog::may_stop(&handle.role)? {
+    if !catalog::may_stop(handle.owner_oid) {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!("run {run_id} belongs to role \"{}\"", handle.role),

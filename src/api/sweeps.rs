@@ -192,7 +192,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
     (|| {
         let sweep_id = required("sweep_id", sweep_id)?;
         let handle = catalog::sweep_handle(sweep_id)?;
-        if !catalog::may_stop(&handle.role)? {
+        if !catalog::may_stop(handle.owner_oid) {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),
@@ -215,7 +215,7 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
         let sweep_id = required("sweep_id", sweep_id)?;
         let handle = catalog::sweep_handle(sweep_id)?;
         // A workload runs as the role that called, and all of a sweep's as the same.
-        if handle.role != roles::current_role() {
+        if handle.owner_oid != roles::current_role_oid() {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),

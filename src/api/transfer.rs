@@ -108,8 +108,8 @@ fn prune(older_than: Option<Interval>) -> i64 {
 fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
-        let role = catalog::run_handle(run_id)?.role;
-        if !roles::acts_for(&role)? {
+        let catalog::RunHandle { role, owner_oid, .. } = catalog::run_handle(run_id)?;
+        if !roles::acts_for(owner_oid) {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,
                 format!("run {run_id} belongs to role \"{role}\""),

@@ -46,14 +46,14 @@ fn create(
         fixture::known(fixture)?;
     }
     check_of_workload(&name)?;
-    let mut owner = roles::current_role();
+    let mut owner = roles::current_role_oid();
     if let Some(old) = catalog::workload(&name)? {
         check_owner(&old)?;
         if !superuser() {
-            owner = old.owner;
+            owner = old.owner_oid;
         }
     }
-    let dropped = catalog::put_workload(&name, &owner, fixture.as_deref(), &script, description.as_deref())?;
+    let dropped = catalog::put_workload(&name, owner, fixture.as_deref(), &script, description.as_deref())?;
     if dropped > 0 {
         let message = format!("the feeders that another role had given workload \"{name}\" are dropped");
         notice(
@@ -93,7 +93,7 @@ pub fn check_owner(workload: &catalog::Workload) -> Result<(), UserError> {
             refuse(format!("workload \"{}\" is built in", workload.name)).hint("Choose another name.")
         );
     }
-    if !roles::acts_for(&workload.owner)? {
+    if !roles::acts_for(workload.owner_oid) {
         return Err(refuse(format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner))
             .hint("Only its owner, members of the owner and superusers may replace or drop it."));
     }

@@ -4,6 +4,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::feeder::Feeder;
 use bench_core::part::KeptRows;
 use bench_core::script::{Symbols, parse};
+use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -96,10 +97,10 @@ pub fn import(document: Value) -> Result<String, UserError> {
     check_server()?;
     capture_name::check(&name)?;
     check_length(workloads.iter().map(|workload| workload.script.as_str()))?;
-    let role = roles::current_role();
+    let role = roles::current_role_oid();
     catalog::begin_capture(
         &name,
-        &role,
+        role,
         &head.source,
         &head.options,
         head.secs.unwrap_or_default(),
@@ -122,7 +123,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
             continue;
         }
         stored.push(workload.name.clone());
-        store(&name, &role, workload)?;
+        store(&name, role, workload)?;
     }
     for (place, mut statement) in statements.into_iter().enumerate() {
         statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
@@ -148,7 +149,7 @@ pub fn import(document: Value) -> Result<String, UserError> {
     Ok(name)
 }
 
-fn store(capture: &str, role: &str, document: WorkloadDocument) -> Result<(), UserError> {
+fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result<(), UserError> {
     let WorkloadDocument { name, script, private, feeders, rows } = document;
     parse(&name, &script, &mut Symbols::new())?;
     catalog::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;

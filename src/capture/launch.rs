@@ -178,7 +178,7 @@ pub fn cancel(name: &str) -> Result<bool, UserError> {
     let Some(handle) = catalog::capture(name)? else {
         return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")));
     };
-    if !catalog::may_stop(&handle.role)? {
+    if !catalog::may_stop(handle.owner_oid) {
         let message = format!("capture \"{name}\" belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
             .hint("Only roles with the privileges of its role or of pg_signal_backend may cancel it."));

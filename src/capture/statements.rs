@@ -192,12 +192,13 @@ fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &Replay) -> Result
             .hint("The workloads of a capture are named like it, with a number. Drop this one, or choose another name."));
     }
     let description = format!("Captured as a part of {}", spec.name);
-    catalog::put_workload(name, &role.name, None, &replay.script, Some(&description))?;
+    catalog::put_workload(name, role.oid.into(), None, &replay.script, Some(&description))?;
     // Texts and constants are what this role has executed.
     catalog::hide_workload(name)?;
     let workload = Workload {
         name: name.to_owned(),
         owner: role.name.clone(),
+        owner_oid: role.oid.into(),
         fixture: None,
         script: replay.script.clone(),
         mix: None,

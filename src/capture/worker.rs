@@ -80,8 +80,8 @@ fn capture(segment: &Segment) -> Result<(), UserError> {
     let spec: CaptureSpec = serde_json::from_str(segment.spec()).map_err(|e| internal(e.to_string()))?;
     let beginning = transaction(|| {
         let beginning = Beginning::read(&spec)?;
-        let CaptureSpec { name, role, options, secs, .. } = &spec;
-        catalog::begin_capture(name, role, "statements", options, *secs, beginning.at)?;
+        let CaptureSpec { name, options, secs, .. } = &spec;
+        catalog::begin_capture(name, current_role_oid(), "statements", options, *secs, beginning.at)?;
         Ok(beginning)
     })?;
     segment.header().gate.store(1, Release);

@@ -3,10 +3,11 @@
 use bench_core::error::UserError;
 use bench_core::feeder::Feeder;
 use bench_core::part::KeptRows;
-use pgrx::JsonB;
+use pgrx::{JsonB, pg_sys};
 use serde_json::Value;
 
 use super::as_owner;
+use crate::server::roles::name_of;
 use crate::server::spi::{fetch_all, quote_identifier, quote_literal, run};
 
 /// The SELECT of a feeder over kept values: `columns` are names of variables and, as the server writes them, their types.
@@ -68,13 +69,13 @@ pub fn kept_rows(workload: &str, feeders: &[Feeder]) -> Result<Vec<KeptRows>, Us
 
 /// Puts another node's kept values where feeders look for them, for as long as the (sub)transaction lasts, which is to be
 /// rolled back. Only this role and its members see them.
-pub fn lend_captured_rows(role: &str, kept: Vec<KeptRows>) -> Result<(), UserError> {
+pub fn lend_captured_rows(role: pg_sys::Oid, kept: Vec<KeptRows>) -> Result<(), UserError> {
     for KeptRows { workload, prefix, rows } in kept {
         as_owner(|| {
             run(
-                "INSERT INTO bench.workloads (name, owner, script) VALUES ($1, $2, '') \
-                 ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner",
-                &[workload.as_str().into(), role.into()],
+                "INSERT INTO bench.workloads (name, owner, script, owner_oid) VALUES ($1, $2, '', $3) \
+                 ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid",
+                &[workload.as_str().into(), name_of(role).into(), role.into()],
             )?;
             let sql = "DELETE FROM bench.captured_rows WHERE workload = $1 AND prefix = $2";
             run(sql, &[workload.as_str().into(), prefix.as_str().into()])

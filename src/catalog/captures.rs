@@ -3,18 +3,20 @@
 use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::Share;
-use pgrx::JsonB;
+use pgrx::{JsonB, pg_sys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::as_owner;
 use crate::server::process::my_pid;
+use crate::server::roles::name_of;
 use crate::server::spi::{fetch, fetch_all, run, timestamp};
 
 /// Who owns a capture, and how it is.
 pub struct CaptureHandle {
-    /// The role that captured.
+    /// The role that captured: its present name, or the one that was kept.
     pub role: String,
+    pub owner_oid: pg_sys::Oid,
     /// As bench.captures has it: capturing, completed, canceled, failed or crashed.
     pub status: String,
     /// The process that captures.
@@ -24,15 +26,16 @@ pub struct CaptureHandle {
 /// A capture by its name.
 pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     as_owner(|| {
-        let sql = "SELECT l.role, CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
+        let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role), CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
                        SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
-                   THEN 'crashed' ELSE l.status END, l.pid FROM bench.capture_list l WHERE l.name = $1";
+                   THEN 'crashed' ELSE l.status END, l.pid, l.owner_oid FROM bench.capture_list l WHERE l.name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(CaptureHandle {
                 role: text(1)?,
                 status: text(2)?,
                 pid: row.get::<i32>(3)?.unwrap_or_default(),
+                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
             })
         })?;
         Ok(found.into_iter().next())
@@ -85,7 +88,7 @@ pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
 /// 42710 where a workload has this name.
 pub fn begin_capture(
     name: &str,
-    role: &str,
+    role: pg_sys::Oid,
     source: &str,
     options: &Value,
     secs: f64,
@@ -99,16 +102,17 @@ pub fn begin_capture(
     delete_capture(name)?;
     as_owner(|| {
         run(
-            "INSERT INTO bench.capture_list (name, role, source, options, status, started_at, secs, pid) \
-             VALUES ($1, $2, $3, $4, 'capturing', $7, $5, $6)",
+            "INSERT INTO bench.capture_list (name, role, source, options, status, started_at, secs, pid, owner_oid) \
+             VALUES ($1, $2, $3, $4, 'capturing', $7, $5, $6, $8)",
             &[
                 name.into(),
-                role.into(),
+                name_of(role).into(),
                 source.into(),
                 JsonB(options.clone()).into(),
                 secs.into(),
                 my_pid().into(),
                 timestamp(at).into(),
+                role.into(),
             ],
         )
         .map(drop)

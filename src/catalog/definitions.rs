@@ -1,6 +1,7 @@
 //! Fixtures that users have defined.
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 
 use super::as_owner;
 use crate::server::spi::{fetch, fetch_all, run};
@@ -8,7 +9,9 @@ use crate::server::spi::{fetch, fetch_all, run};
 /// A row of bench.custom_fixtures.
 pub struct Definition {
     pub name: String,
+    /// Its present name, or the one that was kept.
     pub owner: String,
+    pub owner_oid: pg_sys::Oid,
     /// Makes the tables, one of them called as the fixture.
     pub ddl: String,
     /// The rows of the ids $1 … $2 of the table that is called as the fixture.
@@ -22,13 +25,14 @@ pub struct Definition {
 /// A fixture's definition by its name.
 pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     as_owner(|| {
-        let sql =
-            "SELECT name, owner, ddl, rows_query, after_ddl, rows FROM bench.custom_fixtures WHERE name = $1";
+        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner), ddl, rows_query, after_ddl, rows, owner_oid \
+             FROM bench.custom_fixtures WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(Definition {
                 name: text(1)?,
                 owner: text(2)?,
+                owner_oid: row.get::<pg_sys::Oid>(7)?.unwrap_or(pg_sys::InvalidOid),
                 ddl: text(3)?,
                 rows_query: text(4)?,
                 after_ddl: row.get(5)?,
@@ -47,17 +51,18 @@ pub fn definition_names() -> Result<Vec<String>, UserError> {
     })
 }
 
-/// Stores a definition, over an older one of the same name that was the named owner's when it was looked at.
+/// Stores a definition, over an older one of the same name that was this owner's when it was looked at.
 ///
 /// # Errors
 /// 55006 when somebody else has come first.
-pub fn put_definition(definition: &Definition, old_owner: Option<&str>) -> Result<(), UserError> {
+pub fn put_definition(definition: &Definition, old_owner: Option<pg_sys::Oid>) -> Result<(), UserError> {
     as_owner(|| {
         let stored = run(
-            "INSERT INTO bench.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
+            "INSERT INTO bench.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows, owner_oid) \
+             VALUES ($1, $2, $3, $4, $5, $6, $8) \
+             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
                  after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows \
-             WHERE f.owner = $7",
+             WHERE f.owner_oid = $7",
             &[
                 definition.name.as_str().into(),
                 definition.owner.as_str().into(),
@@ -66,6 +71,7 @@ pub fn put_definition(definition: &Definition, old_owner: Option<&str>) -> Resul
                 definition.after_ddl.as_deref().into(),
                 definition.rows.into(),
                 old_owner.into(),
+                definition.owner_oid.into(),
             ],
         )?;
         if stored == 0 { Err(changed(&definition.name)) } else { Ok(()) }
@@ -81,9 +87,9 @@ fn changed(name: &str) -> UserError {
 ///
 /// # Errors
 /// 55006 when it has become another's.
-pub fn delete_definition(name: &str, owner: &str) -> Result<(), UserError> {
+pub fn delete_definition(name: &str, owner: pg_sys::Oid) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner = $2";
+        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner_oid = $2";
         if run(sql, &[name.into(), owner.into()])? == 0 { Err(changed(name)) } else { Ok(()) }
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series, lenient};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::stats::coarse::LAST;
-use pgrx::JsonB;
+use pgrx::{JsonB, pg_sys};
 
 use super::{RunHandle, as_owner, may_see, run_handle};
 use crate::error::internal;
@@ -62,15 +62,16 @@ pub fn check_visible(run_id: i64) -> Result<(), UserError> {
 /// As [`check_visible`].
 pub fn visible_run(run_id: i64) -> Result<RunHandle, UserError> {
     let handle = run_handle(run_id)?;
-    check_visible_of(&handle.role, &format!("run {run_id}")).map(|()| handle)
+    check_visible_of(handle.owner_oid, &handle.role, &format!("run {run_id}")).map(|()| handle)
 }
 
-/// Refuses what belongs to a role whose privileges the caller does not have; `what` is "run 1" or the like.
+/// Refuses what belongs to a role whose privileges the caller does not have; `role` is its name, `what` is "run 1" or the
+/// like.
 ///
 /// # Errors
 /// 42501.
-pub fn check_visible_of(role: &str, what: &str) -> Result<(), UserError> {
-    if may_see(role)? {
+pub fn check_visible_of(owner: pg_sys::Oid, role: &str, what: &str) -> Result<(), UserError> {
+    if may_see(owner) {
         return Ok(());
     }
     Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for {what}"))

@@ -10,7 +10,9 @@ use crate::server::spi::{fetch, fetch_all, run};
 pub struct Fixture {
     pub name: String,
     pub schema: String,
+    /// Its present name, or the one that was kept.
     pub owner: String,
+    pub owner_oid: pg_sys::Oid,
     pub rows: i64,
     /// As given to bench.load.
     pub options: serde_json::Value,
@@ -24,11 +26,11 @@ pub struct Fixture {
 pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT f.schema, f.owner, f.rows, f.options, \
+            "SELECT f.schema, bench_internal.role_name(f.owner_oid, f.owner), f.rows, f.options, \
                     ARRAY(SELECT c.oid FROM pg_catalog.unnest(f.relations) WITH ORDINALITY AS u (relation, place) \
                           JOIN pg_catalog.pg_class c ON c.oid = u.relation ORDER BY u.place), \
                     (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(f.relations) AS u (relation) \
-                     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)) \
+                     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = u.relation)), f.owner_oid \
              FROM bench.fixtures f WHERE f.name = $1 ORDER BY f.loaded_at DESC",
             &[name.into()],
             |row| {
@@ -40,6 +42,7 @@ pub fn fixtures(name: &str) -> Result<Vec<Fixture>, UserError> {
                     options: row.get::<pgrx::JsonB>(4)?.map_or(serde_json::Value::Null, |json| json.0),
                     tables: row.get::<Vec<pg_sys::Oid>>(5)?.unwrap_or_default(),
                     missing: row.get::<i64>(6)?.unwrap_or_default(),
+                    owner_oid: row.get::<pg_sys::Oid>(7)?.unwrap_or(pg_sys::InvalidOid),
                 })
             },
         )
@@ -71,6 +74,7 @@ pub struct NewFixture<'a> {
     pub schema: &'a str,
     /// Whose it is.
     pub role: &'a str,
+    pub role_oid: pg_sys::Oid,
     pub rows: i64,
     /// As given to bench.load.
     pub options: &'a serde_json::Value,
@@ -88,10 +92,10 @@ pub fn put_fixture(
         run(
             "INSERT INTO bench.fixtures (name, schema, owner, relations, rows, options, loaded_at, load_secs, \
                                          rows_per_sec, table_bytes, index_bytes, rows_query, index_secs, vacuum_secs, \
-                                         index_levels, key_correlation) \
-             SELECT $1, $2, $3, $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
-                    $7, CASE WHEN $8 > 0 THEN $8 / $7 END, $9, $10, $11, $12, $13, $14, $15 \
-             ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, relations = EXCLUDED.relations, \
+                                         index_levels, key_correlation, owner_oid) \
+             SELECT $1, $2, bench_internal.role_name($16, $3), $4::pg_catalog.oid[]::pg_catalog.regclass[], $5, $6, pg_catalog.clock_timestamp(), \
+                    $7, CASE WHEN $8 > 0 THEN $8 / $7 END, $9, $10, $11, $12, $13, $14, $15, $16 \
+             ON CONFLICT (schema, name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, relations = EXCLUDED.relations, \
                  rows = EXCLUDED.rows, options = EXCLUDED.options, loaded_at = EXCLUDED.loaded_at, \
                  load_secs = EXCLUDED.load_secs, rows_per_sec = EXCLUDED.rows_per_sec, \
                  table_bytes = EXCLUDED.table_bytes, index_bytes = EXCLUDED.index_bytes, \
@@ -113,6 +117,7 @@ pub fn put_fixture(
                 figures.vacuum_secs.into(),
                 figures.index_levels.into(),
                 figures.key_correlation.into(),
+                fixture.role_oid.into(),
             ],
         )
         .map(drop)

@@ -1,8 +1,8 @@
 //! Runs of the same kind, in the order of time, and what was found to be their spread.
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::JsonB;
 use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
 use super::{as_owner, may_see};
@@ -64,13 +64,13 @@ const MOST_CALIBRATIONS: i64 = 50;
 pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<i64>)>, UserError> {
     let made = as_owner(|| {
         fetch_all(
-            "SELECT s.sweep_id, s.role, pg_catalog.array_agg(l.run_id ORDER BY l.place) \
+            "SELECT s.sweep_id, s.owner_oid, pg_catalog.array_agg(l.run_id ORDER BY l.place) \
              FROM bench.sweep_log s JOIN bench.sweep_run_log l USING (sweep_id) JOIN bench.run_log r USING (run_id) \
              WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
-             GROUP BY s.sweep_id, s.role HAVING pg_catalog.count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
+             GROUP BY s.sweep_id, s.owner_oid HAVING pg_catalog.count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
             &[(least as i64).into(), MOST_CALIBRATIONS.into()],
             |row| {
-                let role = row.get::<String>(2)?.unwrap_or_default();
+                let role = row.get::<pg_sys::Oid>(2)?.unwrap_or(pg_sys::InvalidOid);
                 Ok((
                     row.get::<i64>(1)?.unwrap_or_default(),
                     role,
@@ -82,7 +82,7 @@ pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<
     for (sweep_id, role, runs) in made {
         pgrx::check_for_interrupts!();
         let Some(&first) = runs.first() else { continue };
-        if may_see(&role)? && are_of_kind(run_ids, first)? {
+        if may_see(role) && are_of_kind(run_ids, first)? {
             return Ok(Some((sweep_id, runs)));
         }
     }

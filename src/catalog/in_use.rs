@@ -6,7 +6,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
 use super::as_owner;
-use crate::server::roles::current_role;
+use crate::server::roles::current_role_oid;
 use crate::server::spi::fetch_all;
 use crate::shm::{Segment, Work, build, is_under_way};
 
@@ -31,8 +31,8 @@ pub fn is_at_work(run_id: i64, segment: u32) -> bool {
 
 /// The current role's runs under way that a job has started, by the tag that it gives them.
 pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
-    let role = current_role();
-    let mut open = open_runs("role = $1 AND tags ->> 'job' = $2", &[role.as_str().into(), job.into()])?;
+    let role = current_role_oid();
+    let mut open = open_runs("owner_oid = $1 AND tags ->> 'job' = $2", &[role.into(), job.into()])?;
     open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
     Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
 }

@@ -18,7 +18,7 @@ use crate::server::guc::set_local;
 use crate::server::locks;
 use crate::server::process::{is_backend, nap};
 use crate::server::relations::schema_exists;
-use crate::server::roles::as_role;
+use crate::server::roles::{as_role, name_of};
 use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
 use crate::server::transaction::transaction;
 use crate::shm::{Segment, Work, build};
@@ -40,16 +40,28 @@ pub struct Load {
 ///
 /// # Errors
 /// 55006 when another session is loading it.
-pub fn begin_load(fixture: &str, schema: &str, role: &str, segment: &Segment) -> Result<Load, UserError> {
+pub fn begin_load(
+    fixture: &str,
+    schema: &str,
+    role: pg_sys::Oid,
+    segment: &Segment,
+) -> Result<Load, UserError> {
     let owner = super::extension_owner()?;
     as_owner(|| {
         let load_id = new_load_id()?;
         segment.claim(Work::Load(load_id));
         segment.announce(Work::Load(load_id));
         let taken = run(
-            "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment) VALUES ($1, $2, $3, $4, $5) \
+            "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (schema, fixture) DO NOTHING",
-            &[load_id.into(), fixture.into(), schema.into(), role.into(), i64::from(segment.handle()).into()],
+            &[
+                load_id.into(),
+                fixture.into(),
+                schema.into(),
+                existing(role)?.into(),
+                i64::from(segment.handle()).into(),
+                role.into(),
+            ],
         )?;
         if taken == 0 {
             return Err(taken_by(fixture, schema)?);
@@ -60,7 +72,7 @@ pub fn begin_load(fixture: &str, schema: &str, role: &str, segment: &Segment) ->
 }
 
 /// Makes a schema as a load has one, for a transaction that is rolled back.
-pub fn try_staging_schema(role: &str) -> Result<String, UserError> {
+pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
     as_owner(|| {
         let schema = staging_schema(new_load_id()?);
         grant_staging_schema(&schema, role).map(|()| schema)
@@ -102,10 +114,21 @@ fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
 ///
 /// # Errors
 /// 42P06 when there is one of that name.
-fn grant_staging_schema(schema: &str, role: &str) -> Result<(), UserError> {
-    let (schema, role) = (quote_identifier(schema), quote_identifier(role));
+fn grant_staging_schema(schema: &str, role: pg_sys::Oid) -> Result<(), UserError> {
+    let (schema, role) = (quote_identifier(schema), quote_identifier(&existing(role)?));
     run(&format!("CREATE SCHEMA {schema}"), &[])?;
     run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}"), &[]).map(drop)
+}
+
+/// The name of a role that must be there.
+///
+/// # Errors
+/// 42704 when it has gone.
+fn existing(role: pg_sys::Oid) -> Result<String, UserError> {
+    let gone = || {
+        UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role with OID {} does not exist", role.to_u32()))
+    };
+    name_of(role).ok_or_else(gone)
 }
 
 /// Ends a load whose tables have gone to their place: the schema that they were made in must be empty.
@@ -261,9 +284,8 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
 
 /// Whether the caller may see a load under way; false for one that there is not.
 pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
-    let sql = "SELECT role FROM bench.load_log WHERE load_id = $1";
-    let role = as_owner(|| fetch::<String>(sql, &[load_id.into()]))?;
-    role.map_or(Ok(false), |role| may_see(&role))
+    let sql = "SELECT owner_oid FROM bench.load_log WHERE load_id = $1";
+    Ok(as_owner(|| fetch::<pg_sys::Oid>(sql, &[load_id.into()]))?.is_some_and(may_see))
 }
 
 /// A row of bench.load_log: a load under way, or one whose leader is gone.

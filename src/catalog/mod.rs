@@ -16,6 +16,7 @@ mod horizon;
 mod in_use;
 mod loads;
 pub mod nodes;
+mod owners;
 pub mod patience;
 pub mod recorder;
 mod runs;
@@ -33,7 +34,7 @@ use crate::error::internal;
 use crate::server::extension::anchor;
 use crate::server::locks;
 use crate::server::relations::owner_of;
-use crate::server::roles::{acts_for, as_role};
+use crate::server::roles::{self, acts_for, as_role};
 
 pub use captured_rows::*;
 pub use captures::*;
@@ -48,13 +49,13 @@ pub use loads::*;
 pub use nodes::{
     add_up_again, fetched, is_of_several_nodes, is_part, may_run, names_of, run_error, table_of,
 };
+pub use owners::reassign_owned;
 pub use runs::*;
 pub use sweeps::*;
 pub use transfer::{
     Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, samples_after,
     take_part, take_samples,
 };
-pub use version::check as check_version;
 pub use workloads::*;
 
 /// Locks the anchor against DROP EXTENSION until the transaction ends.
@@ -91,6 +92,6 @@ fn extension_owner() -> Result<pg_sys::Oid, UserError> {
 
 /// The rule of who sees what belongs to a run, a load or a sweep of this role: who has its privileges or those of
 /// pg_read_all_stats, and superusers. What a role has left that no longer exists is for the latter two.
-pub fn may_see(role: &str) -> Result<bool, UserError> {
-    Ok(acts_for(role)? || acts_for("pg_read_all_stats")?)
+pub fn may_see(role: pg_sys::Oid) -> bool {
+    acts_for(role) || acts_for(roles::READ_ALL_STATS)
 }

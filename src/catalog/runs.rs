@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::*;
 
 use bench_core::error::{UserError, sqlstate};
+use pgrx::pg_sys;
 
 use super::{as_owner, check_visible};
 use crate::server::database::is_standby;
@@ -14,7 +15,9 @@ use crate::shm::{Segment, Work, build};
 pub struct RunHandle {
     pub segment: u32,
     pub status: String,
+    /// Its present name, or the one that was kept.
     pub role: String,
+    pub owner_oid: pg_sys::Oid,
 }
 
 /// A run's row, for those who want to wait for it or stop it.
@@ -25,7 +28,8 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
     as_owner(|| {
         read(|client| {
             let table = client.select(
-                "SELECT segment, status, role FROM bench.run_log WHERE run_id = $1",
+                "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
+                 FROM bench.run_log WHERE run_id = $1",
                 Some(1),
                 &[run_id.into()],
             )?;
@@ -37,6 +41,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
                 segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
                 status: row.get::<String>(2)?.unwrap_or_default(),
                 role: row.get::<String>(3)?.unwrap_or_default(),
+                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
             }))
         })?
         .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("run {run_id} does not exist")))

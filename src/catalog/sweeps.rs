@@ -7,8 +7,8 @@ use bench_core::document::lenient;
 use bench_core::document::sweep::{Sweep, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
-use pgrx::JsonB;
 use pgrx::spi::SpiHeapTupleData;
+use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
 use super::as_owner;
@@ -30,7 +30,9 @@ pub struct SweepHandle {
     pub segment: u32,
     /// As the row has it.
     pub status: String,
+    /// Its present name, or the one that was kept.
     pub role: String,
+    pub owner_oid: pg_sys::Oid,
 }
 
 /// Writes a sweep and its plan; its id.
@@ -41,13 +43,14 @@ pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError
             fetch::<i64>("SELECT pg_catalog.nextval('bench.sweep_id_seq')", &[])?.unwrap_or_default();
         segment.claim(Work::Sweep(sweep_id));
         run(
-            "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, extension_version) \
-             SELECT $1, $2, 'running', $3, $4, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
+            "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, owner_oid, extension_version) \
+             SELECT $1, $2, 'running', bench_internal.role_name($5, $3), $4, $5, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
             &[
                 sweep_id.into(),
                 JsonB(options.clone()).into(),
                 spec.role.as_str().into(),
                 i64::from(segment.handle()).into(),
+                pg_sys::Oid::from(spec.role_oid).into(),
             ],
         )?;
         insert_plan(sweep_id, &spec.options, &spec.options.plan())?;
@@ -271,12 +274,14 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
 /// 42704 for a sweep that does not exist.
 pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
     let found = as_owner(|| {
-        let sql = "SELECT segment, status, role FROM bench.sweep_log WHERE sweep_id = $1";
+        let sql = "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
+                   FROM bench.sweep_log WHERE sweep_id = $1";
         fetch_all(sql, &[sweep_id.into()], |row| {
             Ok(SweepHandle {
                 segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
                 status: row.get::<String>(2)?.unwrap_or_default(),
                 role: row.get::<String>(3)?.unwrap_or_default(),
+                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
             })
         })
     })?;
@@ -289,7 +294,7 @@ pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
 pub fn visible_sweep(sweep_id: i64) -> Result<SweepHandle, UserError> {
     let handle = sweep_handle(sweep_id)?;
-    check_visible_of(&handle.role, &format!("sweep {sweep_id}")).map(|()| handle)
+    check_visible_of(handle.owner_oid, &handle.role, &format!("sweep {sweep_id}")).map(|()| handle)
 }
 
 fn no_sweep(sweep_id: i64) -> UserError {
@@ -405,7 +410,7 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
 }
 
 /// Whether the current role may stop a run or a sweep of another.
-pub fn may_stop(role: &str) -> Result<bool, UserError> {
+pub fn may_stop(role: pg_sys::Oid) -> bool {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    Ok(acts_for(role)? || acts_for("pg_signal_backend")? && !roles::is_superuser(role)?)
+    acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser(role)
 }

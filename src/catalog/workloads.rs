@@ -2,15 +2,18 @@
 
 use bench_core::error::UserError;
 use bench_core::spec::Terminal;
+use pgrx::pg_sys;
 
 use super::as_owner;
-use crate::server::roles::current_role;
+use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 
 /// A row of bench.workloads.
 pub struct Workload {
     pub name: String,
+    /// Its present name, or the one that was kept.
     pub owner: String,
+    pub owner_oid: pg_sys::Oid,
     pub fixture: Option<String>,
     pub script: String,
     /// What its name stands for, where that is a mix that comes with the extension; its own script is then empty.
@@ -27,9 +30,9 @@ pub struct Workload {
 /// A workload by its name.
 pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
     as_owner(|| {
-        let sql = "SELECT name, owner, fixture, script, builtin, \
+        let sql = "SELECT name, bench_internal.role_name(owner_oid, owner), fixture, script, builtin, \
                        EXISTS (SELECT FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept), mix, private, \
-                       keying_secs, think_secs \
+                       keying_secs, think_secs, owner_oid \
                    FROM bench.workloads w WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
@@ -39,6 +42,7 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
             Ok(Workload {
                 name: text(1)?,
                 owner: text(2)?,
+                owner_oid: row.get::<pg_sys::Oid>(11)?.unwrap_or(pg_sys::InvalidOid),
                 fixture: row.get(3)?,
                 script: text(4)?,
                 builtin: row.get::<bool>(5)?.unwrap_or_default(),
@@ -54,11 +58,11 @@ pub fn workload(name: &str) -> Result<Option<Workload>, UserError> {
 
 /// The names of all workloads, but for the parts of mixes, which have a slash in theirs, and of this role's captures.
 pub fn workload_names() -> Result<Vec<String>, UserError> {
-    let role = current_role();
+    let role = current_role_oid();
     as_owner(|| {
         let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM ( \
                          SELECT name FROM bench.workloads WHERE pg_catalog.strpos(name, '/') = 0 \
-                         UNION SELECT name FROM bench.capture_list WHERE role = $1) n";
+                         UNION SELECT name FROM bench.capture_list WHERE owner_oid = $1) n";
         Ok(fetch::<Vec<String>>(names, &[role.into()])?.unwrap_or_default())
     })
 }
@@ -69,21 +73,28 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
 /// takes a script over has not read their queries. Their number.
 pub fn put_workload(
     name: &str,
-    owner: &str,
+    owner: pg_sys::Oid,
     fixture: Option<&str>,
     script: &str,
     description: Option<&str>,
 ) -> Result<usize, UserError> {
     as_owner(|| {
-        let sql = "SELECT owner FROM bench.workloads WHERE name = $1 FOR UPDATE";
-        let old = locked_rows(sql, &[name.into()], |row| row.get::<String>(1))?;
+        let sql = "SELECT owner_oid FROM bench.workloads WHERE name = $1 FOR UPDATE";
+        let old = locked_rows(sql, &[name.into()], |row| row.get::<pg_sys::Oid>(1))?;
         run(
-            "INSERT INTO bench.workloads (name, owner, fixture, script, description) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, fixture = EXCLUDED.fixture, \
+            "INSERT INTO bench.workloads (name, owner, fixture, script, description, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, fixture = EXCLUDED.fixture, \
                  script = EXCLUDED.script, description = EXCLUDED.description, private = false",
-            &[name.into(), owner.into(), fixture.into(), script.into(), description.into()],
+            &[
+                name.into(),
+                name_of(owner).into(),
+                fixture.into(),
+                script.into(),
+                description.into(),
+                owner.into(),
+            ],
         )?;
-        if old.iter().flatten().any(|old| old == owner) { Ok(0) } else { delete_feeders(name) }
+        if old.iter().flatten().any(|&old| old == owner) { Ok(0) } else { delete_feeders(name) }
     })
 }
 

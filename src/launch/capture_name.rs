@@ -45,7 +45,7 @@ pub fn check(name: &str) -> Result<(), UserError> {
 /// 42501 for another role's.
 pub fn check_owner(name: &str) -> Result<bool, UserError> {
     let Some(old) = catalog::capture(name)? else { return Ok(false) };
-    if roles::acts_for(&old.role)? {
+    if roles::acts_for(old.owner_oid) {
         return Ok(true);
     }
     let message = format!("capture \"{name}\" belongs to role \"{}\"", old.role);

@@ -10,7 +10,7 @@ use crate::catalog;
 use crate::error::warn;
 use crate::integration::citus::{self, ask_all, check_version, version_question};
 use crate::integration::sessions::Sessions;
-use crate::server::roles::current_role;
+use crate::server::roles::current_role_oid;
 use crate::server::spi;
 
 /// How long a node has for an answer.
@@ -26,7 +26,7 @@ const DOCUMENT: Duration = Duration::from_secs(30);
 /// 42809 for a run whose clients were on one node, 55000 for one that is under way, 42501 for another role's.
 pub fn fetch(run_id: i64) -> Result<i64, UserError> {
     let handle = catalog::visible_run(run_id)?;
-    if handle.role != current_role() {
+    if handle.owner_oid != current_role_oid() {
         let message = format!("run {run_id} belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
             .hint("Each node gives what it has measured to the run's role only: SET ROLE to it first."));

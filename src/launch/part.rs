@@ -57,7 +57,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         feeders::read(&mut spec, Rows::All)?
     } else {
         rolled_back(|| {
-            catalog::lend_captured_rows(&spec.role.clone(), kept)?;
+            catalog::lend_captured_rows(current_role_oid(), kept)?;
             feeders::read(&mut spec, Rows::All)
         })?
     };

@@ -198,7 +198,9 @@ impl Reached {
             let asked = self.session.value(&format!(
                 "SELECT pg_catalog.json_build_object('schema', f.schema, 'rows', f.rows, 'options', f.options) \
                  FROM bench.fixtures f WHERE f.name::pg_catalog.text OPERATOR(pg_catalog.=) {} \
-                 ORDER BY f.owner::pg_catalog.text OPERATOR(pg_catalog.=) current_user::pg_catalog.text DESC, f.loaded_at DESC LIMIT 1",
+                 ORDER BY pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'owner_oid' OPERATOR(pg_catalog.=) \
+                     (SELECT r.oid::pg_catalog.text FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) current_user) \
+                     DESC NULLS LAST, f.loaded_at DESC LIMIT 1",
                 quote_literal(name)
             ))?;
             if let Some(json) = asked {

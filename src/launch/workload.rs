@@ -64,7 +64,7 @@ fn usable(workload: Workload) -> Result<Workload, UserError> {
     if workload.captured {
         return Ok(workload);
     }
-    if !workload.builtin && superuser() && !roles::is_superuser(&workload.owner)? {
+    if !workload.builtin && superuser() && !roles::is_superuser(workload.owner_oid) {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
             format!(
@@ -115,7 +115,9 @@ pub fn captured_role(workload: &str) -> Result<Option<Role>, UserError> {
     let mut role = None;
     for part in parts {
         let (Some(workload), _) = part else { return Ok(None) };
-        if !workload.captured || role.as_ref().is_some_and(|role: &Role| role.name != workload.owner) {
+        if !workload.captured
+            || role.as_ref().is_some_and(|role: &Role| role.oid != workload.owner_oid.to_u32())
+        {
             return Ok(None);
         }
         role = Some(owner_of(&workload)?);
@@ -147,7 +149,7 @@ pub fn role_of_captured(workload: &Workload, options: &RunOptions) -> Result<Opt
 /// # Errors
 /// 42704 for a role that has been dropped.
 fn owner_of(workload: &Workload) -> Result<Role, UserError> {
-    roles::named(&workload.owner)
+    roles::existing(workload.owner_oid, &workload.owner)
 }
 
 /// The workloads that a capture has kept; `None` for a name that is no capture's.
@@ -166,6 +168,7 @@ pub fn unnamed(script: &str) -> Workload {
     Workload {
         name: SCRIPT.to_owned(),
         owner: roles::current_role(),
+        owner_oid: roles::current_role_oid(),
         fixture: None,
         script: script.to_owned(),
         mix: None,

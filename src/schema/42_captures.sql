@@ -15,11 +15,12 @@ CREATE TABLE bench.capture_list (
     exec_ms     double precision,
     dealloc     bigint,
     notes       text[] NOT NULL DEFAULT '{}',
-    error       jsonb
+    error       jsonb,
+    owner_oid   oid NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE bench.capture_list IS 'One row per capture, for bench.captures';
 COMMENT ON COLUMN bench.capture_list.name IS 'Name of the capture';
-COMMENT ON COLUMN bench.capture_list.role IS 'Role that captured';
+COMMENT ON COLUMN bench.capture_list.role IS 'Name that the role that captured had then';
 COMMENT ON COLUMN bench.capture_list.source IS 'statements: pg_stat_statements; log: the server''s log';
 COMMENT ON COLUMN bench.capture_list.options IS 'Options as given';
 COMMENT ON COLUMN bench.capture_list.status IS 'As in bench.captures';
@@ -32,14 +33,15 @@ COMMENT ON COLUMN bench.capture_list.exec_ms IS 'As in bench.captures';
 COMMENT ON COLUMN bench.capture_list.dealloc IS 'As in bench.captures';
 COMMENT ON COLUMN bench.capture_list.notes IS 'As in bench.captures';
 COMMENT ON COLUMN bench.capture_list.error IS 'As in bench.captures';
+COMMENT ON COLUMN bench.capture_list.owner_oid IS 'OID of the role that captured. 0, or a role that no longer exists: superusers only';
 
 CREATE VIEW bench.captures WITH (security_barrier) AS
-SELECT name, role, source, options,
+SELECT name, bench_internal.role_name(owner_oid, role) AS role, source, options,
        CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid)
             THEN 'crashed' ELSE status END AS status,
        started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error
 FROM bench.capture_list l
-WHERE bench_internal.is_visible(role);
+WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.captures IS 'One row per capture. Visible to roles with the privileges of the role that captured or of pg_read_all_stats. bench.capture_statements has its statements.';
 COMMENT ON COLUMN bench.captures.name IS 'Name of the capture, as given to bench.run';
 COMMENT ON COLUMN bench.captures.role IS 'Role that captured';
@@ -110,13 +112,10 @@ CREATE POLICY visible ON bench.capture_statements FOR SELECT USING (capture IN (
 COMMENT ON POLICY visible ON bench.capture_statements IS 'Shows the statements of captures that bench.captures shows';
 ALTER TABLE bench.captured_rows ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
-    SELECT w.name FROM bench.workloads w JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.owner::pg_catalog.name
-    WHERE pg_catalog.pg_has_role(r.oid, 'USAGE')));
+    SELECT w.name FROM bench.workloads w WHERE pg_catalog.pg_has_role(w.owner_oid, 'USAGE')));
 COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role that captured them';
 ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
-CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR EXISTS (
-    SELECT FROM pg_catalog.pg_roles r
-    WHERE r.rolname OPERATOR(pg_catalog.=) owner::pg_catalog.name AND pg_catalog.pg_has_role(r.oid, 'USAGE')));
+CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR pg_catalog.pg_has_role(owner_oid, 'USAGE'));
 ALTER TABLE bench.feeders ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.feeders FOR SELECT USING (workload IN (SELECT w.name FROM bench.workloads w));
 COMMENT ON POLICY visible ON bench.feeders IS 'Shows the feeders of workloads that bench.workloads shows';

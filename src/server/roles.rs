@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 use super::guard::Guard;
 use super::guc::set_local;
 use super::spi::{fetch, quote_identifier};
-use crate::error::internal;
 
 /// Whether the current role is a superuser.
 pub fn superuser() -> bool {
@@ -23,11 +22,10 @@ pub fn current_role_oid() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Whether a role of this name exists and is a superuser.
-pub fn is_superuser(role: &str) -> Result<bool, UserError> {
-    let sql =
-        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
-    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
+/// Whether a role exists and is a superuser.
+pub fn is_superuser(role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up inside a transaction; false for a role that does not exist.
+    unsafe { pg_sys::superuser_arg(role) }
 }
 
 /// A superuser's workers must not work in a schema of somebody else: its owner can drop any table
@@ -122,16 +120,40 @@ pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
     Ok(others == Some(0))
 }
 
-/// Whether the current role has the privileges of the named one: is it, inherits from it, or is a superuser; as
-/// pg_has_role with USAGE. A role that no longer exists has only superusers above it.
-pub fn acts_for(role: &str) -> Result<bool, UserError> {
-    let role = std::ffi::CString::new(role).map_err(|_| internal("a role's name with a zero byte"))?;
+/// pg_read_all_stats, which everything may be seen with.
+pub const READ_ALL_STATS: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_READ_ALL_STATS);
+
+/// pg_signal_backend, which everybody but superusers may be stopped with.
+pub const SIGNAL_BACKEND: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_SIGNAL_BACKEND);
+
+/// pg_checkpoint.
+pub const CHECKPOINT: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_CHECKPOINT);
+
+/// Whether the current role has the privileges of another: is it, inherits from it, or is a superuser; as pg_has_role
+/// with USAGE. A role that no longer exists has only superusers above it, and so has no role, 0.
+///
+/// By the OID: the name of a role that was renamed or dropped may be another role's.
+pub fn acts_for(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups inside a transaction.
-    Ok(unsafe {
-        let oid = pg_sys::get_role_oid(role.as_ptr(), true);
+    unsafe {
         pg_sys::superuser()
-            || (oid != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), oid))
-    })
+            || (role != pg_sys::InvalidOid && pg_sys::has_privs_of_role(pg_sys::GetUserId(), role))
+    }
+}
+
+/// A role's present name; `None` where it no longer exists.
+pub fn name_of(role: pg_sys::Oid) -> Option<String> {
+    // SAFETY: a catalog look-up inside a transaction: a palloc'd string, or NULL.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
+}
+
+/// The OID of the role that has a name now.
+pub fn oid_of(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
+    let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
+    fetch::<pg_sys::Oid>(sql, &[name.into()])
 }
 
 /// The current role, by name and OID.
@@ -175,11 +197,17 @@ pub fn check_may_become(role: &Role) -> Result<(), UserError> {
 /// # Errors
 /// 42704.
 pub fn named(name: &str) -> Result<Role, UserError> {
-    let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
-    match fetch::<pg_sys::Oid>(sql, &[name.into()])? {
-        Some(oid) => Ok(Role { name: name.to_owned(), oid: oid.to_u32() }),
-        None => Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))),
-    }
+    existing(oid_of(name)?.unwrap_or(pg_sys::InvalidOid), name)
+}
+
+/// A role by its OID, where there still is one; `name` is what it was called.
+///
+/// # Errors
+/// 42704.
+pub fn existing(role: pg_sys::Oid, name: &str) -> Result<Role, UserError> {
+    name_of(role)
+        .map(|name| Role { name, oid: role.to_u32() })
+        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
 /// The current role's name: the one that a workload runs as.

@@ -218,7 +218,7 @@ pub fn checkpoint(session: &mut Session, run: &RunSpec, secrets: &Secrets) -> Re
 
 /// Whether the current role may have a checkpoint made.
 pub fn may_checkpoint() -> Result<bool, UserError> {
-    Ok(superuser() || roles::acts_for("pg_checkpoint")?)
+    Ok(superuser() || roles::acts_for(roles::CHECKPOINT))
 }
 
 /// What the steps need of the role here, found out before any.

@@ -82,7 +82,7 @@ SELECT
     throws_ok($$SELECT setval('bench.run_id_seq', 1)$$, '42501', NULL, 'setval is refused'),
     throws_ok('CREATE TABLE bench.mine ()', '42501', NULL, 'nothing can be put into schema bench'),
     throws_ok('CREATE FUNCTION bench.now() RETURNS int LANGUAGE sql AS ''SELECT 1''', '42501', NULL, 'no function'),
-    throws_ok('CREATE OR REPLACE FUNCTION bench_internal.is_visible(role text) RETURNS boolean
+    throws_ok('CREATE OR REPLACE FUNCTION bench_internal.is_visible(role oid) RETURNS boolean
             LANGUAGE sql AS ''SELECT true''',
         '42501', NULL, 'no replacement'),
     throws_ok('ALTER EXTENSION pgbench_ext DROP VIEW bench.runs', '42501', NULL, 'nor can the extension be altered');

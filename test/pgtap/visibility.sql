@@ -232,6 +232,8 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('preflight', NULL, NULL),
     ('import', NULL, NULL),
     ('prune', NULL, NULL),
+    ('reassign_owned', NULL, NULL),
+    ('role_name', NULL, NULL),
     ('delete_run', NULL, NULL),
     ('prewarm', NULL, NULL),
     ('check_extension', NULL, NULL),

@@ -73,8 +73,9 @@ fn document_query(piece: Option<&Piece>) -> Result<String, UserError> {
                  'server_version', pg_catalog.current_setting('server_version'), \
                  'extension_version', (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext')), \
              '{RUN_LOG}', (SELECT pg_catalog.json_agg( \
-                     pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid}}'::pg_catalog.text[] \
-                     || pg_catalog.jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id)) \
+                     pg_catalog.to_jsonb(r) - '{{segment,coordinator_pid,owner_oid}}'::pg_catalog.text[] \
+                     || pg_catalog.jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id), \
+                         'role', bench_internal.role_name(r.owner_oid, r.role)) \
                      ORDER BY pg_catalog.array_position($1, r.run_id)) \
                  FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
              {lists})::pg_catalog.jsonb"

@@ -7,14 +7,14 @@ use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::PgTryBuilder;
+use pgrx::{PgTryBuilder, pg_sys};
 
 use super::columns::{Column, columns};
 use super::ranges::check_values;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::from_caught;
-use crate::server::roles::current_role;
+use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 use crate::server::stored_jsonb::StoredJsonb;
 
@@ -33,13 +33,13 @@ pub struct Imported {
 /// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for
 /// what is not a document of bench.export. The transaction cannot go on after an error.
 pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
-    let role = current_role();
+    let role = current_role_oid();
     let place = Cell::new(None);
     let result = PgTryBuilder::new(AssertUnwindSafe(|| {
         Ok(as_owner(|| {
             check_format(document)?;
             place.set(Some(RUN_LOG));
-            let runs = runs_of(document, &role)?;
+            let runs = runs_of(document, role)?;
             for table in RESULT_TABLES {
                 place.set(Some(table));
                 insert_results(document, table, &runs, None)?;
@@ -93,7 +93,7 @@ fn check_format(document: StoredJsonb) -> Result<(), UserError> {
 }
 
 /// The document's runs in the tables: new ones, or those that another part of the same document has brought.
-fn runs_of(document: StoredJsonb, role: &str) -> Result<Vec<Imported>, UserError> {
+fn runs_of(document: StoredJsonb, role: pg_sys::Oid) -> Result<Vec<Imported>, UserError> {
     let part = part_of(document)?;
     if let Some(part) = &part {
         let known = brought(document, role, part)?;
@@ -136,14 +136,18 @@ fn part_of(document: StoredJsonb) -> Result<Option<PartOfDocument>, UserError> {
 ///
 /// # Errors
 /// 23505 for a part that is there already.
-fn brought(document: StoredJsonb, role: &str, part: &PartOfDocument) -> Result<Vec<Imported>, UserError> {
+fn brought(
+    document: StoredJsonb,
+    role: pg_sys::Oid,
+    part: &PartOfDocument,
+) -> Result<Vec<Imported>, UserError> {
     let found = locked_rows(
         &format!(
             "WITH d AS MATERIALIZED (SELECT $1 AS d) \
              SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> pg_catalog.to_jsonb($3) \
              FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
                  bench.{RUN_LOG} r \
-             WHERE r.role = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
+             WHERE r.owner_oid = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
                AND r.origin @> ({ORIGIN} - 'exported_at') \
              ORDER BY x.ordinality FOR UPDATE OF r"
         ),
@@ -232,25 +236,28 @@ fn value_of(Column { name, default, .. }: &Column, value: &str) -> String {
 }
 
 /// Writes the runs' rows.
-fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(), UserError> {
+fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> Result<(), UserError> {
     let mut listed = columns(RUN_LOG)?;
     listed.retain(|c| {
-        !["run_id", "sweep_id", "role", "segment", "coordinator_pid", "origin"].contains(&&*c.name)
+        !["run_id", "sweep_id", "role", "owner_oid", "segment", "coordinator_pid", "origin"]
+            .contains(&&*c.name)
     });
     let names = joined(&listed, |c| c.name.clone());
     let values = joined(&listed, |c| value_of(c, &format!("x.{}", c.name)));
     let sql = format!(
         "WITH d AS MATERIALIZED (SELECT $1 AS d) \
-         INSERT INTO bench.{RUN_LOG} (run_id, role, segment, coordinator_pid, origin, {names}) \
-         SELECT ids.run_id, $4, 0, 0, \
+         INSERT INTO bench.{RUN_LOG} (run_id, role, owner_oid, segment, coordinator_pid, origin, {names}) \
+         SELECT ids.run_id, $4, $5, 0, 0, \
              {ORIGIN} || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
          FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
          JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
-         ON CONFLICT (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
-             WHERE origin IS NOT NULL DO NOTHING"
+         ON CONFLICT (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
+             WHERE origin IS NOT NULL AND owner_oid <> 0 DO NOTHING"
     );
     let (old, new) = ids_of(runs);
-    let written = run(&sql, &[document.into(), old.into(), new.clone().into(), role.into()])?;
+    let name = name_of(role).unwrap_or_default();
+    let arguments = [document.into(), old.into(), new.clone().into(), name.as_str().into(), role.into()];
+    let written = run(&sql, &arguments)?;
     if written < runs.len() {
         let there = fetch::<Vec<i64>>(
             "SELECT pg_catalog.array_agg(run_id) FROM bench.run_log WHERE run_id = ANY ($1)",
@@ -261,7 +268,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: &str) -> Result<(
             runs.iter().find(|run| !there.contains(&run.run_id)).map_or(0, |run| run.id_in_document);
         return Err(UserError::new(
             sqlstate::UNIQUE_VIOLATION,
-            format!("role \"{role}\" has already imported run {missing} of the document"),
+            format!("role \"{name}\" has already imported run {missing} of the document"),
         )
         .hint("Column origin of bench.runs shows where each run comes from."));
     }

@@ -2,9 +2,11 @@
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::pg_sys;
 
 use super::deletion::delete_runs;
 use crate::catalog::as_owner;
+use crate::catalog::owners::settle_owners;
 use crate::server::roles::acts_for;
 use crate::server::spi::fetch;
 
@@ -18,34 +20,30 @@ const KEPT_SINCE: &str = "coalesce((r.origin ->> 'imported_at')::pg_catalog.time
 /// # Errors
 /// 22023 for a negative interval.
 pub fn prune(older_than: Interval) -> Result<i64, UserError> {
-    let (before, roles) = as_owner(|| {
+    let (before, mut roles) = as_owner(|| {
+        settle_owners()?;
         // Months differ: an interval may be above zero by its own account and not from today.
         let before = fetch::<TimestampWithTimeZone>(
             "SELECT CASE WHEN $1 >= '0' AND pg_catalog.now() - $1 <= pg_catalog.now() THEN pg_catalog.now() - $1 END",
             &[older_than.into()],
         )?;
-        let roles =
-            fetch::<Vec<String>>("SELECT pg_catalog.array_agg(DISTINCT role) FROM bench.run_log", &[])?;
+        let roles = "SELECT pg_catalog.array_agg(DISTINCT owner_oid) FROM bench.run_log";
+        let roles = fetch::<Vec<pg_sys::Oid>>(roles, &[])?;
         Ok((before, roles.unwrap_or_default()))
     })?;
     let Some(before) = before else {
         return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "older_than must not be negative"));
     };
-    let mut own_roles = Vec::new();
-    for role in roles {
-        if acts_for(&role)? {
-            own_roles.push(role);
-        }
-    }
+    roles.retain(|&role| acts_for(role));
     let old = as_owner(|| {
         let old = format!(
             "SELECT pg_catalog.array_agg(r.run_id) FROM bench.run_log r \
-             WHERE r.role = ANY ($1) AND {KEPT_SINCE} < $2 \
+             WHERE r.owner_oid = ANY ($1) AND {KEPT_SINCE} < $2 \
                AND bench_internal.status_of(r.status, r.segment, r.run_id) NOT IN ('starting', 'running') \
                AND NOT EXISTS (SELECT FROM bench.sweep_log s WHERE s.sweep_id = r.sweep_id \
                                    AND bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) = 'running')"
         );
-        fetch::<Vec<i64>>(&old, &[own_roles.into(), before.into()])
+        fetch::<Vec<i64>>(&old, &[roles.into(), before.into()])
     })?;
     Ok(old.map_or(Ok(0), delete_runs)? as i64)
 }

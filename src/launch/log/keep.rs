@@ -37,8 +37,8 @@ pub fn keep(
     let name = &arguments.name;
     let figures = captured.figures.clone();
     let limit = usize::try_from(arguments.shapes).unwrap_or(0);
-    let role = roles::current_role();
-    catalog::begin_capture(name, &role, "log", &arguments.options, figures.secs, current_timestamp())?;
+    let role = roles::current_role_oid();
+    catalog::begin_capture(name, role, "log", &arguments.options, figures.secs, current_timestamp())?;
     let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
     for shape in &captured.shapes {
         users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
@@ -183,7 +183,7 @@ fn store(
             .hint("A capture makes workloads of its own name with a number: choose another name."));
     }
     let description = format!("A transaction of capture {}: {} statements", arguments.name, shape.statements);
-    catalog::put_workload(workload, &role.name, None, &checked.script, Some(&description))?;
+    catalog::put_workload(workload, role.oid.into(), None, &checked.script, Some(&description))?;
     // What is the same in all of the shape's transactions has stayed in the script.
     catalog::hide_workload(workload)?;
     if shape.columns.is_empty() {

@@ -25,18 +25,22 @@ CREATE FUNCTION bench_internal.json_figure(value jsonb)
                CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
 COMMENT ON FUNCTION bench_internal.json_figure IS 'Applies bench_internal.figure to a JSON value; NULL if it is not a number.';
 
-CREATE FUNCTION bench_internal.is_visible(role text)
+CREATE FUNCTION bench_internal.is_visible(role oid)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
 COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Only the latter two see runs of a dropped role.';
+
+CREATE FUNCTION bench_internal.role_name(role oid, kept text)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'role_name_wrapper';
+COMMENT ON FUNCTION bench_internal.role_name IS 'Name of a role; of one that no longer exists, the name that was kept.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
        driver, query_mode, results, nodes, variables, settings, system, sample_interval, tags,
-       bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, role, error, horizon_held,
+       bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, bench_internal.role_name(owner_oid, role) AS role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
        on_disconnect, warmup_took, feeders, run_as
 FROM bench.run_log
-WHERE bench_internal.is_visible(role);
+WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.runs.run_id IS 'The run';
 COMMENT ON COLUMN bench.runs.sweep_id IS 'Sweep that the run is part of';
@@ -88,7 +92,7 @@ COMMENT ON COLUMN bench.runs.run_as IS 'Roles whose sessions its clients were, s
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
 FROM bench.error_log e JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, including retried ones';
 COMMENT ON COLUMN bench.errors.run_id IS 'The run';
 COMMENT ON COLUMN bench.errors.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -107,7 +111,7 @@ SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactio
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms, s.aborted
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.scripts IS 'Results by script: one row per run, node and script of its mix';
 COMMENT ON COLUMN bench.scripts.run_id IS 'The run';
 COMMENT ON COLUMN bench.scripts.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -134,7 +138,7 @@ SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.fa
        s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
        s.rows, s.writes, s.empty_writes
 FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.statements IS 'Results by command: one row per run, node, script and command, including meta commands';
 COMMENT ON COLUMN bench.statements.run_id IS 'The run';
 COMMENT ON COLUMN bench.statements.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -160,7 +164,7 @@ COMMENT ON COLUMN bench.statements.empty_writes IS 'Number of writes that affect
 CREATE VIEW bench.waits WITH (security_barrier) AS
 SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
 FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.waits IS 'Wait events of a run''s clients during the measurement, sampled 100 times a second: up to 400 times with few clients, less often with more than 64. For each interval, see column waits of bench.samples';
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
 COMMENT ON COLUMN bench.waits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -171,7 +175,7 @@ COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares 
 CREATE VIEW bench.events WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.event, e.kind, e.relation, e.detail, e.started, e.ended
 FROM bench.event_log e JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, during each run';
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
 COMMENT ON COLUMN bench.events.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -188,7 +192,7 @@ SELECT l.run_id, l.node, l.relation, l.kind, l.bytes_before, l.bytes_after, l.li
        l.vacuums, l.autovacuums, l.analyzes, l.autoanalyzes,
        l.last_vacuum, l.last_autovacuum, l.last_analyze, l.last_autoanalyze
 FROM bench.relation_log l JOIN bench.run_log r USING (run_id)
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.relations IS 'Tables and indexes of each run before and after it, from the server''s statistics. Counts cover all phases of the run and include use by other sessions';
 COMMENT ON COLUMN bench.relations.run_id IS 'The run';
 COMMENT ON COLUMN bench.relations.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -264,7 +268,7 @@ $view$, name);
 END $$;
 
 CREATE VIEW bench.summary_of_all AS
-SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.role, r.started_at,
+SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.owner_oid, r.started_at,
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
@@ -300,7 +304,7 @@ SELECT run_id, workload, clients, driver, results, bench_internal.status_of(stat
        skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us,
        connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms, unknown, driver_cpu_us, nopm
 FROM bench.summary_of_all
-WHERE bench_internal.is_visible(role);
+WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.summary IS 'Results: one row per run';
 COMMENT ON COLUMN bench.summary.run_id IS 'The run';
 COMMENT ON COLUMN bench.summary.workload IS 'Name of the workload';
@@ -375,7 +379,7 @@ LEFT JOIN LATERAL (
            sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
     FROM (SELECT * FROM bench.samples y WHERE y.run_id = r.run_id AND y.node = k.node ORDER BY y.elapsed) x
 ) s ON true
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.nodes IS 'Results by node: one row per run and node, including nodes of the Citus cluster without clients';
 COMMENT ON COLUMN bench.nodes.run_id IS 'The run';
 COMMENT ON COLUMN bench.nodes.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node';
@@ -416,11 +420,11 @@ CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
        NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec, r.workload
 FROM bench.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
-WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.role)
+WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.owner_oid)
 UNION ALL
 SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec, NULL
 FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
-WHERE bench_internal.is_visible(l.role);
+WHERE bench_internal.is_visible(l.owner_oid);
 COMMENT ON VIEW bench.progress IS 'Active runs and loads';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
 COMMENT ON COLUMN bench.progress.phase IS 'Run: starting, ramp, warm-up, measurement or drain. Load: starting, loading rows, building indexes or vacuuming';
@@ -440,7 +444,7 @@ SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.
        ddl, rows_query, after_ddl, rows, true AS builtin
 FROM bench_internal.builtin_fixtures()
 UNION ALL
-SELECT name, owner, ddl, rows_query, after_ddl, rows, false
+SELECT name, bench_internal.role_name(owner_oid, owner), ddl, rows_query, after_ddl, rows, false
 FROM bench.custom_fixtures;
 COMMENT ON VIEW bench.fixture_definitions IS 'Fixtures that bench.load can load';
 COMMENT ON COLUMN bench.fixture_definitions.name IS 'Name, as given to bench.load';
@@ -481,7 +485,7 @@ LEFT JOIN (
                                               (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
     GROUP BY b.run_id
 ) o ON o.run_id = a.run_id
-WHERE bench_internal.is_visible(r.role);
+WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.audits IS 'Audits: the rows of bench.audit(run_id) for all runs';
 COMMENT ON COLUMN bench.audits.run_id IS 'The run';
 COMMENT ON COLUMN bench.audits.node IS 'Node id in Citus (pg_dist_node); 0 for a run on one node, or for all nodes together';

@@ -210,7 +210,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
-       s.role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search
+       bench_internal.role_name(s.owner_oid, s.role) AS role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search
 FROM bench.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
@@ -218,7 +218,7 @@ CROSS JOIN LATERAL (
     FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
 ) n
 LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
-WHERE bench_internal.is_visible(s.role);
+WHERE bench_internal.is_visible(s.owner_oid);
 COMMENT ON VIEW bench.sweeps IS 'One row per sweep: its arguments, status and progress. Visible to roles with the privileges of the sweep''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.sweeps.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweeps.workload IS 'Name of the workload, or the mix as given';
@@ -262,7 +262,7 @@ FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
-WHERE bench_internal.is_visible(s.role);
+WHERE bench_internal.is_visible(s.owner_oid);
 COMMENT ON VIEW bench.sweep_runs IS 'Runs of each sweep: one row per number of clients, variant and round';
 COMMENT ON COLUMN bench.sweep_runs.sweep_id IS 'The sweep';
 COMMENT ON COLUMN bench.sweep_runs.place IS 'Position in the order of the runs, starting at 1';
@@ -342,7 +342,7 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_fig
        ARRAY(SELECT l.run_id FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND a.answer -> 'failing' @> to_jsonb(l.place) ORDER BY l.place) AS failing_runs
 FROM bench.sweep_log s
 CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.answers) = 'array' THEN s.answers END) WITH ORDINALITY AS a (answer, place)
-WHERE bench_internal.is_visible(s.role);
+WHERE bench_internal.is_visible(s.owner_oid);
 COMMENT ON VIEW bench.capacities IS 'Results of the searches by bench.capacity that have ended: one row per objective';
 COMMENT ON COLUMN bench.capacities.sweep_id IS 'The search, as a sweep';
 COMMENT ON COLUMN bench.capacities.workload IS 'Name of the workload, or the mix as given';

@@ -31,11 +31,12 @@ CREATE TABLE bench.workloads (
     mix         text,
     private     boolean NOT NULL DEFAULT false,
     keying_secs double precision,
-    think_secs  double precision
+    think_secs  double precision,
+    owner_oid   oid NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE bench.workloads IS 'Workloads: the scripts that clients run, one transaction at a time. Use bench.create_workload and bench.drop_workload to change them.';
 COMMENT ON COLUMN bench.workloads.name IS 'Name, as given to bench.run';
-COMMENT ON COLUMN bench.workloads.owner IS 'Role that owns it: this role, its members and superusers may replace and drop it';
+COMMENT ON COLUMN bench.workloads.owner IS 'Name that the role that owns it had when it was stored';
 COMMENT ON COLUMN bench.workloads.fixture IS 'Fixture whose tables the script uses; NULL: none of the extension''s';
 COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
@@ -44,6 +45,7 @@ COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, w
 COMMENT ON COLUMN bench.workloads.private IS 'True if it was captured: members of its owner see it, and nobody else';
 COMMENT ON COLUMN bench.workloads.keying_secs IS 'Time that a client waits before each transaction, in seconds, multiplied by variable keying of the run; no part of the latency. NULL: it does not wait';
 COMMENT ON COLUMN bench.workloads.think_secs IS 'Mean of the exponentially distributed times that a client waits after each transaction, in seconds, multiplied by variable think of the run; no part of the latency. NULL: it does not wait';
+COMMENT ON COLUMN bench.workloads.owner_oid IS 'OID of the role that owns it: this role, its members and superusers may replace and drop it. 0, or a role that no longer exists: superusers only';
 
 CREATE TABLE bench.feeders (
     workload text NOT NULL,
@@ -79,11 +81,12 @@ CREATE TABLE bench.fixtures (
     index_secs   double precision,
     vacuum_secs  double precision,
     rows_query   text,
+    owner_oid    oid NOT NULL DEFAULT 0,
     PRIMARY KEY (schema, name)
 );
 COMMENT ON TABLE bench.fixtures IS 'Loaded fixtures: the tables that workloads use. Use bench.load and bench.unload to change them.';
 COMMENT ON COLUMN bench.fixtures.name IS 'Name of the fixture';
-COMMENT ON COLUMN bench.fixtures.owner IS 'Role that loaded it';
+COMMENT ON COLUMN bench.fixtures.owner IS 'Name that the role that loaded it had then';
 COMMENT ON COLUMN bench.fixtures.schema IS 'Schema of its tables, which is first in the clients'' search_path';
 COMMENT ON COLUMN bench.fixtures.relations IS 'Its tables; a table dropped since shows as a number';
 COMMENT ON COLUMN bench.fixtures.rows IS 'Rows loaded, with ids from 1 to this number; scripts read it as variable rows';
@@ -98,6 +101,7 @@ COMMENT ON COLUMN bench.fixtures.key_correlation IS 'Correlation, as in pg_stats
 COMMENT ON COLUMN bench.fixtures.index_secs IS 'Seconds spent building indexes';
 COMMENT ON COLUMN bench.fixtures.vacuum_secs IS 'Seconds spent on VACUUM and ANALYZE';
 COMMENT ON COLUMN bench.fixtures.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
+COMMENT ON COLUMN bench.fixtures.owner_oid IS 'OID of the role that loaded it: this role, its members and superusers may replace and unload it. 0, or a role that no longer exists: superusers only';
 
 CREATE TABLE bench.custom_fixtures (
     name       text PRIMARY KEY,
@@ -105,7 +109,8 @@ CREATE TABLE bench.custom_fixtures (
     ddl        text NOT NULL,
     rows_query text NOT NULL,
     after_ddl  text,
-    rows       bigint NOT NULL
+    rows       bigint NOT NULL,
+    owner_oid  oid NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE bench.custom_fixtures IS 'Internal: fixtures that users defined with bench.create_fixture. Read bench.fixture_definitions instead.';
 
@@ -118,6 +123,7 @@ CREATE TABLE bench.load_log (
     schema     text NOT NULL,
     role       text NOT NULL,
     segment    bigint NOT NULL,
+    owner_oid  oid NOT NULL,
     UNIQUE (schema, fixture)
 );
 ALTER SEQUENCE bench.load_id_seq OWNED BY bench.load_log.load_id;
@@ -194,7 +200,8 @@ CREATE TABLE bench.run_log (
     warmup_took       double precision,
     feeders           jsonb,
     run_as            text,
-    clients_stuck     int[]
+    clients_stuck     int[],
+    owner_oid         oid NOT NULL DEFAULT 0
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
@@ -203,7 +210,7 @@ CREATE INDEX run_log_counted ON bench.run_log USING gist (
     WHERE started_at IS NOT NULL AND origin IS NULL;
 -- A role can import a run of another server only once.
 CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
-    (role, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL;
+    (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL AND owner_oid <> 0;
 ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
 COMMENT ON SEQUENCE bench.run_id_seq IS 'Internal: ids of runs';
 COMMENT ON TABLE bench.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
@@ -529,7 +536,8 @@ CREATE TABLE bench.sweep_log (
     extension_version text NOT NULL,
     segment           bigint NOT NULL,
     system_settings   jsonb,
-    answers           jsonb
+    answers           jsonb,
+    owner_oid         oid NOT NULL DEFAULT 0
 );
 ALTER SEQUENCE bench.sweep_id_seq OWNED BY bench.sweep_log.sweep_id;
 COMMENT ON TABLE bench.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';

@@ -101,7 +101,7 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
     catalog::remove_dead_loads()?;
     let load = transaction(|| {
         replaceable_tables(&spec, spec.relations.iter().map(String::as_str))?;
-        catalog::begin_load(&spec.name, &spec.schema, &spec.role, &segment)
+        catalog::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
     })?;
     UNFINISHED.set(Some(load));
     let result = fill(context, &spec, load, &mut session);

@@ -1,0 +1,57 @@
+//! Whose rows are whose: a row of the tables below belongs to the role with the OID that it has, whatever its name.
+
+use bench_core::error::UserError;
+use pgrx::pg_sys;
+
+use super::as_owner;
+use crate::server::roles::name_of;
+use crate::server::spi::run;
+
+/// The tables whose rows belong to roles, each with the column that keeps the name.
+const OWNED: [(&str, &str); 6] = [
+    ("run_log", "role"),
+    ("sweep_log", "role"),
+    ("capture_list", "role"),
+    ("workloads", "owner"),
+    ("fixtures", "owner"),
+    ("custom_fixtures", "owner"),
+];
+
+/// Leaves to superusers what belongs to roles that no longer exist, once and for all: when the server's OIDs have wrapped
+/// around, a new role can get that of a dropped one. As the extension's owner.
+pub(super) fn settle_owners() -> Result<(), UserError> {
+    OWNED.iter().try_for_each(|(table, _)| {
+        let sql = format!(
+            "UPDATE bench.{table} t SET owner_oid = 0 WHERE t.owner_oid <> 0 \
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
+        );
+        run(&sql, &[]).map(drop)
+    })
+}
+
+/// Gives a role the rows that have this name and whose role does not exist; how many. Runs that the role has imported
+/// already stay.
+pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
+    let name = name_of(new).unwrap_or_default();
+    as_owner(|| {
+        let mut count = 0;
+        for (table, kept) in OWNED {
+            let also = match table {
+                "run_log" => {
+                    "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench.run_log o WHERE o.owner_oid = $3 \
+                         AND o.origin @> (t.origin - '{exported_at,imported_at,parts}'::pg_catalog.text[])))"
+                }
+                "workloads" => "AND NOT t.builtin",
+                _ => "",
+            };
+            count += run(
+                &format!(
+                    "UPDATE bench.{table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {also} \
+                       AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
+                ),
+                &[old.into(), name.as_str().into(), new.into()],
+            )?;
+        }
+        Ok(count as i64)
+    })
+}

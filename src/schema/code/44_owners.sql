@@ -1,0 +1,31 @@
+-- Whose rows are whose goes by the OIDs of roles: names change and come back as others'.
+
+-- A dump carries OIDs, which are other roles' on another server: there a row is its role's only if that has the name as well.
+-- pg_upgrade, which keeps the OIDs, does not insert.
+CREATE FUNCTION bench_internal.disown()
+    RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    NEW.owner_oid := 0;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION bench_internal.disown IS
+'Trigger function of the tables whose rows belong to roles: a new row whose role does not have the name that the row has, as in a dump of another server, is for superusers only. bench.reassign_owned gives it to a role.';
+REVOKE ALL ON FUNCTION bench_internal.disown FROM PUBLIC;
+
+DO $$
+DECLARE
+    owned record;
+BEGIN
+    FOR owned IN VALUES ('run_log', 'role'), ('sweep_log', 'role'), ('capture_list', 'role'), ('workloads', 'owner'), ('fixtures', 'owner'), ('custom_fixtures', 'owner') LOOP
+        EXECUTE format('CREATE TRIGGER disown BEFORE INSERT ON bench.%I FOR EACH ROW WHEN (pg_catalog.pg_get_userbyid(NEW.owner_oid)::pg_catalog.text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
+        EXECUTE format('ALTER TABLE bench.%I ENABLE ALWAYS TRIGGER disown', owned.column1);
+        EXECUTE format('COMMENT ON TRIGGER disown ON bench.%I IS %L', owned.column1, 'Leaves a row to superusers whose role does not have the name that the row has');
+    END LOOP;
+END $$;
+
+CREATE FUNCTION bench.reassign_owned(old_role text, new_role text)
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'reassign_owned_wrapper';
+COMMENT ON FUNCTION bench.reassign_owned IS
+'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. old_role: the name that the dropped role had; after pg_restore on another server, the name that the role had there. new_role: an existing role; it may have the same name. For superusers.';
+
+REVOKE ALL ON FUNCTION bench.reassign_owned FROM PUBLIC;
