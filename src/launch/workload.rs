@@ -14,7 +14,8 @@ use super::load;
 use crate::catalog::{self, Workload};
 use crate::fixture::{self, SHARDS};
 use crate::integration::citus;
-use crate::server::roles::{self, superuser};
+use crate::server::roles;
+use crate::server::trust::objects::check_author;
 use crate::server::{guc, spi};
 use crate::worker::run::variables::{AUTOMATIC, ROWS, SCALE};
 
@@ -25,7 +26,7 @@ const NAMES_OF_PGBENCH: [(&str, &str); 3] =
 /// A workload by name, or by pgbench's where no workload has that name, if this role may run it.
 ///
 /// # Errors
-/// 42704 with the known names; 42809 for a capture; 42501 for a superuser before another role's script.
+/// 42704 with the known names; 42809 for a capture; 42501 for a role with special rights before another one's script.
 pub fn find(name: &str) -> Result<Workload, UserError> {
     let mut found = catalog::workload(name)?;
     if found.is_none()
@@ -55,7 +56,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
 }
 
 /// # Errors
-/// 42501 for a superuser before another role's script, and for a private one of a role that this one cannot become.
+/// 42501 for a role with special rights before another one's script, and for a private one of a role that this one cannot become.
 fn usable(workload: Workload) -> Result<Workload, UserError> {
     if workload.private {
         roles::check_may_become(&owner_of(&workload)?)?;
@@ -64,17 +65,14 @@ fn usable(workload: Workload) -> Result<Workload, UserError> {
     if workload.captured {
         return Ok(workload);
     }
-    if !workload.builtin && superuser() && !roles::is_superuser(workload.owner_oid) {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!(
-                "workload \"{}\" belongs to role \"{}\" and would run with superuser privileges",
-                workload.name, workload.owner
-            ),
-        )
-        .hint(
-            "Read its script, then take it over with bench.create_workload, or SET ROLE to its owner before the call.",
-        ));
+    if !workload.builtin {
+        let belongs =
+            || (format!("workload \"{}\" belongs to role \"{}\"", workload.name, workload.owner), " and");
+        check_author(workload.owner_oid, belongs).map_err(|error| {
+            error.hint(
+                "Read its script, then take it over with bench.create_workload, or pass its owner as run_as.",
+            )
+        })?;
     }
     Ok(workload)
 }

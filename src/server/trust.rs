@@ -3,7 +3,7 @@
 //! Here are other extensions' functions, which are called with the caller's rights: who could have put something else in their
 //! place. [`statement`] judges statements that run because of what happened, and not because somebody typed them.
 
-mod names;
+pub mod names;
 pub mod objects;
 pub mod statement;
 

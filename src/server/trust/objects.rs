@@ -3,6 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
+use crate::server::roles;
 use crate::server::spi::{fetch, fetch_all};
 
 /// An object, as pg_depend knows it.
@@ -35,16 +36,55 @@ impl Object {
     }
 }
 
-/// Whether a role has rights that others must not come to by what it executes: a superuser, a role with attributes that let it
-/// past checks, and a member of the server's predefined roles.
-pub fn is_powerful(role: pg_sys::Oid) -> Result<bool, UserError> {
+/// The current role, where it has rights that others must not come to by what it executes: a superuser, a role with attributes
+/// that let it past checks, and a member of the server's predefined roles.
+pub fn guarded() -> Result<Option<pg_sys::Oid>, UserError> {
+    let role = roles::current_role_oid();
     let sql = "SELECT r.rolsuper OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
                    SELECT FROM pg_catalog.pg_roles p WHERE pg_catalog.starts_with(p.rolname::pg_catalog.text, 'pg_') \
                        AND p.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name \
                        AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER')) \
                FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) $1";
     // A role that has gone has no rights to lose, and whatever is done as it fails.
-    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or(true))
+    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or(true).then_some(role))
+}
+
+/// The rights that somebody else's code would have, in words.
+fn rights() -> String {
+    if roles::superuser() {
+        return "superuser privileges".to_owned();
+    }
+    format!("the privileges of role \"{}\"", roles::current_role())
+}
+
+/// Sees that the current role may have done what another one has defined, or what that one's triggers do: a role with special
+/// rights only what is defined by those whom it trusts. `belongs` says what belongs to it, and what of it would run.
+///
+/// # Errors
+/// 42501.
+pub fn check_author(
+    author: pg_sys::Oid,
+    belongs: impl FnOnce() -> (String, &'static str),
+) -> Result<(), UserError> {
+    let Some(role) = guarded()? else { return Ok(()) };
+    let sql = format!(
+        "SELECT true FROM pg_catalog.pg_roles r WHERE r.oid OPERATOR(pg_catalog.=) $1 AND {}",
+        trusted("$2")
+    );
+    if fetch::<bool>(&sql, &[author.into(), role.into()])? == Some(true) {
+        return Ok(());
+    }
+    let (what, runs) = belongs();
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("{what}{runs} would run with {}", rights())))
+}
+
+/// Sees that what the current role does with tables runs nobody else's code, if it has special rights.
+///
+/// # Errors
+/// 42501 with the object, and the role that it belongs to.
+pub fn check_tables(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
+    let tables: Vec<Object> = tables.iter().map(|&table| Object::relation(table)).collect();
+    guarded()?.map_or(Ok(()), |role| check_objects(role, &tables))
 }
 
 /// Roles that a role has nothing to fear from: itself, superusers, and those that can become it. A condition on `r`, a row of
@@ -152,5 +192,5 @@ pub fn untriable(seeds: &[Object]) -> Result<Option<String>, UserError> {
 pub fn refusal(message: String) -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
         .detail("That role could have its own code run with the privileges of the role that executes the statement.")
-        .hint("Execute such statements as a role without special rights, and pass it as run_as.")
+        .hint("Call as a role without special rights, or pass such a role as run_as.")
 }

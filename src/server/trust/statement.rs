@@ -11,10 +11,9 @@ use bench_core::error::UserError;
 use pgrx::{pg_guard, pg_sys};
 
 use super::names::check_names;
-use super::objects::{Object, check_objects, is_powerful};
+use super::objects::{Object, check_objects, guarded};
 use crate::error::OrRaise;
 use crate::server::guard;
-use crate::server::roles::current_role_oid;
 
 thread_local! {
     /// The role whose statements are judged as they are planned; none without rights that matter.
@@ -39,8 +38,7 @@ impl Judged {
     /// # Errors
     /// The server's.
     pub fn new() -> Result<Self, UserError> {
-        let role = current_role_oid();
-        let judged = is_powerful(role)?.then_some(role);
+        let judged = guarded()?;
         if judged.is_some() {
             guard::install();
             listen();
@@ -141,7 +139,20 @@ pub unsafe fn check_query(
     relations: &[pg_sys::Oid],
 ) -> Result<(), UserError> {
     // SAFETY: by the caller.
-    let seeds = unsafe { objects_of(query, relations) };
+    check_seeds(role, unsafe { objects_of(query, relations) })
+}
+
+/// Judges relations that a statement about to be planned names.
+///
+/// # Errors
+/// As [`check_query`].
+pub fn check_relations(role: pg_sys::Oid, relations: &[pg_sys::Oid]) -> Result<(), UserError> {
+    check_seeds(role, relations.iter().map(|&relation| Object::relation(relation)).collect())
+}
+
+/// Each set of objects once, until a catalog changes.
+fn check_seeds(role: pg_sys::Oid, seeds: Vec<Object>) -> Result<(), UserError> {
+    listen();
     forget_what_changed();
     if IN_ORDER.with_borrow(|known| known.contains(&seeds)) {
         return Ok(());
