@@ -80,6 +80,17 @@ fn a_part_has_the_options_of_the_whole() {
 }
 
 #[test]
+fn a_part_has_sessions_of_whoever_asks_only() {
+    let mut sent = request();
+    let superuser = crate::spec::Role { name: "postgres".to_owned(), oid: 10 };
+    sent.spec.scripts[0].role = Some(superuser.clone());
+    sent.spec.caller = Some(superuser);
+    let checked = sent.checked().expect("whole").spec;
+    assert!(checked.scripts.iter().all(|script| script.role.is_none()));
+    assert_eq!((checked.caller, checked.options.run_as), (None, None));
+}
+
+#[test]
 fn a_part_that_sql_would_refuse_is_refused() {
     let refused = |change: &dyn Fn(&mut PartRequest)| {
         let mut request = request();
