@@ -20,6 +20,7 @@ use crate::error::internal;
 use crate::observe::statement_calls;
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc::{set_as_session, set_for_session};
+use crate::server::locks::is_blocked_by_me;
 use crate::server::process::{is_backend, my_pid, nap, wake};
 use crate::server::roles;
 use crate::server::signals::OnTerminate;
@@ -89,6 +90,11 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
             answer.detach();
             header.gate.store(1, Release);
             wake(header.coordinator_pid.load(Relaxed));
+            // It ends by itself, and leaves its worker slot to those who come next.
+            let began = Instant::now();
+            while !workers::all_stopped() && began.elapsed() < PATIENCE {
+                nap(20);
+            }
             return told.map(|told| (told, bytes));
         }
         if has_ended {
@@ -97,6 +103,12 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(
             return Err(
                 UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint("See the server log.")
             );
+        }
+        let asked = header.coordinator_pid.load(Relaxed);
+        if asked != 0 && is_blocked_by_me(asked) {
+            let message = format!("the session of role \"{}\" waits for a lock of this session", role.name);
+            return Err(UserError::new(sqlstate::DEADLOCK_DETECTED, message)
+                .hint("Commit or roll back before the call."));
         }
         nap(200);
     }
