@@ -134,7 +134,7 @@ SELECT ok(count(*) > 0, 'SET ROLE gives what NOINHERIT withholds') FROM bench.sa
 RESET SESSION AUTHORIZATION;
 -- The tables' owner dumps and restores them whole.
 SELECT is(array_agg(relname::text ORDER BY relname),
-    '{capture_statements,captured_rows,latencies,samples,standbys,transactions,warmup_samples,workloads}',
+    '{capture_statements,captured_rows,feeders,latencies,samples,standbys,transactions,warmup_samples,workloads}',
     'row-level security is where rows must be hidden')
 FROM pg_class
 WHERE relnamespace = 'bench'::regnamespace AND relrowsecurity AND NOT relforcerowsecurity;

@@ -183,8 +183,11 @@ like "$(as reader "SELECT FROM bench.capture_log('mine', file => 'log/it.csv')")
 like "$(as other "SELECT FROM bench.capture_log('mine', 'postgres_log')")" \
     '42501: permission denied for table postgres_log' 'a table for those who may read it'
 as reader "SELECT FROM bench.capture_log('mine', 'postgres_log', $(opt prepared))" >/dev/null
-is "$(PGUSER=reader sql "SELECT count(*) FROM bench.captured_rows WHERE workload = 'mine/1'")" "$look" \
-    'its values are there for it'
+like "$(PGUSER=reader sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements WHERE capture = 'mine'")" \
+    'role "postgres" executed it, and role "reader" cannot SET ROLE to it' 'what others have executed is listed only'
+sql "SELECT FROM bench.capture_log('ours', 'postgres_log', $(opt prepared))" >/dev/null 2>&1
+is "$(sql "SELECT count(*) FROM bench.captured_rows WHERE workload = 'ours/1'")" "$look" \
+    'values are there for the role that executed them'
 is "$(PGUSER=other sql 'SELECT count(*) FROM bench.captured_rows' 'SELECT count(*) FROM bench.capture_statements' \
     'SELECT count(*) FROM bench.captures' | paste -sd' ')" '0 0 0' 'and for no one else'
 like "$(as other "SELECT FROM bench.capture_log('mine', 'postgres_log')")" 'capture "mine" belongs to role "reader"' \
