@@ -3,7 +3,7 @@
 -- A dump carries OIDs, which are other roles' on another server: there a row is its role's only if that has the name as well.
 -- pg_upgrade, which keeps the OIDs, does not insert.
 CREATE FUNCTION bench_internal.disown()
-    RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+    RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.owner_oid := 0;
     RETURN NEW;
