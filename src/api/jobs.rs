@@ -98,6 +98,7 @@ fn command(arguments: &RunArguments) -> String {
         ("jobs", a.jobs.map(|n| n.to_string())),
         ("reconnect", a.reconnect.map(|flag| flag.to_string())),
         ("on_disconnect", text(&a.on_disconnect)),
+        ("run_as", text(&a.run_as)),
     ];
     let given: Vec<String> =
         given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();

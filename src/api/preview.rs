@@ -13,9 +13,10 @@ use crate::catalog::{self, Workload};
 use crate::error::{OrRaise, raise};
 use crate::fixture::{self, local_shard_keys};
 use crate::launch::checks::check_length;
-use crate::launch::feeders::{Fed, Rows, read_here};
+use crate::launch::feeders::{Fed, Rows, read_as};
 use crate::launch::workload::find;
 use crate::server::jsonb::Jsonb;
+use crate::server::roles;
 use crate::worker::run::variables::{shard_values, values_of_one};
 
 /// More than anybody reads.
@@ -106,6 +107,11 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         Some(name) => fixture::usable(name)?.and_then(|fixture| fixture.schema),
         None => None,
     };
+    let role = if workload.captured {
+        roles::existing(workload.owner_oid, &workload.owner)?
+    } else {
+        roles::current()
+    };
     let mut script = ScriptSpec {
         feeders: catalog::feeders(&workload.name)?,
         name: workload.name,
@@ -115,7 +121,7 @@ fn read(workload: Workload, seed: i64) -> Result<Fed, UserError> {
         ..ScriptSpec::default()
     };
     let schemas: Vec<&str> = schema.as_deref().into_iter().collect();
-    read_here(std::slice::from_mut(&mut script), seed, Rows::All, &schemas, &[])
+    read_as(&role, std::slice::from_mut(&mut script), seed, Rows::All, &schemas, &[])
 }
 
 fn between(argument: &str, value: i32, least: i32, most: i32) -> Result<u32, UserError> {

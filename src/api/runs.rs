@@ -51,6 +51,7 @@ macro_rules! run_function {
             jobs: Option<i32>,
             reconnect: Option<bool>,
             on_disconnect: Option<String>,
+            run_as: Option<&std::ffi::CStr>,
         ) -> $($result)+ {
             let json = |value: Option<Jsonb>| value.map(|v| v.0);
             $then($($before,)* RunArguments {
@@ -79,6 +80,7 @@ macro_rules! run_function {
                 jobs,
                 reconnect,
                 on_disconnect,
+                run_as: run_as.map(|role| role.to_string_lossy().into_owned()),
             })
             .or_raise()
         }

@@ -35,7 +35,6 @@ struct Document {
 struct WorkloadDocument {
     name: String,
     script: String,
-    private: bool,
     feeders: Vec<Feeder>,
     /// The values that the capture has kept; none where they are left out.
     #[serde(default)]
@@ -56,23 +55,21 @@ pub fn export(name: &str, with_values: bool) -> Result<Value, UserError> {
     if catalog::capture(name)?.is_none_or(|capture| capture.status != "completed") {
         return Err(not_now(format!("capture \"{name}\" is not complete")));
     }
+    let head = catalog::head_of_capture(name)?;
+    if head.source == "log" && !with_values {
+        return Err(not_now(format!("the scripts of capture \"{name}\" have values of the server's log"))
+            .hint("Export them by with_values => true."));
+    }
     let statements = catalog::all_of_captured_statements(name)?;
     let mut workloads = Vec::new();
     for stored in statements.iter().filter_map(|statement| statement.workload.as_deref()) {
         // One may have been dropped since.
         let Some(workload) = catalog::workload(stored)? else { continue };
-        if workload.private && !with_values {
-            return Err(not_now(format!(
-                "the scripts of capture \"{name}\" have values of the server's log"
-            ))
-            .hint("Export them by with_values => true."));
-        }
         let feeders = catalog::feeders(stored)?;
         let rows = if with_values { catalog::kept_rows(stored, &feeders)? } else { Vec::new() };
-        let Workload { name, script, private, .. } = workload;
-        workloads.push(WorkloadDocument { name, script, private, feeders, rows });
+        let Workload { name, script, .. } = workload;
+        workloads.push(WorkloadDocument { name, script, feeders, rows });
     }
-    let head = catalog::head_of_capture(name)?;
     let document =
         Document { format_version: FORMAT_VERSION, name: name.to_owned(), head, statements, workloads };
     serde_json::to_value(document).map_err(|e| internal(e.to_string()))
@@ -128,6 +125,8 @@ pub fn import(document: Value) -> Result<String, UserError> {
     for (place, mut statement) in statements.into_iter().enumerate() {
         statement.number = i32::try_from(place + 1).unwrap_or(i32::MAX);
         let weight = statement.weight.unwrap_or_default();
+        // Its workload is of whoever imports it.
+        statement.role = statement.workload.as_ref().map(|_| roles::current_role()).or(statement.role);
         let missing = statement.workload.take_if(|workload| !stored.contains(workload) || weight < 1);
         if let Some(workload) = missing {
             statement.weight = None;
@@ -150,12 +149,10 @@ pub fn import(document: Value) -> Result<String, UserError> {
 }
 
 fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result<(), UserError> {
-    let WorkloadDocument { name, script, private, feeders, rows } = document;
+    let WorkloadDocument { name, script, feeders, rows } = document;
     parse(&name, &script, &mut Symbols::new())?;
     catalog::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;
-    if private {
-        catalog::hide_workload(&name)?;
-    }
+    catalog::hide_workload(&name)?;
     let Some(workload) = catalog::workload(&name)? else {
         return Err(internal("the workload has gone"));
     };

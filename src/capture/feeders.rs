@@ -5,6 +5,7 @@ use bench_core::captured::{
 };
 use bench_core::error::UserError;
 use bench_core::feeder::{Feeder, Order};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::columns::{self, Relation};
@@ -15,12 +16,14 @@ use crate::engine::parameters::{self, Analysed, How, Parameter, Place, Wrap};
 use crate::server::guc;
 use crate::server::spi::{call, fetch, quote_literal};
 use crate::server::transaction::rolled_back;
+use crate::server::trust::objects::untriable;
+use crate::server::trust::statement;
 
 /// Rows that a feeder keeps at most.
 const MAX_ROWS: u32 = 100_000;
 
 /// A feeder, and the values that it selects where no relation's rows serve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fed {
     pub feeder: Feeder,
     /// Names and types of its columns.
@@ -42,7 +45,7 @@ impl Fed {
 }
 
 /// How a statement is replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Replay {
     pub script: String,
     pub fed: Vec<Fed>,
@@ -86,8 +89,8 @@ fn here<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> 
 }
 
 fn analyse(text: &str) -> Result<Analysed, String> {
-    here(|| parameters::analyse(text))
-        .map_err(|error| format!("it cannot be parsed again: {}", error.message))
+    let judged = |text| statement::check_text(text).and_then(|()| parameters::analyse(text));
+    here(|| judged(text)).map_err(|error| format!("it cannot be parsed again: {}", error.message))
 }
 
 /// How a statement with such a share of the captured time can be replayed, or why it cannot.
@@ -122,13 +125,23 @@ pub fn replay(text: &str, counts: &Counts, share: f64, options: &CaptureOptions)
         .map(|index| value(&analysed, index, rows_per_call, &mut notes))
         .collect::<Result<Vec<Source>, String>>()?;
     let plan = Plan { text: &text, analysed: &analysed, relations, values };
-    let trial::Chosen { shape, kept } = trial::shape(&plan, counts, share, options.mask).map_err(told)?;
+    // Even a view of a table may call a function, when it is read or planned.
+    let untriable = untriable(&analysed.objects).map_err(told)?;
+    let trial::Chosen { shape, kept } = match &untriable {
+        None => trial::shape(&plan, counts, share, options.mask).map_err(told)?,
+        Some(object) => {
+            notes.push(format!("not tried: it uses {object}"));
+            trial::Chosen::default()
+        }
+    };
     let fed = if kept.is_empty() {
         let mut fed = Vec::new();
         for occurrence in 0..analysed.occurrences.len() {
-            fed.extend(feed(&plan, occurrence, &shape, options)?);
+            fed.extend(feed(&plan, occurrence, &shape, options, untriable.is_none())?);
         }
-        check(&plan, &shape, &fed)?;
+        if untriable.is_none() {
+            check(&plan, &shape, &fed)?;
+        }
         fed
     } else {
         vec![feed_kept(&plan, &shape, &kept)]
@@ -276,11 +289,12 @@ fn feed(
     occurrence: usize,
     shape: &Shape,
     options: &CaptureOptions,
+    is_tried: bool,
 ) -> Result<Option<Fed>, String> {
     let Some(query) = query_of(plan, occurrence, shape).map_err(told)? else { return Ok(None) };
     let columns = plan.columns(occurrence);
-    let has_rows = here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told)?;
-    if has_rows.is_some() {
+    let has_rows = || here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told);
+    if !is_tried || has_rows()?.is_some() {
         let order = if shape.ways.len() > 1 { Order::Weighted } else { Order::Random };
         let feeder = feeder(occurrence, query, order);
         return Ok(Some(Fed { feeder, columns, rows: Vec::new(), wrapped: Vec::new() }));

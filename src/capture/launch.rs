@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bench_core::captured::{CaptureOptions, Counts, Roles};
+use bench_core::captured::{CaptureOptions, Counts};
 use bench_core::error::{UserError, sqlstate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -122,12 +122,6 @@ pub fn tell(spec: &CaptureSpec) -> Result<Vec<CapturedStatement>, UserError> {
                 spec.name
             ),
             "Run it on a copy of the database.",
-        );
-    }
-    if roles::superuser() && options.roles == Roles::All {
-        warn(
-            format!("statements of other roles in capture \"{}\" run with superuser privileges", spec.name),
-            "Read them in bench.capture_statements before a run, or SET ROLE to another role.",
         );
     }
     Ok(statements)

@@ -8,6 +8,7 @@ mod fidelity;
 mod fresh;
 mod lab;
 pub mod launch;
+mod of_roles;
 mod queries;
 mod search;
 mod statements;

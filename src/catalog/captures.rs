@@ -61,6 +61,15 @@ pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     })
 }
 
+/// Milliseconds that a call of a captured workload took, where the capture knows.
+pub fn captured_ms(workload: &str) -> Result<Option<f64>, UserError> {
+    as_owner(|| {
+        let sql =
+            "SELECT exec_ms / calls FROM bench.capture_statements WHERE workload = $1 AND kept AND calls > 0";
+        fetch::<f64>(sql, &[workload.into()])
+    })
+}
+
 /// A workload that has a name of those that a capture gives to its workloads, and is none of them.
 pub fn alien_part(name: &str) -> Result<Option<String>, UserError> {
     as_owner(|| {
@@ -189,7 +198,8 @@ pub struct CapturedStatement {
     pub weight: Option<i32>,
     pub queryid: Option<i64>,
     pub query: Option<String>,
-    pub roles: Vec<String>,
+    /// The role that executed it, and whose sessions its workload's are.
+    pub role: Option<String>,
     pub calls: i64,
     pub rows: Option<i64>,
     pub shared_blks_hit: Option<i64>,
@@ -204,7 +214,7 @@ pub struct CapturedStatement {
 pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> Result<(), UserError> {
     as_owner(|| {
         run(
-            "INSERT INTO bench.capture_statements (capture, number, workload, weight, queryid, query, roles, calls, rows, \
+            "INSERT INTO bench.capture_statements (capture, number, workload, weight, queryid, query, role, calls, rows, \
                  shared_blks_hit, shared_blks_read, exec_ms, share, kept, reason) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $3 IS NOT NULL, $14)",
             &[
@@ -214,7 +224,7 @@ pub fn put_captured_statement(capture: &str, statement: &CapturedStatement) -> R
                 statement.weight.into(),
                 statement.queryid.into(),
                 statement.query.as_deref().into(),
-                statement.roles.clone().into(),
+                statement.role.as_deref().into(),
                 statement.calls.into(),
                 statement.rows.into(),
                 statement.shared_blks_hit.into(),
@@ -329,7 +339,7 @@ pub fn captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserErr
 /// The statements of a capture with everything that is known of them.
 pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, UserError> {
     as_owner(|| {
-        let sql = "SELECT number, workload, weight, queryid, query, roles, calls, rows, shared_blks_hit, shared_blks_read, \
+        let sql = "SELECT number, workload, weight, queryid, query, role, calls, rows, shared_blks_hit, shared_blks_read, \
                        exec_ms, share, reason FROM bench.capture_statements WHERE capture = $1 ORDER BY number";
         fetch_all(sql, &[name.into()], |row| {
             Ok(CapturedStatement {
@@ -338,7 +348,7 @@ pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, 
                 weight: row.get(3)?,
                 queryid: row.get(4)?,
                 query: row.get(5)?,
-                roles: row.get::<Vec<String>>(6)?.unwrap_or_default(),
+                role: row.get(6)?,
                 calls: row.get::<i64>(7)?.unwrap_or_default(),
                 rows: row.get(8)?,
                 shared_blks_hit: row.get(9)?,

@@ -412,5 +412,5 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
 /// Whether the current role may stop a run or a sweep of another.
 pub fn may_stop(role: pg_sys::Oid) -> bool {
     // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser_oid(role)
+    acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser(role)
 }

@@ -54,8 +54,20 @@ impl PartRequest {
         }
         check_deck(spec.scripts.iter().map(|script| (script.is_dealt, script.weight)))?;
         spec.scripts.iter().filter_map(|script| script.terminal).try_for_each(|times| times.check())?;
+        // Its sessions are those of the role that asks, whatever is asked for.
+        let own = |script: ScriptSpec| ScriptSpec { role: None, ..script };
+        let scripts = spec.scripts.into_iter().map(own).collect();
+        let options = RunOptions { run_as: None, ..options };
         Ok(Self {
-            spec: RunSpec { options, cluster: None, sweep_id: None, target: None, ..spec },
+            spec: RunSpec {
+                options,
+                scripts,
+                caller: None,
+                cluster: None,
+                sweep_id: None,
+                target: None,
+                ..spec
+            },
             tables,
             kept,
         })

@@ -5,6 +5,7 @@ mod driver;
 pub mod limits;
 mod mix;
 mod options;
+mod roles;
 mod target;
 mod terminal;
 mod warmup;
@@ -22,6 +23,7 @@ pub use driver::{Driver, OnDisconnect};
 pub(crate) use mix::{MAX_SCRIPTS, check_deck};
 pub use mix::{Share, expand, is_name, mix};
 pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT};
+pub use roles::Role;
 pub use target::{Address, Candidate, Encryption, TargetSpec};
 pub use terminal::Terminal;
 
@@ -45,6 +47,12 @@ pub struct ScriptSpec {
     /// and not the client.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub captured: bool,
+    /// Whose sessions execute it, where that is another role than the run's; as a capture of several roles has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Milliseconds of a transaction when it was captured, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_ms: Option<f64>,
     /// The workload's feeders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feeders: Vec<Feeder>,
@@ -89,9 +97,12 @@ pub struct RunSpec {
     pub scripts: Vec<ScriptSpec>,
     /// The fixtures that the scripts work on, each once.
     pub fixtures: Vec<FixtureSpec>,
-    /// Name of the role that called, and that the clients connect as.
+    /// Name of the role that the clients connect as, but for scripts with a role of their own.
     pub role: String,
     pub role_oid: u32,
+    /// The role that called, and that the run belongs to; `None`: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Role>,
     pub database_oid: u32,
     /// The database's name.
     #[serde(default)]

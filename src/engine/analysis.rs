@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::conditions::look_at_index_ends;
 use super::lists::{list_first, list_length};
 use super::raw;
+use crate::server::trust::statement;
 
 /// What a session executes: plain data, to be held inside a trap.
 #[derive(Clone, Copy)]
@@ -70,6 +71,7 @@ impl Default for Prepared {
 pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, out: &mut Prepared) {
     // SAFETY: by the caller; the sequence is exec_parse_message's.
     unsafe {
+        statement::judge_text(text);
         let statements = raw::pg_parse_query(text);
         if list_length(statements) > 1 {
             error(

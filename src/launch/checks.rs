@@ -1,7 +1,7 @@
 //! What can be found wrong before any worker is started, apart from the arguments themselves.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::ScriptSpec;
+use bench_core::spec::{Role, ScriptSpec};
 use pgrx::pg_sys;
 
 use crate::catalog;
@@ -35,45 +35,49 @@ pub fn check_encoding() -> Result<(), UserError> {
     ))
 }
 
-/// A role that can log in, for each client is a new session of it.
+/// As [`check_session_of`] the current role.
 pub fn check_role() -> Result<(), UserError> {
-    let role = roles::current_role();
-    let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    let oid = current_role_oid();
-    if spi::fetch::<bool>(sql, &[oid.into()])? == Some(true) {
-        return check_connect();
-    }
-    Err(UserError::new(
-        sqlstate::INVALID_AUTHORIZATION,
-        format!("role \"{role}\" is not permitted to log in"),
-    )
-    .detail("Each client of a run is a new session of the calling role.")
-    .hint(format!(
-        "Use ALTER ROLE {} LOGIN, or SET ROLE to a role that may log in.",
-        quote_identifier(&role)
-    )))
+    check_session_of(&roles::current())
 }
 
-/// A database that the role may connect to.
-fn check_connect() -> Result<(), UserError> {
-    let database = database::oid();
-    let sql = "SELECT pg_catalog.has_database_privilege($1, 'CONNECT')";
-    if spi::fetch::<bool>(sql, &[database.into()])? == Some(true) {
+/// A role that can log in, and a database that it may connect to, for workers are new sessions of it.
+///
+/// # Errors
+/// 28000, 42501.
+pub fn check_session_of(role: &Role) -> Result<(), UserError> {
+    let sql = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
+    let oid = pg_sys::Oid::from(role.oid);
+    let name = &role.name;
+    if spi::fetch::<bool>(sql, &[oid.into()])? != Some(true) {
+        return Err(UserError::new(
+            sqlstate::INVALID_AUTHORIZATION,
+            format!("role \"{name}\" is not permitted to log in"),
+        )
+        .detail("Each client of a run is a new session of this role.")
+        .hint(format!("Use ALTER ROLE {} LOGIN, or another role that may log in.", quote_identifier(name))));
+    }
+    let sql = "SELECT pg_catalog.has_database_privilege($1, $2, 'CONNECT')";
+    if spi::fetch::<bool>(sql, &[oid.into(), database::oid().into()])? == Some(true) {
         return Ok(());
     }
     Err(UserError::new(
         sqlstate::INSUFFICIENT_PRIVILEGE,
         format!("permission denied for database \"{}\"", database::name()?),
     )
-    .detail("Each client of a run is a new session of the calling role, which needs CONNECT."))
+    .detail(format!("Each client of a run is a new session of role \"{name}\", which needs CONNECT.")))
 }
 
 /// The role's own limit, which the server does not enforce for background workers.
 pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
-    match connection_limit()? {
+    check_connection_limit_of(&roles::current(), clients)
+}
+
+/// As [`check_connection_limit`], of another role.
+pub fn check_connection_limit_of(role: &Role, clients: u32) -> Result<(), UserError> {
+    match connection_limit_of(role.oid.into())? {
         Some(limit) if clients > limit => Err(UserError::new(
             sqlstate::TOO_MANY_CONNECTIONS,
-            format!("too many clients for role \"{}\"", roles::current_role()),
+            format!("too many clients for role \"{}\"", role.name),
         )
         .detail(format!("Clients: {clients}; the role's CONNECTION LIMIT: {limit}."))),
         _ => Ok(()),
@@ -82,8 +86,12 @@ pub fn check_connection_limit(clients: u32) -> Result<(), UserError> {
 
 /// The role's CONNECTION LIMIT, if it has one.
 pub fn connection_limit() -> Result<Option<u32>, UserError> {
+    connection_limit_of(current_role_oid())
+}
+
+fn connection_limit_of(role: pg_sys::Oid) -> Result<Option<u32>, UserError> {
     let sql = "SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1";
-    let limit = spi::fetch::<i32>(sql, &[current_role_oid().into()])?;
+    let limit = spi::fetch::<i32>(sql, &[role.into()])?;
     Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
 }
 

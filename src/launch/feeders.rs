@@ -1,8 +1,13 @@
 //! Feeders: their queries are looked at when they are defined, and read before a run.
 
+mod of_roles;
+
+pub use of_roles::{read, read_as};
+
 use bench_core::error::{UserError, sqlstate};
 use bench_core::feeder::{Cell, Collector, Feeder, Kind, MAX_BYTES};
-use bench_core::spec::{RunSpec, ScriptSpec};
+use bench_core::spec::ScriptSpec;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::Workload;
 use crate::error::{internal, warn};
@@ -12,6 +17,7 @@ use crate::server::parser::is_one_select;
 use crate::server::query::{self, Column, Described};
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::transaction::rolled_back;
+use crate::server::trust::statement::{self, Judged};
 
 /// The rows of a run's feeders.
 #[derive(Default)]
@@ -32,37 +38,49 @@ impl Fed {
         self.feeders += 1;
         Ok(packed)
     }
+
+    /// Takes up the rows that were read apart.
+    ///
+    /// # Errors
+    /// 54000 where all together are too many.
+    fn add_all(&mut self, more: Self) -> Result<(), UserError> {
+        let length = self.bytes.len() + more.bytes.len();
+        if length > MAX_BYTES {
+            let message =
+                format!("the rows of a run's feeders must not take more than {} MB", MAX_BYTES >> 20);
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        self.bytes.extend(more.bytes);
+        self.feeders += more.feeders;
+        self.variables.extend(more.variables);
+        Ok(())
+    }
 }
 
 /// How many rows of a feeder are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rows {
     All,
     /// The first ones: those that tell whether the query is right, for a run that is not to start now.
     First,
 }
 
-/// Reads the rows of a run's feeders as the current role, in a subtransaction that leaves nothing behind, with what a client's
-/// session would be set to. Each feeder then knows how many it has.
+/// Reads the rows of these scripts' feeders as the current role, in a subtransaction that leaves nothing behind, with what a
+/// client's session would be set to; the scripts' fixtures are in these schemas. Each feeder then knows how many rows it has.
 ///
 /// # Errors
-/// Those of [`check_new`]; 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail.
-pub fn read(spec: &mut RunSpec, rows: Rows) -> Result<Fed, UserError> {
-    let schemas: Vec<&str> = spec.fixtures.iter().filter_map(|f| f.schema.as_deref()).collect();
-    read_here(&mut spec.scripts, spec.seed, rows, &schemas, &spec.options.settings)
-}
-
-/// As [`read`], for these scripts, whose fixtures are in these schemas.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_here(
+/// Those of [`check_new`]; 55000 for no rows; 54000 for too many; the server's, with the feeder in the detail; 42501 for what a
+/// captured statement's query touches that others own, where the role has special rights.
+fn read_here(
     scripts: &mut [ScriptSpec],
     seed: i64,
     rows: Rows,
     schemas: &[&str],
     settings: &[(String, String)],
 ) -> Result<Fed, UserError> {
+    // What was captured has not been typed by whoever runs it.
+    let is_captured = scripts.iter().any(|script| script.captured);
+    let _judged = is_captured.then(Judged::new).transpose()?;
     collect(scripts, seed, rows, |feeder, collect| {
         let path = guc::search_path_with(schemas, &guc::initial_search_path()?);
         rolled_back(|| {
@@ -73,6 +91,7 @@ pub fn read_here(
                 }
                 guc::set_as_session("transaction_read_only", "on")?;
                 check_select(&feeder.query)?;
+                statement::check_text(&feeder.query)?;
                 if query::describe(&feeder.query)?.writes {
                     return Err(writes());
                 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
+use super::role_session::check_may_start;
 use crate::server::background_worker::{Worker, WorkerKind};
 use crate::server::horizon::Releasable;
 use crate::server::locks::is_blocked_by_me;
@@ -34,7 +35,7 @@ impl LaunchHandle {
     /// Starts the leader of a segment's workers.
     ///
     /// # Errors
-    /// 53400 when there is no slot for it.
+    /// 53400 when there is no slot for it; 25006 in a session that answers questions.
     pub fn start(
         segment: Segment,
         kind: WorkerKind,
@@ -42,6 +43,7 @@ impl LaunchHandle {
         role: u32,
         workers: u32,
     ) -> Result<Self, UserError> {
+        check_may_start()?;
         match Worker::register(kind, segment.handle(), 0, database, role) {
             Some(leader) => Ok(Self { segment, leader }),
             None => {

@@ -14,6 +14,7 @@ use super::{feeders, nodes, settings, workload};
 use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
+use crate::server::trust::names::check_schema;
 use crate::server::{database, worker_slots};
 use crate::worker::run::coordinator;
 
@@ -81,8 +82,7 @@ fn tables_of(fixture: &FixtureSpec, names: &[(String, String)]) -> Result<Vec<u3
     let schemas: BTreeSet<_> = fixture.schema.iter().chain(names.iter().map(|(schema, _)| schema)).collect();
     for schema in schemas {
         workload::check_usage(schema, &fixture.name)?;
-        roles::check_schema_owner(schema)?;
-        roles::check_schema_creators(schema)?;
+        check_schema(schema)?;
     }
     names
         .iter()

@@ -6,13 +6,14 @@ use bench_core::cluster::{ClusterSpec, Nodes};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::preflight::Plan;
 use bench_core::spec::{
-    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
+    Before, Driver, FixtureSpec, Observation, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
 };
 use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use super::checks::{
-    check_connection_limit, check_length, check_own_locks, check_role, check_server, lock_of,
+    check_connection_limit, check_connection_limit_of, check_length, check_own_locks, check_role,
+    check_server, check_session_of, lock_of,
 };
 use super::feeders::{self, Fed, Rows};
 use super::handle::{LaunchHandle, stop_and_wait};
@@ -26,7 +27,7 @@ use crate::catalog;
 use crate::integration::citus;
 use crate::observe::{counters, machine};
 use crate::server::process::{my_pid, random_seed};
-use crate::server::roles::{self, current_role_oid};
+use crate::server::roles::{self, as_run_role, current_role_oid};
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
 use crate::worker::before;
@@ -45,6 +46,38 @@ pub struct Request {
 
 /// Everything that can be found wrong with the arguments themselves, by this role and in this database.
 pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
+    let role = session_role(&arguments)?;
+    as_sessions_of(role.as_ref(), || check_here(arguments))
+}
+
+/// The role whose sessions all of a run's clients are, where that is not the current one: the one that is named, or else the
+/// one that has executed all that was captured.
+///
+/// # Errors
+/// 42704, and 42501 for a role that the current one cannot become.
+fn session_role(arguments: &RunArguments) -> Result<Option<Role>, UserError> {
+    let role = match (&arguments.run_as, &arguments.workload) {
+        (Some(name), _) => Some(roles::named(name)?),
+        (None, Some(workload)) if arguments.target.is_none() => workload::captured_role(workload)?,
+        _ => None,
+    };
+    let role = role.filter(|role| role.oid != current_role_oid().to_u32());
+    role.as_ref().map_or(Ok(()), roles::check_may_become)?;
+    Ok(role)
+}
+
+/// Does something as a role whose sessions a run is to have: what that role may not do, its sessions may not either.
+fn as_sessions_of<T>(
+    role: Option<&Role>,
+    body: impl FnOnce() -> Result<T, UserError>,
+) -> Result<T, UserError> {
+    match role {
+        Some(role) => as_run_role(role.oid.into(), body),
+        None => body(),
+    }
+}
+
+fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
     }
@@ -59,6 +92,7 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     let mut builtin = Vec::with_capacity(mix.len());
     for (workload, share) in mix {
         builtin.push(workload.builtin);
+        let role = if workload.captured { workload::role_of_captured(&workload, &options)? } else { None };
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
             None => {
@@ -73,6 +107,8 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
         };
         scripts.push(ScriptSpec {
             feeders,
+            captured_ms: if workload.captured { catalog::captured_ms(&workload.name)? } else { None },
+            role,
             name: workload.name,
             source: workload.script,
             weight: share.weight,
@@ -142,7 +178,16 @@ pub struct Prepared {
 /// Everything that can be found wrong before any worker is started. Fixtures that are missing are loaded first. For a run that
 /// is not to start now, [`Rows::First`] is enough.
 pub fn prepare(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepared, UserError> {
-    let request = check(arguments)?;
+    let role = session_role(&arguments)?;
+    let caller = roles::current();
+    let mut prepared = as_sessions_of(role.as_ref(), || prepare_as(arguments, rows, pairs))?;
+    prepared.spec.caller = role.map(|_| caller);
+    Ok(prepared)
+}
+
+/// As [`prepare`], for sessions of the current role.
+fn prepare_as(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prepared, UserError> {
+    let request = check_here(arguments)?;
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
         return prepare_elsewhere(request, reached, rows);
@@ -171,7 +216,12 @@ pub struct Rehearsed {
 /// # Errors
 /// Those of [`prepare`]; where a fixture is missing, without what its tables would have to say.
 pub fn rehearse(arguments: RunArguments) -> Result<Rehearsed, UserError> {
-    let request = check(arguments)?;
+    let role = session_role(&arguments)?;
+    as_sessions_of(role.as_ref(), || rehearse_as(arguments))
+}
+
+fn rehearse_as(arguments: RunArguments) -> Result<Rehearsed, UserError> {
+    let request = check_here(arguments)?;
     let mut plan = plan_of(&request.options, &request.scripts);
     if let Some(name) = &request.options.target {
         let reached = Reached::new(name)?;
@@ -238,6 +288,7 @@ fn prepare_here(
         starter: Starter { pid: my_pid(), has_unsent: counters::has_unsent_itself(&tables)? },
         ..unobserved(options, scripts, fixtures)?
     };
+    check_sessions(&spec)?;
     before::check_run(&spec.options.before, &spec, &Secrets::default())?;
     for step in &spec.options.before {
         let (tables, lock) = before::locks_of(*step, &spec)?;
@@ -254,6 +305,36 @@ fn prepare_here(
         Driver::Wire => target::local_password()?,
     };
     Ok(Prepared { spec, commands: checked.commands, secrets, fed })
+}
+
+/// What a run with sessions of several roles cannot have, and what each of these roles needs.
+///
+/// # Errors
+/// 0A000; 22023 for fewer clients than roles; those of [`check_session_of`]; 53300.
+fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
+    let sessions = spec.sessions()?;
+    if sessions.len() < 2 {
+        return Ok(());
+    }
+    let options = &spec.options;
+    let others = [
+        (options.rate.is_some(), "rate"),
+        (options.driver == Driver::Wire, "driver => 'wire'"),
+        (options.nodes != Nodes::Local, "nodes"),
+        (spec.scripts.iter().any(|script| script.is_dealt), "a deck"),
+    ];
+    if let Some((_, what)) = others.into_iter().find(|(is, _)| *is) {
+        let names: Vec<String> = sessions.iter().map(|(role, _)| format!("\"{}\"", role.name)).collect();
+        let message = format!("{what} is not supported with sessions of several roles");
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .detail(format!("The statements were captured of roles {}.", names.join(", ")))
+            .hint("Capture each role by itself, with option roles."));
+    }
+    for (role, clients) in &sessions {
+        check_session_of(role)?;
+        check_connection_limit_of(role, *clients)?;
+    }
+    Ok(())
 }
 
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
@@ -297,6 +378,7 @@ fn unobserved(
         database_oid: database::oid().to_u32(),
         database: database::name()?,
         horizon_held: false,
+        caller: None,
         sweep_id: None,
         system: Default::default(),
         cluster: None,

@@ -12,6 +12,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use super::checks::lock_of;
+use super::role_session::check_may_start;
 use super::settings;
 use crate::catalog;
 use crate::error::{internal, warn};
@@ -149,6 +150,7 @@ impl Reached {
     /// # Errors
     /// What is wrong with them; what keeps the server from being reached.
     pub fn new(name: &str) -> Result<Self, UserError> {
+        check_may_start()?;
         let Some(server) = foreign_server(name)? else {
             let message = format!("server \"{name}\" does not exist");
             return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message).hint(

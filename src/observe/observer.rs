@@ -174,7 +174,7 @@ impl<'a> Observer<'a> {
             next_checkpoint_look_ns: i64::MAX,
             ended: None,
             complained: false,
-            role_oid: spec.role_oid,
+            role_oid: spec.owner().oid,
             tells_standbys: false,
             is_elsewhere: spec.target.is_some(),
             target: None,

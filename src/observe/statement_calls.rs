@@ -1,4 +1,4 @@
-//! What pg_stat_statements has counted: of a run's statements, whose identifiers the run's role sees, and of all statements of
+//! What pg_stat_statements has counted: of a run's statements, whose identifiers the roles of its sessions see, and of all statements of
 //! this database, for captures.
 
 use std::collections::HashMap;
@@ -85,14 +85,16 @@ pub fn of_run(spec: &RunSpec, query_ids: &[i64]) -> Result<Option<HashMap<i64, C
         return Ok(None);
     }
     let Some(function) = function()? else { return Ok(None) };
-    let found = as_run_role(pg_sys::Oid::from(spec.role_oid), || lines(&function, spec.database_oid, false))?;
-    let Some(found) = found else { return Ok(None) };
     let mut counts: HashMap<i64, Counts> = HashMap::new();
-    for Entry { user, query_id, counts: more, .. } in found {
-        // Another role's identifier is NULL.
-        let Some(id) = query_id.filter(|id| query_ids.binary_search(id).is_ok()) else { continue };
-        if user == spec.role_oid {
-            counts.entry(id).or_default().add(&more);
+    for role in spec.roles() {
+        let found = as_run_role(pg_sys::Oid::from(role.oid), || lines(&function, spec.database_oid, false))?;
+        let Some(found) = found else { return Ok(None) };
+        for Entry { user, query_id, counts: more, .. } in found {
+            // Another role's identifier is NULL.
+            let Some(id) = query_id.filter(|id| query_ids.binary_search(id).is_ok()) else { continue };
+            if user == role.oid {
+                counts.entry(id).or_default().add(&more);
+            }
         }
     }
     Ok(Some(counts))

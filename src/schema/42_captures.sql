@@ -64,7 +64,7 @@ CREATE TABLE bench.capture_statements (
     weight           int,
     queryid          bigint,
     query            text,
-    roles            text[],
+    role             text,
     calls            bigint NOT NULL,
     rows             bigint,
     shared_blks_hit  bigint,
@@ -82,7 +82,7 @@ COMMENT ON COLUMN bench.capture_statements.workload IS 'Workload that was made o
 COMMENT ON COLUMN bench.capture_statements.weight IS 'Its weight in the mix';
 COMMENT ON COLUMN bench.capture_statements.queryid IS 'As in pg_stat_statements';
 COMMENT ON COLUMN bench.capture_statements.query IS 'Text as pg_stat_statements has it; NULL: not visible to the role that captured, or lost';
-COMMENT ON COLUMN bench.capture_statements.roles IS 'Roles that executed it';
+COMMENT ON COLUMN bench.capture_statements.role IS 'Role that executed it, and whose sessions execute its workload';
 COMMENT ON COLUMN bench.capture_statements.calls IS 'Calls';
 COMMENT ON COLUMN bench.capture_statements.rows IS 'Rows returned or changed by these calls';
 COMMENT ON COLUMN bench.capture_statements.shared_blks_hit IS 'Blocks that they found in shared buffers';
@@ -116,6 +116,9 @@ CREATE POLICY visible ON bench.captured_rows FOR SELECT USING (workload IN (
 COMMENT ON POLICY visible ON bench.captured_rows IS 'Shows the values to members of the role that captured them';
 ALTER TABLE bench.workloads ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON bench.workloads FOR SELECT USING (NOT private OR pg_catalog.pg_has_role(owner_oid, 'USAGE'));
+ALTER TABLE bench.feeders ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON bench.feeders FOR SELECT USING (workload IN (SELECT w.name FROM bench.workloads w));
+COMMENT ON POLICY visible ON bench.feeders IS 'Shows the feeders of workloads that bench.workloads shows';
 COMMENT ON POLICY visible ON bench.workloads IS 'Shows private workloads to members of their owner';
 
 -- What pg_stat_statements counted of a run's statements, for bench.fidelity.

@@ -13,16 +13,16 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::{pg_guard, pg_sys};
 
 use super::relations::owner_of;
-use super::roles::superuser;
 use super::spi::{fetch_all, quote_identifier};
 use super::transaction::transaction;
+use super::trust::{objects, statement};
 use crate::error::{OrRaise, internal};
 
 thread_local! {
     /// Whether this process's statements are looked at.
     static ON: Cell<bool> = const { Cell::new(false) };
-    /// Tables whose triggers are looked at all the same.
-    static FIXTURES: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+    /// Tables that are looked at all the same, for this role.
+    static FIXTURES: RefCell<Option<(pg_sys::Oid, Vec<pg_sys::Oid>)>> = const { RefCell::new(None) };
     static INSTALLED: Cell<bool> = const { Cell::new(false) };
     static PREVIOUS: Cell<pg_sys::planner_hook_type> = const { Cell::new(None) };
 }
@@ -52,37 +52,23 @@ pub fn for_good() {
     ON.set(true);
 }
 
-/// From here on, what a superuser's statements change in these tables must fire nobody else's triggers: a fixture's owner is
-/// a superuser then, and so is its schema's, but others may have been granted TRIGGER. A trigger that is made later has the
+/// From here on, what a role with special rights does with these tables must run nobody else's code: a fixture's owner is
+/// trusted then, and so is its schema's, but others may have been granted TRIGGER. A trigger that is made later has the
 /// statements planned anew. Nothing for other roles, and nothing of tables that are no fixture's. In a worker without a
 /// transaction.
 ///
 /// # Errors
 /// None but the server's own.
 pub fn watch_fixtures(tables: impl Iterator<Item = pg_sys::Oid>) -> Result<(), UserError> {
-    let is_superuser = transaction(|| Ok(superuser()))?;
-    if is_superuser {
+    if let Some(role) = transaction(objects::guarded)? {
         install();
-        FIXTURES.replace(tables.collect());
+        FIXTURES.replace(Some((role, tables.collect())));
     }
     Ok(())
 }
 
-/// Sees that what a superuser is about to do with tables, which are locked, fires nobody else's triggers.
-///
-/// # Errors
-/// 42501.
-pub fn check_fixture_triggers(tables: &[pg_sys::Oid]) -> Result<(), UserError> {
-    if superuser() {
-        // SAFETY: the tables are locked.
-        tables.iter().try_for_each(|&table| unsafe {
-            look_at(table, |relation| check_triggers(relation, WORKLOAD))
-        })?;
-    }
-    Ok(())
-}
-
-fn install() {
+/// Has the server's planner look at statements; which ones, the others here and [`statement::Judged`] say.
+pub fn install() {
     if INSTALLED.replace(true) {
         return;
     }
@@ -102,15 +88,20 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: a rewritten query whose relations are locked; after it, what the server does where there is no hook.
     unsafe {
+        if let Some(role) = statement::judged() {
+            statement::check_query(role, query, &relations_of(query)).or_raise();
+        }
         if ON.get() {
             check(query, &|oid| check_relation(oid)).or_raise();
-        } else if FIXTURES.with_borrow(|fixtures| !fixtures.is_empty()) {
-            check(query, &|oid| match FIXTURES.with_borrow(|fixtures| fixtures.contains(&oid)) {
-                true => look_at(oid, |relation| check_triggers(relation, WORKLOAD)),
-                false => Ok(()),
+        }
+        FIXTURES
+            .with_borrow(|watched| {
+                let Some((role, tables)) = watched else { return Ok(()) };
+                let mut relations = relations_of(query);
+                relations.retain(|relation| tables.contains(relation));
+                statement::check_relations(*role, &relations)
             })
             .or_raise();
-        }
         match PREVIOUS.get() {
             Some(previous) => previous(query, text, options, parameters),
             None => pg_sys::standard_planner(query, text, options, parameters),
@@ -124,6 +115,15 @@ unsafe fn check(
     query: *mut pg_sys::Query,
     check_one: &dyn Fn(pg_sys::Oid) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
+    // SAFETY: by the caller.
+    unsafe { relations_of(query) }.into_iter().try_for_each(check_one)
+}
+
+/// The relations that a query names, and those that its views lead to.
+///
+/// # Safety
+/// A rewritten query whose relations are locked.
+unsafe fn relations_of(query: *mut pg_sys::Query) -> Vec<pg_sys::Oid> {
     let mut relations = std::ptr::null_mut();
     let mut others = std::ptr::null_mut();
     let mut row_security = false;
@@ -136,20 +136,15 @@ unsafe fn check(
             &raw mut row_security,
         );
         let number = if relations.is_null() { 0 } else { (*relations).length as usize };
-        for place in 0..number {
-            check_one((*(*relations).elements.add(place)).oid_value)?;
-        }
+        (0..number).map(|place| (*(*relations).elements.add(place)).oid_value).collect()
     }
-    Ok(())
 }
 
 /// # Safety
 /// A relation that is locked.
 unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: by the caller.
-    unsafe {
-        look_at(oid, |relation| check_owner(relation).and_then(|()| check_triggers(relation, RECORDER)))
-    }
+    unsafe { look_at(oid, |relation| check_owner(relation).and_then(|()| check_triggers(relation))) }
 }
 
 /// # Safety
@@ -216,12 +211,7 @@ pub fn check_all() -> Result<(), UserError> {
     others.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Whom a trigger would run as.
-const RECORDER: &str = "It would run with the privileges of the recorder, which is a superuser.";
-const WORKLOAD: &str =
-    "It would run with the privileges of the role that runs the workload, which is a superuser.";
-
-unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(), UserError> {
+unsafe fn check_triggers(relation: pg_sys::Relation) -> Result<(), UserError> {
     // SAFETY: by the caller, an open relation; its triggers are an array of that length.
     let triggers = unsafe {
         match (*relation).trigdesc {
@@ -243,7 +233,7 @@ unsafe fn check_triggers(relation: pg_sys::Relation, detail: &str) -> Result<(),
                 "trigger \"{trigger}\" of table {name} belongs to role \"{}\", which is not a superuser",
                 role_name(owner)
             ))
-            .detail(detail)
+            .detail("It would run with the privileges of the recorder, which is a superuser.")
             .hint(format!("Drop the trigger, or its foreign key, and REVOKE TRIGGER, REFERENCES ON {name} from other roles.")));
         }
     }

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Role;
 use pgrx::pg_sys;
 
 use super::guard::Guard;
@@ -22,108 +23,9 @@ pub fn current_role_oid() -> pg_sys::Oid {
 }
 
 /// Whether a role exists and is a superuser.
-pub fn is_superuser_oid(role: pg_sys::Oid) -> bool {
+pub fn is_superuser(role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up inside a transaction; false for a role that does not exist.
     unsafe { pg_sys::superuser_arg(role) }
-}
-
-/// Whether a role of this name exists and is a superuser.
-pub fn is_superuser(role: &str) -> Result<bool, UserError> {
-    let sql =
-        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
-    Ok(fetch::<bool>(sql, &[role.into()])?.unwrap_or_default())
-}
-
-/// A superuser's workers must not work in a schema of somebody else: its owner can drop any table
-/// in it, and put one with triggers in its place.
-///
-/// # Errors
-/// 42501; never for other roles, nor for a schema that does not exist.
-pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
-    if !superuser() {
-        return Ok(());
-    }
-    let owner = fetch::<String>(
-        // The members of pg_database_owner are the database's owner alone.
-        "SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_namespace n \
-         JOIN pg_catalog.pg_database d ON d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
-         JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) \
-             CASE WHEN n.nspowner OPERATOR(pg_catalog.=) 'pg_database_owner'::pg_catalog.regrole THEN d.datdba ELSE n.nspowner END \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
-        &[schema.into()],
-    )?;
-    match owner {
-        None => Ok(()),
-        Some(owner) => Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("schema \"{schema}\" belongs to role \"{owner}\", whose triggers a superuser could run"),
-        )
-        .hint(format!(
-            "SET ROLE to its owner before the call, load into another schema, or ALTER SCHEMA {} OWNER TO CURRENT_USER.",
-            quote_identifier(schema)
-        ))),
-    }
-}
-
-/// What keeps a superuser from a schema in which others have put something of their own, or can,
-/// before what a script means: the schema of a fixture comes first in the clients' search_path.
-///
-/// # Errors
-/// 42501; never for other roles.
-pub fn check_schema_creators(schema: &str) -> Result<(), UserError> {
-    if !superuser() {
-        return Ok(());
-    }
-    let creator = fetch::<String>(
-        "SELECT pg_catalog.min(coalesce(r.rolname::pg_catalog.text, 'public')) FROM pg_catalog.pg_namespace n \
-         CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a \
-         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.grantee \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND a.privilege_type OPERATOR(pg_catalog.=) 'CREATE' \
-           AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner AND coalesce(NOT r.rolsuper, true)",
-        &[schema.into()],
-    )?;
-    let stranger = fetch::<String>(
-        "SELECT pg_catalog.min(r.rolname::pg_catalog.text) FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ( \
-             SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace OPERATOR(pg_catalog.=) n.oid UNION \
-             SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace OPERATOR(pg_catalog.=) n.oid UNION \
-             SELECT oprowner FROM pg_catalog.pg_operator WHERE oprnamespace OPERATOR(pg_catalog.=) n.oid UNION \
-             SELECT typowner FROM pg_catalog.pg_type WHERE typnamespace OPERATOR(pg_catalog.=) n.oid UNION \
-             SELECT collowner FROM pg_catalog.pg_collation WHERE collnamespace OPERATOR(pg_catalog.=) n.oid \
-         ) AS o (owner) JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) o.owner \
-         WHERE n.nspname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND NOT r.rolsuper",
-        &[schema.into()],
-    )?;
-    if let Some(stranger) = stranger {
-        return Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("role \"{stranger}\" owns objects in schema \"{schema}\", which a superuser could run"),
-        )
-        .hint(
-            "SET ROLE to another role before the call, or load into a schema in which you own all objects.",
-        ));
-    }
-    match creator {
-        None => Ok(()),
-        Some(creator) => Err(UserError::new(
-            sqlstate::INSUFFICIENT_PRIVILEGE,
-            format!("role \"{creator}\" may create objects in schema \"{schema}\", which a superuser could run"),
-        )
-        .hint(format!(
-            "SET ROLE to another role before the call, load into another schema, or REVOKE CREATE ON SCHEMA {}.",
-            quote_identifier(schema)
-        ))),
-    }
-}
-
-/// Whether the tables belong to superusers.
-pub fn are_superusers(tables: &[pg_sys::Oid]) -> Result<bool, UserError> {
-    let others = fetch::<i64>(
-        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r \
-         ON r.oid OPERATOR(pg_catalog.=) c.relowner \
-         WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1) AND NOT r.rolsuper",
-        &[tables.to_vec().into()],
-    )?;
-    Ok(others == Some(0))
 }
 
 /// pg_read_all_stats, which everything may be seen with.
@@ -160,6 +62,60 @@ pub fn name_of(role: pg_sys::Oid) -> Option<String> {
 pub fn oid_of(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
     let sql = "SELECT oid FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.text";
     fetch::<pg_sys::Oid>(sql, &[name.into()])
+}
+
+/// The current role, by name and OID.
+pub fn current() -> Role {
+    Role { name: current_role(), oid: current_role_oid().to_u32() }
+}
+
+/// Whether the current role is one that [`as_run_role`] has switched to, in a session of another role.
+pub fn is_switched() -> bool {
+    // SAFETY: this backend's own state.
+    unsafe { pg_sys::InSecurityRestrictedOperation() }
+}
+
+/// The privilege of pg_has_role that SET ROLE takes.
+const SET_ROLE: &str = if cfg!(feature = "pg15") { "MEMBER" } else { "SET" };
+
+/// Sees that the current role may have work done in sessions of another one: it could become it by SET ROLE.
+///
+/// # Errors
+/// 42501.
+pub fn check_may_become(role: &Role) -> Result<(), UserError> {
+    let sql = "SELECT pg_catalog.pg_has_role($1, $2)";
+    if fetch::<bool>(sql, &[pg_sys::Oid::from(role.oid).into(), SET_ROLE.into()])? == Some(true) {
+        return Ok(());
+    }
+    let name = &role.name;
+    Err(UserError::new(
+        sqlstate::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied to have sessions of role \"{name}\""),
+    )
+    .detail(format!("Role \"{}\" cannot SET ROLE {}.", current_role(), quote_identifier(name)))
+    .hint(format!(
+        "Call as that role, or GRANT {} TO {}.",
+        quote_identifier(name),
+        quote_identifier(&current_role())
+    )))
+}
+
+/// A role by its name.
+///
+/// # Errors
+/// 42704.
+pub fn named(name: &str) -> Result<Role, UserError> {
+    existing(oid_of(name)?.unwrap_or(pg_sys::InvalidOid), name)
+}
+
+/// A role by its OID, where there still is one; `name` is what it was called.
+///
+/// # Errors
+/// 42704.
+pub fn existing(role: pg_sys::Oid, name: &str) -> Result<Role, UserError> {
+    name_of(role)
+        .map(|name| Role { name, oid: role.to_u32() })
+        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
 /// The current role's name: the one that a workload runs as.

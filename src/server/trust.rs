@@ -1,4 +1,11 @@
-//! Other extensions' functions are called with the caller's rights: who could have put something else in their place.
+//! Whom the code belongs to that runs with the rights of somebody else.
+//!
+//! Here are other extensions' functions, which are called with the caller's rights: who could have put something else in their
+//! place. [`statement`] judges statements that run because of what happened, and not because somebody typed them.
+
+pub mod names;
+pub mod objects;
+pub mod statement;
 
 use bench_core::error::{UserError, sqlstate};
 

@@ -159,6 +159,8 @@ pub struct Header {
     pub examined: AtomicU32,
     /// Of a run over connections to another server: 1 when its jobs are to cancel the statements under way.
     pub cancels: AtomicU32,
+    /// Of a question to another role's session: the handle of the segment that has the answer; 0: there is none yet.
+    pub answer: AtomicU32,
     /// 1 when its clients stand at the gate.
     pub is_ready: AtomicU32,
     /// When the node that asked for this part was last heard of, by CLOCK_MONOTONIC.

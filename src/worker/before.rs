@@ -14,10 +14,10 @@ use pgrx::pg_sys;
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::integration::{citus, distributed};
-use crate::server::guard::check_fixture_triggers;
 use crate::server::prewarm::{check_may_read, prewarm};
 use crate::server::roles::{self, superuser};
 use crate::server::transaction::{locked, transaction};
+use crate::server::trust::objects::check_tables;
 use crate::server::{locks, spi};
 use crate::shm::CommandCounters;
 
@@ -84,7 +84,7 @@ fn truncate(run: &RunSpec) -> Result<(), UserError> {
             let tables = emptied(&fixture)?;
             // Locked first, so that no trigger comes in between.
             tables.iter().for_each(|&table| locks::lock(table, pg_sys::AccessExclusiveLock));
-            check_fixture_triggers(&tables)?;
+            check_tables(&tables)?;
             spi::run(&format!("TRUNCATE {}", names(&tables)?.join(", ")), &[]).map(drop)
         })?;
     }

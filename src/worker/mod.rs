@@ -9,7 +9,7 @@ mod cluster;
 pub mod load;
 pub mod run;
 mod wire;
-mod workers;
+pub mod workers;
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::*;

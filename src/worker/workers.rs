@@ -1,6 +1,7 @@
 //! The workers that one worker has launched: all gone when it is gone, however it goes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 use bench_core::error::UserError;
 
@@ -14,6 +15,7 @@ use crate::worker::stop_reason;
 thread_local! {
     /// Kept here for the callback at this process's exit.
     static WORKERS: RefCell<Vec<Worker>> = const { RefCell::new(Vec::new()) };
+    static REGISTERED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Launches `count` workers of a kind for a segment.
@@ -21,8 +23,26 @@ thread_local! {
 /// # Errors
 /// 53400 when the worker slots run out; those launched before are told to end.
 pub fn launch(kind: WorkerKind, segment: u32, count: u32, database: u32, role: u32) -> Result<(), UserError> {
-    at_exit::register(&TERMINATE);
-    for index in 0..count {
+    launch_more(kind, segment, 0..count, database, role)
+}
+
+/// Launches workers of a kind for a segment, beside others that may be there: those with these indexes.
+///
+/// # Errors
+/// As [`launch`].
+pub fn launch_more(
+    kind: WorkerKind,
+    segment: u32,
+    indexes: Range<u32>,
+    database: u32,
+    role: u32,
+) -> Result<(), UserError> {
+    // The server keeps a few such callbacks of a process and no more.
+    if !REGISTERED.replace(true) {
+        at_exit::register(&TERMINATE);
+    }
+    let count = indexes.end;
+    for index in indexes {
         match Worker::register(kind, segment, index, database, role) {
             Some(worker) => WORKERS.with_borrow_mut(|workers| workers.push(worker)),
             None => {

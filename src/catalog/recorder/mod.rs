@@ -121,9 +121,9 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
             "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, target, jobs, \
-                 reconnect, on_disconnect, feeders, owner_oid, extension_version) \
+                 reconnect, on_disconnect, feeders, owner_oid, run_as, extension_version) \
              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting', bench_internal.role_name($35, $15), $16, \
-                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, extversion \
+                 pg_catalog.pg_backend_pid(), $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, extversion \
              FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext' RETURNING run_id",
             &[
                 o.workload.as_str().into(),
@@ -140,7 +140,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 pgrx::JsonB(settings.into()).into(),
                 o.sample_interval_secs.into(),
                 pgrx::JsonB(o.tags.clone()).into(),
-                spec.role.as_str().into(),
+                spec.owner().name.into(),
                 i64::from(segment.handle()).into(),
                 spec.horizon_held.into(),
                 o.query_mode.as_str().into(),
@@ -161,7 +161,8 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
                 o.on_disconnect.as_str().into(),
                 spec.fed().map(pgrx::JsonB).into(),
                 // The role may have been renamed since it called.
-                pgrx::pg_sys::Oid::from(spec.role_oid).into(),
+                pgrx::pg_sys::Oid::from(spec.owner().oid).into(),
+                spec.run_as().into(),
             ],
         )
         .map_err(spi_error)?

@@ -1,7 +1,9 @@
 //! What pg_stat_statements counts.
 
+use serde::{Deserialize, Serialize};
+
 /// Totals of a statement.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     pub calls: i64,
     /// Rows returned or changed.

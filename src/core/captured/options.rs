@@ -18,13 +18,11 @@ pub enum Importance {
 /// Whose statements are captured.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Roles {
-    /// All roles'; a superuser's capture keeps superusers' only.
+    /// All roles'; those of roles that the capturing one cannot become are listed only.
     #[default]
-    Default,
+    Any,
     /// The role's own.
     Own,
-    /// All roles', to be replayed as the role that captures.
-    All,
     /// Those of these roles.
     Named(Vec<String>),
 }
@@ -85,7 +83,6 @@ impl CaptureOptions {
 fn roles(value: &Value) -> Result<Roles, UserError> {
     match value {
         Value::String(word) if word == "own" => return Ok(Roles::Own),
-        Value::String(word) if word == "all" => return Ok(Roles::All),
         Value::Array(names) if !names.is_empty() => {
             let names: Option<Vec<String>> =
                 names.iter().map(|name| name.as_str().map(str::to_owned)).collect();
@@ -95,7 +92,7 @@ fn roles(value: &Value) -> Result<Roles, UserError> {
         }
         _ => {}
     }
-    Err(unsuitable("roles", value, "It must be \"own\", \"all\" or an array of roles' names."))
+    Err(unsuitable("roles", value, "It must be \"own\" or an array of roles' names."))
 }
 
 fn unsuitable(key: &str, value: &Value, hint: &str) -> UserError {

@@ -17,8 +17,6 @@ pub struct Options {
     pub wanted: Roles,
     /// Only these roles' transactions count.
     pub roles: Option<Vec<String>>,
-    /// Transactions of other roles than these are listed, and not replayed.
-    pub trusted: Option<Vec<String>>,
     /// Only those with this application_name.
     pub application: Option<String>,
     /// Keep transactions that change data.
@@ -52,9 +50,8 @@ impl Options {
         };
         let mut options = Self {
             database,
-            wanted: Roles::Default,
+            wanted: Roles::Any,
             roles: None,
-            trusted: None,
             application: None,
             writes: false,
             mask: false,

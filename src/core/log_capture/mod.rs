@@ -33,6 +33,8 @@ pub use shapes::{Row, Skipped};
 /// A shape that can be replayed.
 #[derive(Clone, Debug)]
 pub struct Replayable {
+    /// The role that executed its transactions.
+    pub role: String,
     pub script: String,
     /// Statements without values, for people.
     pub shown: String,
@@ -138,14 +140,8 @@ impl Capture {
     }
 
     fn count_finished(&mut self) -> Result<(), UserError> {
-        for mut transaction in std::mem::take(&mut self.finished) {
+        for transaction in std::mem::take(&mut self.finished) {
             self.count(&transaction);
-            let user = &transaction.user;
-            if self.options.trusted.as_ref().is_some_and(|trusted| !trusted.contains(user)) {
-                let reason =
-                    format!("role \"{user}\" executed it, and a superuser would replay it (option roles)");
-                transaction.problem.get_or_insert((reason, String::new()));
-            }
             self.shapes.add(&transaction)?;
         }
         Ok(())
@@ -211,6 +207,7 @@ impl Capture {
             }
             let has_columns = !replay.columns.is_empty();
             kept.push(Replayable {
+                role: shape.outline.role.clone(),
                 script: replay.script,
                 shown,
                 transactions: shape.transactions,
@@ -220,7 +217,9 @@ impl Capture {
                 rows: if has_columns { shape.rows } else { Vec::new() },
             });
         }
-        kept.sort_by(|a, b| b.transactions.cmp(&a.transactions).then_with(|| a.script.cmp(&b.script)));
+        kept.sort_by(|a, b| {
+            b.transactions.cmp(&a.transactions).then_with(|| (&a.script, &a.role).cmp(&(&b.script, &b.role)))
+        });
         let mut skipped: Vec<(String, Skipped)> = skipped.into_iter().collect();
         skipped.sort_by_key(|(_, of)| std::cmp::Reverse(of.transactions));
         Ok(Captured { shapes: kept, skipped, figures })

@@ -17,9 +17,11 @@ const MAX_SHAPES: usize = 10_000;
 /// Bytes of values that are kept at most, over all shapes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The sequence of a transaction's statements without their values.
+/// The sequence of a transaction's statements without their values, as one role executes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outline {
+    /// The role that executed them: another one's names may mean something else.
+    pub role: String,
     pub begin: Option<String>,
     pub statements: Vec<Template>,
     pub ending: Ending,
@@ -28,6 +30,7 @@ pub struct Outline {
 impl Outline {
     fn of(transaction: &Transaction) -> Self {
         Self {
+            role: transaction.user.clone(),
             begin: transaction.begin.clone(),
             statements: transaction.steps.iter().map(|step| step.template.clone()).collect(),
             ending: transaction.ending,

@@ -27,6 +27,7 @@ fn request() -> PartRequest {
         exit_on_abort: Some(false),
         reconnect: Some(false),
         on_disconnect: Some("end".to_owned()),
+        run_as: None,
         ..RunArguments::default()
     };
     let options = RunOptions::new(arguments).expect("options");
@@ -53,6 +54,7 @@ fn request() -> PartRequest {
         fixtures: vec![fixture],
         role: "dba".to_owned(),
         role_oid: 10,
+        caller: None,
         database_oid: 5,
         database: "postgres".into(),
         horizon_held: false,
@@ -75,6 +77,17 @@ fn a_part_has_the_options_of_the_whole() {
     let checked = received.checked().expect("whole").spec;
     assert_eq!(checked.options, sent.spec.options);
     assert_eq!((checked.cluster, checked.sweep_id), (None, None));
+}
+
+#[test]
+fn a_part_has_sessions_of_whoever_asks_only() {
+    let mut sent = request();
+    let superuser = crate::spec::Role { name: "postgres".to_owned(), oid: 10 };
+    sent.spec.scripts[0].role = Some(superuser.clone());
+    sent.spec.caller = Some(superuser);
+    let checked = sent.checked().expect("whole").spec;
+    assert!(checked.scripts.iter().all(|script| script.role.is_none()));
+    assert_eq!((checked.caller, checked.options.run_as), (None, None));
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub struct RunArguments {
     pub jobs: Option<i32>,
     pub reconnect: Option<bool>,
     pub on_disconnect: Option<String>,
+    pub run_as: Option<String>,
 }
 
 /// How long a run goes on.
@@ -170,6 +171,9 @@ pub struct RunOptions {
     pub reconnect: bool,
     #[serde(default)]
     pub on_disconnect: OnDisconnect,
+    /// The role whose sessions the clients are; `None`: the caller's, or those of the roles that were captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
 }
 
 impl RunOptions {
@@ -220,6 +224,16 @@ impl RunOptions {
         };
         let driver = Driver::parse(a.driver, results, nodes)?;
         let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
+        if let Some(role) = &a.run_as {
+            limits::check_text("run_as", role)?;
+            if connecting.target.is_some() {
+                return Err(invalid("run_as and target are mutually exclusive")
+                    .hint("The user mapping of the target says whose sessions its connections are."));
+            }
+            if nodes != Nodes::Local {
+                return Err(unsupported(&format!("run_as with nodes => '{}'", nodes.as_str())));
+            }
+        }
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -234,6 +248,7 @@ impl RunOptions {
             jobs: connecting.jobs,
             reconnect: connecting.reconnect,
             on_disconnect: connecting.on_disconnect,
+            run_as: a.run_as,
             rate,
             latency_limit_ms,
             driver,
@@ -288,6 +303,7 @@ impl RunOptions {
             jobs: self.jobs.map(u32::cast_signed),
             reconnect: Some(self.reconnect),
             on_disconnect: Some(self.on_disconnect.as_str().to_owned()),
+            run_as: self.run_as.clone(),
         }
     }
 }

@@ -21,6 +21,7 @@ fn defaults() -> RunArguments {
         exit_on_abort: Some(false),
         reconnect: Some(false),
         on_disconnect: text("end"),
+        run_as: None,
         ..RunArguments::default()
     }
 }
@@ -181,6 +182,7 @@ fn a_spec_survives_its_journey() {
         fixtures: Vec::new(),
         role: "r".into(),
         role_oid: 10,
+        caller: None,
         database_oid: 5,
         database: "postgres".into(),
         observation: Observation::On,

@@ -272,6 +272,7 @@ impl SweepOptions {
             jobs: argument("jobs").and_then(Value::as_i64).and_then(|jobs| i32::try_from(jobs).ok()),
             reconnect: Some(argument("reconnect").and_then(Value::as_bool).unwrap_or(false)),
             on_disconnect: text("on_disconnect").or_else(|| Some("end".to_owned())),
+            run_as: None,
         }
     }
 

@@ -17,6 +17,8 @@ use pgrx::pg_sys;
 
 use super::lists::{list_first, list_length};
 use crate::error::internal;
+use crate::server::trust::objects::Object;
+use crate::server::trust::statement::objects_of;
 
 /// How a parameter meets what is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +136,8 @@ pub struct Analysed {
     pub aggregates: bool,
     /// All relations that it names.
     pub relations: Vec<pg_sys::Oid>,
+    /// All objects that it uses itself, these relations among them.
+    pub objects: Vec<Object>,
 }
 
 unsafe extern "C-unwind" {
@@ -172,6 +176,7 @@ pub fn analyse(text: &str) -> Result<Analysed, UserError> {
         } else {
             walk.query(query, None);
             walk.found.writes |= pg_sys::contain_volatile_functions(query.cast());
+            walk.found.objects = objects_of(query, &walk.found.relations);
         }
         Ok(walk.found)
     }

@@ -12,6 +12,7 @@ use crate::engine::plans::{self, Book, Execution};
 use crate::engine::scans::{count_rows, index_scans};
 use crate::engine::{raw, results};
 use crate::server::timeouts::STATEMENT_TIMEOUT;
+use crate::server::trust::statement;
 use crate::shm::CommandCounters;
 
 impl Session {
@@ -96,6 +97,10 @@ impl Session {
             results::begin_query();
             if plan.plan_source.is_null() {
                 return;
+            }
+            // It is analysed anew. What a lock of its relations makes of it meanwhile is judged as it is planned.
+            if !(*plan.plan_source).is_valid {
+                statement::judge_text(source);
             }
             if plan.needs_snapshot {
                 raw::PushActiveSnapshot(raw::GetTransactionSnapshot());
@@ -240,6 +245,7 @@ impl Session {
         let counters = book.counters;
         // SAFETY: by the caller; the sequence is exec_simple_query's.
         unsafe {
+            statement::judge_text(text);
             let statements = raw::pg_parse_query(text);
             let count = list_length(statements);
             if count == 0 {

@@ -1,22 +1,22 @@
 //! Storing what a log holds: workloads with their feeders and values, and the lines of the capture.
 
+use std::collections::HashMap;
+
 use bench_core::captured::{masked, weights};
 use bench_core::error::UserError;
 use bench_core::feeder::Feeder;
-use bench_core::log_capture::{Captured, Figures, Options, Replayable, shared, with_cast};
-use bench_core::script::{self, Action, Symbols, Variables};
-use pgrx::pg_sys;
+use bench_core::log_capture::{Captured, Figures, Options, Replayable};
+use bench_core::spec::Role;
 use serde_json::{Map, Value};
 
 use super::Arguments;
+use super::of_roles::{self, Checked};
 use super::source::Read;
 use crate::catalog::{self, CaptureEnd, CapturedStatement};
-use crate::engine::parameters::analyse;
 use crate::error::{internal, notice};
-
+use crate::launch::role_session::{kept, replayer};
 use crate::server::process::current_timestamp;
-use crate::server::transaction::rolled_back;
-use crate::server::{guc, roles};
+use crate::server::roles;
 
 /// A line of bench.capture_log's result.
 pub struct Line {
@@ -39,22 +39,32 @@ pub fn keep(
     let limit = usize::try_from(arguments.shapes).unwrap_or(0);
     let role = roles::current_role_oid();
     catalog::begin_capture(name, role, "log", &arguments.options, figures.secs, current_timestamp())?;
+    let mut users: HashMap<&str, Result<Role, String>> = HashMap::new();
+    for shape in &captured.shapes {
+        users.entry(&shape.role).or_insert_with(|| replayer(roles::named(&shape.role)));
+    }
+    let replayers: Vec<Result<Role, String>> =
+        captured.shapes.iter().map(|shape| users[shape.role.as_str()].clone()).collect();
+    let checked = kept(&replayers, limit, |role, some| {
+        of_roles::checked(role, some.iter().map(|&at| &captured.shapes[at]), options.writes)
+    })?;
     let mut lines = Vec::new();
-    let (mut kept, mut others) = (0, (0, 0.0));
-    for mut shape in captured.shapes {
+    let (mut count, mut others) = (0, (0, 0.0));
+    for ((shape, replayer), checked) in captured.shapes.iter().zip(&replayers).zip(checked) {
         pgrx::check_for_interrupts!();
         let busy_ms = shape.busy_ms.map(|mean| mean * shape.transactions as f64);
-        if kept == limit {
+        let Some(checked) = checked.filter(|_| count < limit) else {
             others.0 += shape.transactions;
             others.1 += busy_ms.unwrap_or(0.0);
             continue;
-        }
+        };
         let mut line = line(&lines, &figures, shape.transactions, busy_ms, Some(shape.shown.clone()));
-        match check(&mut shape, options.writes) {
-            Ok(text_columns) => {
-                kept += 1;
-                let workload = format!("{name}/{kept}");
-                store(&workload, arguments, options, &shape, &text_columns)?;
+        line.statement.role = Some(shape.role.clone());
+        match checked.and_then(|checked| replayer.clone().map(|role| (checked, role))) {
+            Ok((checked, role)) => {
+                count += 1;
+                let workload = format!("{name}/{count}");
+                store(&workload, &role, arguments, options, shape, &checked)?;
                 line.statement.workload = Some(workload);
                 line.rows = i64::try_from(shape.rows.len()).unwrap_or(i64::MAX);
             }
@@ -158,66 +168,14 @@ fn notes(name: &str, figures: &Figures, options: &Options, read: &Read, kept: i6
     notes
 }
 
-/// Whether the server takes the statements of a shape, with variables as parameters; for each variable its column in the
-/// rows and whether it is a text. Statements that change data are refused unless `writes`.
-///
-/// # Errors
-/// The reason why it does not.
-fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
-    let mut symbols = Symbols::new();
-    let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
-    let path = guc::initial_search_path().map_err(|error| error.message)?;
-    let column_of = |name: &str| shape.columns.iter().position(|column| column.name == name);
-    let mut is_text = vec![false; shape.columns.len()];
-    for command in &parsed.commands {
-        let Action::Sql(sql) = &command.action else { continue };
-        let statement = sql.parameterized(&Variables::new(symbols.len())).map_err(|error| error.message)?;
-        let analyse = |text: &str| {
-            rolled_back(|| guc::with_search_path(&path, || analyse(text))).map_err(|error| error.message)
-        };
-        let mut variables = statement.parameters.clone();
-        let analysed = match (analyse(&statement.text), shared(&statement.text, &statement.parameters)) {
-            // With one type for all places of a variable, as the log's statement had it.
-            (Err(_), Some((text, distinct))) => {
-                let analysed = analyse(&text)?;
-                for (id, parameter) in distinct.iter().zip(&analysed.parameters) {
-                    let places = statement.parameters.iter().filter(|&other| other == id).count();
-                    if places > 1 {
-                        shape.script = with_cast(&shape.script, symbols.name(*id), &parameter.sql_type);
-                    }
-                }
-                variables = distinct;
-                analysed
-            }
-            (result, _) => result?,
-        };
-        if analysed.calls_us {
-            return Err("calls functions of this extension".to_owned());
-        }
-        if analysed.administers {
-            return Err("administers the server".to_owned());
-        }
-        // The server sees more than the words of a statement tell, such as what functions may do.
-        if analysed.writes && !writes {
-            return Err("changes data (option writes)".to_owned());
-        }
-        for (&id, parameter) in variables.iter().zip(&analysed.parameters) {
-            if let Some(column) = column_of(symbols.name(id)) {
-                let texts = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
-                is_text[column] |= texts.iter().any(|text| text.to_u32() == parameter.type_oid);
-            }
-        }
-    }
-    Ok(is_text)
-}
-
 /// Makes the workload of a shape.
 fn store(
     workload: &str,
+    role: &Role,
     arguments: &Arguments,
     options: &Options,
     shape: &Replayable,
-    is_text: &[bool],
+    checked: &Checked,
 ) -> Result<(), UserError> {
     if let Some(old) = catalog::workload(workload)? {
         let message = format!("workload \"{}\" already exists", old.name);
@@ -225,14 +183,14 @@ fn store(
             .hint("A capture makes workloads of its own name with a number: choose another name."));
     }
     let description = format!("A transaction of capture {}: {} statements", arguments.name, shape.statements);
-    catalog::put_workload(workload, roles::current_role_oid(), None, &shape.script, Some(&description))?;
+    catalog::put_workload(workload, role.oid.into(), None, &checked.script, Some(&description))?;
     // What is the same in all of the shape's transactions has stayed in the script.
     catalog::hide_workload(workload)?;
     if shape.columns.is_empty() {
         return Ok(());
     }
     let rows = shape.rows.iter().map(|row| {
-        let cells = shape.columns.iter().zip(is_text).map(|(column, &is_text)| {
+        let cells = shape.columns.iter().zip(&checked.is_text).map(|(column, &is_text)| {
             let value = column.value(row).map_or(Value::Null, |value| {
                 Value::String(if options.mask && is_text { masked(&value) } else { value })
             });

@@ -1,6 +1,7 @@
 //! bench.capture_log: transactions of the server's log become a mix of workloads.
 
 mod keep;
+mod of_roles;
 mod source;
 
 use bench_core::captured::Roles;
@@ -45,12 +46,7 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
     match &options.wanted {
         Roles::Own => options.roles = Some(vec![roles::current_role()]),
         Roles::Named(names) => options.roles = Some(names.clone()),
-        // What another role has written is not to run as a superuser unless asked for.
-        Roles::Default if roles::superuser() => {
-            let sql = "SELECT pg_catalog.array_agg(rolname::pg_catalog.text) FROM pg_catalog.pg_roles WHERE rolsuper";
-            options.trusted = Some(fetch::<Vec<String>>(sql, &[])?.unwrap_or_default());
-        }
-        Roles::Default | Roles::All => {}
+        Roles::Any => {}
     }
     capture_name::check(&arguments.name)?;
     let mut capture = Capture::new(options.clone());

@@ -42,7 +42,7 @@ COMMENT ON COLUMN bench.workloads.script IS 'Script, in pgbench''s language';
 COMMENT ON COLUMN bench.workloads.description IS 'What one transaction does';
 COMMENT ON COLUMN bench.workloads.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 COMMENT ON COLUMN bench.workloads.mix IS 'Workloads that this name stands for, with their weights, as bench.run takes them; its own script is then empty. NULL: none';
-COMMENT ON COLUMN bench.workloads.private IS 'True if its script has values of the server''s log: members of its owner see it, and nobody else';
+COMMENT ON COLUMN bench.workloads.private IS 'True if it was captured: members of its owner see it, and nobody else';
 COMMENT ON COLUMN bench.workloads.keying_secs IS 'Time that a client waits before each transaction, in seconds, multiplied by variable keying of the run; no part of the latency. NULL: it does not wait';
 COMMENT ON COLUMN bench.workloads.think_secs IS 'Mean of the exponentially distributed times that a client waits after each transaction, in seconds, multiplied by variable think of the run; no part of the latency. NULL: it does not wait';
 COMMENT ON COLUMN bench.workloads.owner_oid IS 'OID of the role that owns it: this role, its members and superusers may replace and drop it. 0, or a role that no longer exists: superusers only';
@@ -59,7 +59,7 @@ CREATE TABLE bench.feeders (
 COMMENT ON TABLE bench.feeders IS 'Feeders of workloads: queries whose rows become variables of the script, one row per transaction. Use bench.add_feeder and bench.drop_feeder to change them.';
 COMMENT ON COLUMN bench.feeders.workload IS 'Name of the workload';
 COMMENT ON COLUMN bench.feeders.prefix IS 'Put before each column''s name to form the variable''s';
-COMMENT ON COLUMN bench.feeders.query IS 'SELECT that returns the rows; it runs as the role that runs the workload';
+COMMENT ON COLUMN bench.feeders.query IS 'SELECT that returns the rows; it runs as the role whose sessions run the workload';
 COMMENT ON COLUMN bench.feeders."order" IS 'Which row a transaction takes: random, sequence (one after the other, over all clients) or weighted (by column weight)';
 COMMENT ON COLUMN bench.feeders.once IS 'With sequence: the run ends when each row has been taken';
 COMMENT ON COLUMN bench.feeders.max_rows IS 'Rows kept at most: of more, a random choice of this size; with sequence, more are an error';
@@ -199,6 +199,7 @@ CREATE TABLE bench.run_log (
     unknown           bigint,
     warmup_took       double precision,
     feeders           jsonb,
+    run_as            text,
     clients_stuck     int[],
     owner_oid         oid NOT NULL DEFAULT 0
 );

@@ -23,6 +23,9 @@ use crate::server::guard::watch_fixtures;
 use crate::server::guc;
 use crate::server::process::{current_timestamp, my_pid, nap, now_ns, own_cpu_ns, own_switches, wake};
 use crate::server::signals::OnTerminate;
+use crate::server::spi::fetch;
+use crate::server::transaction::transaction;
+use crate::server::trust::statement::{self, Judged};
 use crate::server::wait::as_idle;
 use crate::shm::{ClientState, CommandCounters, Header, Recorder, Segment, StopReason, unclear, untracked};
 use crate::worker::{WorkerContext, attach, leave_last_words};
@@ -85,12 +88,20 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
         describe(header);
     }
     watch_fixtures(spec.tables().map(pg_sys::Oid::from)).map_err(internal)?;
+    if spec.scripts.iter().any(|script| script.captured) {
+        judge(&session)?;
+    }
     let counters = context.segment.commands(context.index);
     let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
     let mut workload = workload(&spec, Some(&context.segment))?;
+    for (script, program) in workload.programs.iter_mut().enumerate() {
+        if !spec.executes(context.index, script) {
+            program.weight = 0;
+        }
+    }
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
     let mut statements = Statements::new(session, counters, plans);
-    compile(&spec, &workload, &beginning, &mut statements)?;
+    compile(&spec, context.index, &workload, &beginning, &mut statements)?;
     statements.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
@@ -108,6 +119,22 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let flushed = statements.session.flush_statistics();
     statements.session.report_idle();
     result.and(flushed.map_err(Ending::from))
+}
+
+/// From here on, what a role with special rights executes is judged by whom it belongs to. Its search_path stays what it is
+/// now, whatever schemas others make: names are looked up where they were judged.
+fn judge(session: &Session) -> Result<(), SqlError> {
+    let path = transaction(|| {
+        Judged::new()?.for_good();
+        if statement::judged().is_none() {
+            return Ok(None);
+        }
+        let sql = "SELECT coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
+                   FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s";
+        fetch::<String>(sql, &[])
+    })
+    .map_err(internal)?;
+    path.map_or(Ok(()), |path| session.set(c"search_path", &text(&path)?))
 }
 
 /// Leaves in the header what is known of the clients' sessions by their settings.
@@ -218,19 +245,24 @@ pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: 
 pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
     let mut workload = workload(spec, None)?;
     let beginning = beginning(spec, 0, &mut workload.symbols);
-    compile(spec, &workload, &beginning, &mut Statements::new(session, counters, &[]))
+    compile(spec, 0, &workload, &beginning, &mut Statements::new(session, counters, &[]))
 }
 
 /// Prepares all statements, and leaves in the client's counters what can be told of each.
 fn compile(
     spec: &RunSpec,
+    client: u32,
     workload: &Workload,
     beginning: &Beginning,
     statements: &mut Statements,
 ) -> Result<(), SqlError> {
     let counters = statements.counters;
     let mut variables = beginning.variables.clone();
-    for (program, own) in workload.programs.iter().zip(&beginning.own) {
+    for (script, (program, own)) in workload.programs.iter().zip(&beginning.own).enumerate() {
+        if !spec.executes(client, script) {
+            statements.skip(program);
+            continue;
+        }
         for (variable, value) in own {
             variables.set(*variable, value.clone());
         }

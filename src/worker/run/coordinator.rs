@@ -184,7 +184,21 @@ impl<'a> Run<'a> {
             }
         };
         let clients = self.segment.shape().slots;
-        workers::launch(kind, self.segment.handle(), clients, self.spec.database_oid, self.spec.role_oid)?;
+        let handle = self.segment.handle();
+        match self.spec.options.driver {
+            Driver::Engine => {
+                let mut first = 0;
+                for (role, count) in self.spec.sessions()? {
+                    let clients = first..first + count;
+                    first += count;
+                    workers::launch_more(kind, handle, clients, self.spec.database_oid, role.oid)?;
+                }
+            }
+            // Jobs share the connections, all of which are of one role.
+            Driver::Wire => {
+                workers::launch(kind, handle, clients, self.spec.database_oid, self.spec.role_oid)?;
+            }
+        }
         if self.spec.cluster.is_some() {
             self.links = Some(Links::launch(self.segment, self.spec)?);
         }

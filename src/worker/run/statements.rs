@@ -75,6 +75,11 @@ impl<'a> Statements<'a> {
         Ok(())
     }
 
+    /// Leaves room for the statements of a script that this client does not execute.
+    pub fn skip(&mut self, program: &Program) {
+        self.steps.extend(program.script.commands.iter().map(|_| Step::Meta));
+    }
+
     /// Executes a command's statement and keeps what `\gset` and `\aset` ask for.
     ///
     /// # Errors

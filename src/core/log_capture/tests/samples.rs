@@ -176,10 +176,15 @@ fn options_choose() {
     let nobody = captured(&entries, Options { roles: Some(vec!["nobody".into()]), ..options("durations") });
     assert_eq!((nobody.figures.transactions, nobody.figures.rate), (0, None));
 
-    let distrusted =
-        captured(&entries, Options { trusted: Some(vec!["nobody".into()]), ..options("durations") });
-    assert_eq!((distrusted.shapes.len(), distrusted.figures.transactions), (0, 19));
-    assert!(distrusted.skipped.iter().any(|(reason, _)| reason.starts_with("role \"postgres\" executed it")));
+    // What two roles have executed are two shapes.
+    let by_both = entries.iter().chain(&entries).zip(0..).map(|(entry, at)| {
+        let (user, session) =
+            (if at < entries.len() { "a" } else { "b" }, format!("{} {}", at < entries.len(), entry.session));
+        Entry { user: user.to_owned(), session, ..entry.clone() }
+    });
+    let by_both = captured(&by_both.collect::<Vec<_>>(), options("durations"));
+    let shapes_of = |role: &str| by_both.shapes.iter().filter(|shape| shape.role == role).count();
+    assert_eq!((shapes_of("a"), shapes_of("b")), (by_both.shapes.len() / 2, by_both.shapes.len() / 2));
 
     let sampled = captured(&entries, Options { sample_rate: 0.1, ..options("durations") });
     let all = captured(&entries, options("durations")).figures;

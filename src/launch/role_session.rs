@@ -1,0 +1,209 @@
+//! A question to a session of another role: what that role's statements mean, and what they return, is found out where they run
+//! with its rights, its settings and its search_path, and nowhere else.
+//!
+//! The session is a background worker. Its transaction is read-only and rolled back with it; it starts no workers and connects
+//! to no server. The answer comes in a segment of its own.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::Role;
+use pgrx::pg_sys;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::checks::check_session_of;
+use crate::error::internal;
+use crate::observe::statement_calls;
+use crate::server::background_worker::WorkerKind;
+use crate::server::guc::{set_as_session, set_for_session};
+use crate::server::locks::is_blocked_by_me;
+use crate::server::process::{is_backend, my_pid, nap, wake};
+use crate::server::roles;
+use crate::server::signals::OnTerminate;
+use crate::server::transaction::transaction;
+use crate::server::{database, worker_slots};
+use crate::shm::{Segment, Shape};
+use crate::worker::{attach, workers};
+
+/// The longest question and the longest answer, in bytes.
+const MAX_BYTES: usize = 1 << 30;
+
+/// How long a session that has answered waits for the answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+thread_local! {
+    static ANSWERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// # Errors
+/// 25006 in a session that answers questions: what its statements call must not start anything.
+pub fn check_may_start() -> Result<(), UserError> {
+    if !ANSWERS.get() {
+        return Ok(());
+    }
+    let message = "cannot start workers or connections while a captured statement is tried";
+    Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message))
+}
+
+/// An answer: what is told, and bytes beside it.
+pub type Answer<A> = (A, Vec<u8>);
+
+/// Asks a session of a role, and waits for its answer.
+///
+/// # Errors
+/// What the session says; those of [`check_session_of`]; 53400 without a worker slot; 57014.
+pub fn ask<Q: Serialize, A: DeserializeOwned>(
+    kind: WorkerKind,
+    role: &Role,
+    question: &Q,
+) -> Result<Answer<A>, UserError> {
+    check_may_start()?;
+    check_session_of(role)?;
+    worker_slots::check_slots(1, kind.noun)?;
+    let segment = segment_of(question, &[])?;
+    segment.header().caller_pid.store(my_pid(), Relaxed);
+    // However this ends, by a cancel as well.
+    struct End(Option<Segment>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            workers::terminate();
+            workers::forget();
+            self.0.take().into_iter().for_each(Segment::detach);
+        }
+    }
+    let segment = End(Some(segment));
+    let Some(asked) = &segment.0 else { return Err(internal("a question without a segment")) };
+    workers::launch(kind, asked.handle(), 1, database::oid().to_u32(), role.oid)?;
+    let header = asked.header();
+    loop {
+        let has_ended = workers::all_stopped();
+        if let Some(error) = header.failure() {
+            return Err(error);
+        }
+        if let Some(answer) = Segment::attach(header.answer.load(Acquire)).filter(|_| !has_ended) {
+            let told = serde_json::from_str(answer.spec()).map_err(|error| internal(error.to_string()));
+            let bytes = answer.fed().to_vec();
+            answer.detach();
+            header.gate.store(1, Release);
+            wake(header.coordinator_pid.load(Relaxed));
+            // It ends by itself, and leaves its worker slot to those who come next.
+            let began = Instant::now();
+            while !workers::all_stopped() && began.elapsed() < PATIENCE {
+                nap(20);
+            }
+            return told.map(|told| (told, bytes));
+        }
+        if has_ended {
+            asked.check_refusal()?;
+            let message = format!("the session of role \"{}\" ended unexpectedly", role.name);
+            return Err(
+                UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint("See the server log.")
+            );
+        }
+        let asked = header.coordinator_pid.load(Relaxed);
+        if asked != 0 && is_blocked_by_me(asked) {
+            let message = format!("the session of role \"{}\" waits for a lock of this session", role.name);
+            return Err(UserError::new(sqlstate::DEADLOCK_DETECTED, message)
+                .hint("Commit or roll back before the call."));
+        }
+        nap(200);
+    }
+}
+
+/// What became of each of several statements, each of them executed by a role, of which at most so many are to be kept: the
+/// first ones are asked about first, all of one role at once, and others only as long as there is room. `None` for those that
+/// nobody was asked about; the reason for those that are not kept.
+///
+/// # Errors
+/// 57014, 53400.
+pub fn kept<A>(
+    users: &[Result<Role, String>],
+    most: usize,
+    mut ask: impl FnMut(&Role, &[usize]) -> Result<Vec<Result<A, String>>, UserError>,
+) -> Result<Vec<Option<Result<A, String>>>, UserError> {
+    let mut found: Vec<Option<Result<A, String>>> =
+        users.iter().map(|user| user.as_ref().err().map(|reason| Err(reason.clone()))).collect();
+    loop {
+        let room = most.saturating_sub(found.iter().filter(|one| matches!(one, Some(Ok(_)))).count());
+        let next: Vec<usize> = (0..found.len()).filter(|&at| found[at].is_none()).take(room).collect();
+        let Some(Ok(role)) = next.first().map(|&at| &users[at]) else { return Ok(found) };
+        let is_of = |at: &usize| users[*at].as_ref().is_ok_and(|user| user.oid == role.oid);
+        let of_role: Vec<usize> = next.into_iter().filter(is_of).collect();
+        let told = ask(role, &of_role).or_else(|error| match error.sqlstate.as_str() {
+            sqlstate::QUERY_CANCELED | sqlstate::CONFIGURATION_LIMIT_EXCEEDED => Err(error),
+            _ => Ok(of_role.iter().map(|_| Err(error.message.clone())).collect()),
+        })?;
+        let mut told = told.into_iter();
+        for at in of_role {
+            found[at] = Some(told.next().unwrap_or_else(|| Err("nothing came back of it".to_owned())));
+        }
+    }
+}
+
+/// The role that has executed statements, where they may be replayed: in its sessions, and if this role could become it.
+///
+/// # Errors
+/// The reason why not.
+pub fn replayer(user: Result<Role, UserError>) -> Result<Role, String> {
+    let role = user.map_err(|error| error.message)?;
+    if roles::check_may_become(&role).is_err() {
+        return Err(format!(
+            "role \"{}\" executed it, and role \"{}\" cannot SET ROLE to it",
+            role.name,
+            roles::current_role()
+        ));
+    }
+    check_session_of(&role)
+        .map_err(|error| format!("role \"{}\" executed it: {}", role.name, error.message))?;
+    Ok(role)
+}
+
+fn segment_of<T: Serialize>(told: &T, bytes: &[u8]) -> Result<Segment, UserError> {
+    let json = serde_json::to_string(told).map_err(|error| internal(error.to_string()))?;
+    let length = json.len() + bytes.len();
+    if length > MAX_BYTES {
+        let message = format!("a role's statements and values must not be longer than {MAX_BYTES} bytes");
+        return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(format!("They have {length} bytes.")));
+    }
+    Ok(Segment::create(Shape::LEADER, &json, bytes))
+}
+
+/// The life of a session that is asked, which is a background worker's: `find` finds the answer, in a transaction.
+pub fn answer<Q: DeserializeOwned, A: Serialize>(
+    segment: pg_sys::Datum,
+    find: impl FnOnce(Q) -> Result<Answer<A>, UserError>,
+) {
+    let Some(context) = attach(segment, OnTerminate::AtInterrupt) else { return };
+    let header = context.segment.header();
+    header.coordinator_pid.store(my_pid(), Release);
+    ANSWERS.set(true);
+    statement_calls::leave_out_this_session();
+    set_for_session(c"application_name", c"pgbench_ext");
+    let question = serde_json::from_str(context.segment.spec()).map_err(|error| internal(error.to_string()));
+    // Nobody sees the question again, nor what asks it.
+    let found = question.and_then(|question| {
+        transaction(AssertUnwindSafe(|| {
+            set_as_session("transaction_read_only", "on")?;
+            find(question)
+        }))
+    });
+    // It lasts until it has been taken.
+    match found.and_then(|(told, bytes)| segment_of(&told, &bytes)) {
+        Err(error) => header.fail(&error),
+        Ok(answer) => {
+            header.answer.store(answer.handle(), Release);
+            let caller = header.caller_pid.load(Relaxed);
+            wake(caller);
+            let began = Instant::now();
+            while header.gate.load(Acquire) == 0 && is_backend(caller) && began.elapsed() < PATIENCE {
+                nap(100);
+            }
+        }
+    }
+    wake(header.caller_pid.load(Relaxed));
+}
