@@ -17,3 +17,13 @@ UPDATE bench.sweep_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = r
 UPDATE bench.capture_list SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
 UPDATE bench.load_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
 DROP INDEX bench.run_log_origin_key;
+
+-- Captured statements run in sessions of the role that executed them, and theirs are the workloads. Of several roles, or of one
+-- that nobody knows any more, they are nobody's: such a capture is to be made anew.
+ALTER TABLE bench.run_log ADD COLUMN run_as text;
+ALTER TABLE bench.capture_statements ADD COLUMN role text;
+UPDATE bench.capture_statements SET role = roles[1] WHERE cardinality(roles) = 1;
+UPDATE bench.workloads w SET private = true, owner = coalesce(s.role, w.owner),
+    owner_oid = coalesce((SELECT r.oid FROM pg_roles r WHERE r.rolname = s.role), 0)
+FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept;
+ALTER TABLE bench.capture_statements DROP COLUMN roles;
