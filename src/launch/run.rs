@@ -28,6 +28,7 @@ use crate::integration::citus;
 use crate::observe::{counters, machine};
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, as_run_role, current_role_oid};
+use crate::server::trust::objects::guarded;
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
 use crate::worker::before;
@@ -313,10 +314,19 @@ fn prepare_here(
 /// 0A000; 22023 for fewer clients than roles; those of [`check_session_of`]; 53300.
 fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
     let sessions = spec.sessions()?;
+    let options = &spec.options;
+    // Over a connection, nobody judges what a statement leads to when it runs.
+    let is_captured = spec.scripts.iter().any(|script| script.captured);
+    if options.driver == Driver::Wire && is_captured && guarded()?.is_some() {
+        let message =
+            "driver => 'wire' is not supported with captured statements of a role with special rights";
+        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            .detail(format!("Role \"{}\" executed them.", spec.role))
+            .hint("Use driver => 'engine', or capture what roles without special rights execute."));
+    }
     if sessions.len() < 2 {
         return Ok(());
     }
-    let options = &spec.options;
     let others = [
         (options.rate.is_some(), "rate"),
         (options.driver == Driver::Wire, "driver => 'wire'"),

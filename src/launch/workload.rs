@@ -112,7 +112,11 @@ pub fn captured_role(workload: &str) -> Result<Option<Role>, UserError> {
     let Ok(parts) = spec::mix(workload).and_then(|mix| expanded(&mix)) else { return Ok(None) };
     let mut role = None;
     for part in parts {
-        let (Some(workload), _) = part else { return Ok(None) };
+        let found = match part {
+            (None, share) => catalog::workload(&share.workload)?,
+            (found, _) => found,
+        };
+        let Some(workload) = found else { return Ok(None) };
         if !workload.captured
             || role.as_ref().is_some_and(|role: &Role| role.oid != workload.owner_oid.to_u32())
         {

@@ -41,7 +41,7 @@ reset
 for _ in 1 2 3; do sql 'SELECT v FROM eve.t WHERE id = 7' "SELECT v FROM own WHERE id = 9" >/dev/null; done
 as reader 'SELECT v FROM eve.t WHERE id = 7' 'SELECT v FROM public.own WHERE id = 9' >/dev/null
 swap
-capture postgres superusers >/dev/null
+capture postgres superusers '{"roles": "own"}' >/dev/null
 like "$(reason_of superusers '%eve.t%')" 'schema eve belongs to role "eve"' 'superuser: a statement on a table of hers is refused'
 is "$(kept_of superusers '%FROM own%')" t 'superuser: one on a superuser'"'"'s table is kept'
 run=$(sql "SELECT bench.run('superusers', clients => 2, transactions => 20)" 2>/dev/null)
@@ -151,7 +151,7 @@ is "$(sql "SELECT status, role, run_as FROM bench.runs WHERE run_id = $run")" 'c
 is "$(sql "SELECT rows_replayed FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload)
     WHERE query LIKE '%IS NOT NULL%'")" 10 'with its search_path and its row level security'
 is "$(as dba "SELECT count(*) > 0 FROM bench.samples WHERE run_id = $run")" t 'the run is the caller'"'"'s'
-run=$(as dba "SELECT bench.run('shop', clients => 2, transactions => 50, driver => 'wire')" 2>"$work/notices")
+run=$(as dba "SELECT bench.run('shop', clients => 2, transactions => 50, driver => 'wire')" 2>"$work/notices") || cat "$work/notices"
 is "$(sql "SELECT status, run_as FROM bench.runs WHERE run_id = $run")" 'completed|app' 'over connections, too'
 for who in stranger reader; do
     is "$(as $who "SELECT count(*) FROM bench.workloads WHERE name LIKE 'shop/%'" \
@@ -165,14 +165,15 @@ like "$(as dba "SELECT bench.run('shop', run_as => 'dba')" 2>&1)" 'runs only in 
     'nobody else runs them'
 
 # A trial reads only, and starts nothing.
-as app "CREATE FUNCTION shop.starts() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT bench.start(''pk_select'', secs => 1)'" \
+as app "CREATE FUNCTION shop.starts() RETURNS bigint LANGUAGE plpgsql STABLE AS
+        'BEGIN RETURN bench.start(''pk_select'', secs => 1); EXCEPTION WHEN OTHERS THEN RETURN 0; END'" \
     'CREATE VIEW shop.started AS SELECT shop.starts() AS id' >/dev/null
 reset
 as app 'SELECT id FROM shop.started' >/dev/null 2>&1
 before=$(last_run)
 capture dba starts >/dev/null
 is "$(last_run)" "$before" 'a capture starts no run'
-like "$(reason_of starts '%started%')" 'not tried: it uses function shop.starts|calls|uses objects' 'what calls functions is not tried'
+like "$(reason_of starts '%started%')" 'not tried: it uses function shop.starts' 'what calls functions is not tried'
 
 #
 # Several roles in one capture

@@ -3,6 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use pgrx::pg_sys;
 
+use crate::server::guc::with_search_path;
 use crate::server::roles;
 use crate::server::spi::{fetch, fetch_all};
 
@@ -101,7 +102,7 @@ pub fn trusted(role: &str) -> String {
 /// nothing.
 const TOUCHED: &str = "\
     WITH RECURSIVE touched (class, id) AS ( \
-        SELECT s.class, s.id FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.oid[]) AS s (class, id) \
+        SELECT s.class, s.id FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS s (class, id) \
       UNION \
         SELECT n.class, n.id FROM touched t CROSS JOIN LATERAL ( \
             SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d \
@@ -137,7 +138,8 @@ const OF_OTHERS: &str = " \
                o.owner::pg_catalog.text) \
     FROM ( \
         SELECT t.class, t.id, c.relowner FROM touched t JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.id \
-        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass UNION ALL \
+        WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
+          AND c.relkind OPERATOR(pg_catalog.<>) ALL ('{i,I,t}'::pg_catalog.\"char\"[]) UNION ALL \
         SELECT t.class, t.id, p.proowner FROM touched t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.id \
         WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass UNION ALL \
         SELECT t.class, t.id, y.typowner FROM touched t JOIN pg_catalog.pg_type y ON y.oid OPERATOR(pg_catalog.=) t.id \
@@ -161,8 +163,11 @@ pub fn check_objects(role: pg_sys::Oid, seeds: &[Object]) -> Result<(), UserErro
     }
     let (classes, ids) = columns(seeds);
     let sql = format!("{TOUCHED}{OF_OTHERS}{}) ORDER BY 1 LIMIT 1", trusted("$3"));
-    let strangers = fetch_all(&sql, &[classes.into(), ids.into(), role.into()], |row| {
-        Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
+    // Objects are described with their schemas.
+    let strangers = with_search_path("pg_catalog", || {
+        fetch_all(&sql, &[classes.into(), ids.into(), role.into()], |row| {
+            Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default()))
+        })
     })?;
     match strangers.into_iter().next() {
         None => Ok(()),
@@ -185,7 +190,7 @@ pub fn untriable(seeds: &[Object]) -> Result<Option<String>, UserError> {
                  WHERE p.oid OPERATOR(pg_catalog.=) t.id AND r.rolsuper))"
     );
     let (classes, ids) = columns(seeds);
-    fetch::<String>(&sql, &[classes.into(), ids.into()])
+    with_search_path("pg_catalog", || fetch::<String>(&sql, &[classes.into(), ids.into()]))
 }
 
 /// The error for what another role could have run with more rights than it has.

@@ -132,8 +132,7 @@ fn judge(session: &Session) -> Result<(), SqlError> {
         let sql = "SELECT coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(s), ', '), 'pg_catalog') \
                    FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s";
         fetch::<String>(sql, &[])
-    })
-    .map_err(internal)?;
+    })?;
     path.map_or(Ok(()), |path| session.set(c"search_path", &text(&path)?))
 }
 
