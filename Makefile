@@ -20,7 +20,9 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 # In the order of their names, whichever folder they are in.
-INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/*/*.sql | sed 's,.*/,& ,' | LC_ALL=C sort -k2 | tr -d ' ')
+INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/tables/*.sql src/schema/code/*.sql | sed 's,.*/,& ,' | LC_ALL=C sort -k2 | tr -d ' ')
+# Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
+DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
 .PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
 
@@ -70,6 +72,11 @@ build:
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   cat $(INSTALL_SQL); } > $(SQL)
+	@for delta in $(DELTAS); do \
+	  { printf '%s\n' '\echo Use "ALTER EXTENSION pgbench_ext UPDATE" to load this file. \quit'; \
+	    cat src/schema/upgrade/preamble.sql src/schema/upgrade/$$delta; \
+	    sed -E 's/^CREATE (FUNCTION|VIEW) /CREATE OR REPLACE \1 /; s/^CREATE (TABLE|SEQUENCE|SCHEMA|INDEX|UNIQUE INDEX) /&IF NOT EXISTS /' \
+	      $(INSTALL_SQL); cat src/schema/upgrade/postamble.sql; } > build/$$delta || exit; done
 
 check: check-format check-lints check-scripts
 
@@ -114,7 +121,7 @@ install: build
 install-built:
 	@$(if $(DESTDIR),mkdir -p $(DESTDIR)$(PKGLIBDIR) $(DESTDIR)$(EXTENSIONS))
 	@$(call put,755,$(LIBRARY),$(DESTDIR)$(PKGLIBDIR)/pgbench_ext.so)
-	@for f in pgbench_ext.control $(SQL); do \
+	@for f in pgbench_ext.control $(SQL) $(addprefix build/,$(DELTAS)); do \
 	   $(call put,644,"$$f","$(DESTDIR)$(EXTENSIONS)/$${f##*/}") || exit; done
 
 # For the server of PG_CONFIG: build/postgresql-MAJOR-pgbench-ext_VERSION_ARCHITECTURE.deb. One that is no Debian package

@@ -57,12 +57,13 @@ pub fn definition_names() -> Result<Vec<String>, UserError> {
 /// 55006 when somebody else has come first.
 pub fn put_definition(definition: &Definition, old_owner: Option<pg_sys::Oid>) -> Result<(), UserError> {
     as_owner(|| {
+        // The OID 0 is passed as NULL.
         let stored = run(
             "INSERT INTO bench.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows, owner_oid) \
              VALUES ($1, $2, $3, $4, $5, $6, $8) \
              ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
                  after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows \
-             WHERE f.owner_oid = $7",
+             WHERE f.owner_oid = coalesce($7, 0)",
             &[
                 definition.name.as_str().into(),
                 definition.owner.as_str().into(),
@@ -89,7 +90,7 @@ fn changed(name: &str) -> UserError {
 /// 55006 when it has become another's.
 pub fn delete_definition(name: &str, owner: pg_sys::Oid) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner_oid = $2";
+        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner_oid = coalesce($2, 0)";
         if run(sql, &[name.into(), owner.into()])? == 0 { Err(changed(name)) } else { Ok(()) }
     })
 }

@@ -66,7 +66,8 @@ pub fn delete_feeder(workload: &Workload, prefix: &str) -> Result<bool, UserErro
 /// Keeps a workload as it is until the transaction ends. A change, not a lock: whoever takes the workload over at the same
 /// time, in whatever isolation level, either sees its feeders or fails.
 fn hold(workload: &Workload) -> Result<(), UserError> {
-    let sql = "UPDATE bench.workloads SET owner = owner WHERE name = $1 AND owner_oid = $2 AND NOT builtin";
+    // The OID 0 is passed as NULL.
+    let sql = "UPDATE bench.workloads SET owner = owner WHERE name = $1 AND owner_oid = coalesce($2, 0) AND NOT builtin";
     if run(sql, &[workload.name.as_str().into(), workload.owner_oid.into()])? > 0 {
         return Ok(());
     }

@@ -4,10 +4,10 @@ use bench_core::error::UserError;
 use pgrx::pg_sys;
 
 use super::as_owner;
-use crate::server::roles::name_of;
+use crate::server::roles::{is_superuser, name_of};
 use crate::server::spi::run;
 
-/// The tables whose rows belong to roles, each with the column that keeps the name.
+/// The tables whose rows belong to roles, each with the column that keeps the name; then those whose rows run code.
 const OWNED: [(&str, &str); 6] = [
     ("run_log", "role"),
     ("sweep_log", "role"),
@@ -16,6 +16,9 @@ const OWNED: [(&str, &str); 6] = [
     ("fixtures", "owner"),
     ("custom_fixtures", "owner"),
 ];
+
+/// How many of them come first.
+const WITHOUT_CODE: usize = 3;
 
 /// Leaves to superusers what belongs to roles that no longer exist, once and for all: when the server's OIDs have wrapped
 /// around, a new role can get that of a dropped one. As the extension's owner.
@@ -30,12 +33,13 @@ pub(super) fn settle_owners() -> Result<(), UserError> {
 }
 
 /// Gives a role the rows that have this name and whose role does not exist; how many. Runs that the role has imported
-/// already stay.
+/// already stay, and what runs code stays before a superuser of another name: who takes that over is to read it first.
 pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
     let name = name_of(new).unwrap_or_default();
     as_owner(|| {
         let mut count = 0;
-        for (table, kept) in OWNED {
+        let is_to_be_read = is_superuser(new) && name != old;
+        for (table, kept) in OWNED.into_iter().take(if is_to_be_read { WITHOUT_CODE } else { OWNED.len() }) {
             let also = match table {
                 "run_log" => {
                     "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench.run_log o WHERE o.owner_oid = $3 \

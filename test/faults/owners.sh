@@ -14,7 +14,8 @@ by() { # ROLE STATEMENT…
     shift
     PGUSER=$role try "$@"
 }
-# What a role sees of ann's, counted: runs, their samples, sweeps, captures, their statements, kept values, private workloads.
+# What a role sees of ann's, counted: runs, their samples, sweeps, captures, their statements, kept values, private
+# workloads.
 sees() { # ROLE [DATABASE]
     PGUSER=$1 PGDATABASE=${2:-postgres} sql "SELECT concat_ws(' ',
         (SELECT count(*) FROM bench.runs WHERE tags ? 'anns'),
@@ -46,7 +47,7 @@ bench.sweep_report($SWEEP)
 bench.create_workload('anns', 'SELECT 2;')
 bench.add_feeder('anns', 'SELECT 1 AS a')
 bench.drop_workload('anns')
-bench.create_fixture('anns_rows', 'CREATE TABLE anns_rows (id bigint)', 'SELECT generate_series(\$1, \$2)')
+$fixture
 bench.drop_fixture('anns_rows')
 bench.load('log', 5, options => '{"schema": "anns"}')
 bench.unload('log')
@@ -69,19 +70,22 @@ CAPTURE='{"format_version": 1, "name": "anns_capture", "source": "log", "options
         "rows": [{"workload": "anns_capture/1", "prefix": "",
             "rows": [[null, {"secret": "a"}], [null, {"secret": "b"}]]}]}]}'
 CAPTURE=${CAPTURE//$'\n'/ } CAPTURE=${CAPTURE//@/\'\'}
+fixture="bench.create_fixture('anns_rows', 'CREATE TABLE anns_rows (id bigint)', 'SELECT generate_series(\$1, \$2)')"
 PGUSER=ann sql 'CREATE SCHEMA anns' "SELECT bench.create_workload('anns', 'SELECT 1;')" \
     "SELECT bench.load('log', 10, options => '{\"schema\": \"anns\"}')" \
-    "SELECT bench.create_fixture('anns_rows', 'CREATE TABLE anns_rows (id bigint)', 'SELECT generate_series(\$1, \$2)')" \
+    "SELECT $fixture" "SELECT ${fixture//anns_rows/anns_points}" \
     "SELECT bench.import_capture('$CAPTURE')" \
     "SELECT bench.run('anns', secs => 0.3, tags => '{\"anns\": \"1\"}')" \
     "SELECT bench.sweep('anns', '{1}', 0.2, rounds => 2, tags => '{\"anns\": \"2\"}')" >/dev/null 2>"$work/errors"
 is "$(grep '^ERROR' "$work/errors")" '' 'ann has runs, a sweep, a workload, fixtures and a capture'
 OWN=$(sql "SELECT min(run_id) FROM bench.runs WHERE role = 'ann'") SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
-document=$(PGUSER=ann sql "SELECT bench.export('{$OWN}')")
-PGUSER=ann sql "SELECT bench.import(jsonb_set('${document//\'/\'\'}', '{run_log,0,started_at}', '\"2026-01-01\"'))" >/dev/null
+document=$(PGUSER=ann sql "SELECT jsonb_set(bench.export('{$OWN}'), '{run_log,0,started_at}', '\"2026-01-01\"')")
+import="bench.import('${document//\'/\'\'}')"
+PGUSER=ann sql "SELECT $import" >/dev/null
 
 # A run under way is hers when it ends, whatever she is called by then.
-LATE=$(PGUSER=ann sql "SELECT bench.start('anns', secs => 1.5, sample_interval => 0.2, tags => '{\"anns\": \"3\"}')" 2>/dev/null)
+LATE=$(PGUSER=ann sql "SELECT bench.start('anns', secs => 1.5, sample_interval => 0.2,
+    tags => '{\"anns\": \"3\"}')" 2>/dev/null)
 sampling "$((LATE - 1))" 1
 is "$(sees ann)" "$everything" 'ann sees what is hers'
 sql 'ALTER ROLE ann RENAME TO beth' >/dev/null
@@ -89,7 +93,7 @@ newcomer ann
 by ann "SELECT bench.stop($LATE)"
 like "$OUT" '42501: ' 'renamed during a run: the new ann cannot stop it'
 status_is "$LATE" completed 'renamed during a run'
-is "$(sql "SELECT role FROM bench.runs WHERE run_id = $LATE")" beth 'renamed during a run: it is the role'"'"'s of that name'
+is "$(sql "SELECT role FROM bench.runs WHERE run_id = $LATE")" beth 'renamed during a run: it shows the new name'
 
 is "$(sees beth)" "$everything" 'renamed: beth sees all that was hers'
 is "$(sql "SELECT string_agg(DISTINCT role, ' ') FROM bench.runs WHERE tags ? 'anns'" \
@@ -97,14 +101,14 @@ is "$(sql "SELECT string_agg(DISTINCT role, ' ') FROM bench.runs WHERE tags ? 'a
     "SELECT owner FROM bench.fixture_definitions WHERE name = 'anns_rows'" | paste -sd' ')" 'beth beth beth beth' \
     'renamed: views show her present name'
 is_kept_out ann 'renamed, the new ann'
-by ann "SELECT bench.import(jsonb_set('${document//\'/\'\'}', '{run_log,0,started_at}', '\"2026-01-01\"')) IS NOT NULL" \
-    "SELECT bench.prune('0')"
+by ann "SELECT $import IS NOT NULL" "SELECT bench.prune('0')"
 is "$OUT" $'t\n1' 'renamed: the new ann imports the run that the other has imported'
-by beth "SELECT bench.import(jsonb_set('${document//\'/\'\'}', '{run_log,0,started_at}', '\"2026-01-01\"'))"
+by beth "SELECT $import"
 like "$OUT" '23505: .*role "beth" has already imported' 'renamed: beth cannot import it again'
 by beth "SELECT bench.create_workload('anns', 'SELECT 3;')" "SELECT bench.add_feeder('anns', 'SELECT 1 AS a')" \
-    "SELECT bench.load('log', 20, options => '{\"schema\": \"anns\"}')" "SELECT bench.export_capture('anns_capture', true) IS NULL" \
-    "SELECT bench.create_fixture('anns_rows', 'CREATE TABLE anns_rows (id bigint)', 'SELECT generate_series(\$1, \$2)', NULL, 5)" \
+    "SELECT bench.load('log', 20, options => '{\"schema\": \"anns\"}')" \
+    "SELECT bench.export_capture('anns_capture', true) IS NULL" \
+    "SELECT $fixture" \
     "SELECT bench.run('anns_capture', transactions => 2) > 0"
 unlike "$OUT" 'ERROR' 'renamed: beth changes, loads, exports and replays what is hers'
 by beth "SELECT bench.resume_sweep($SWEEP)"
@@ -135,6 +139,10 @@ is "$(PGDATABASE=restored sql "SELECT count(*) FROM bench.run_log WHERE owner_oi
     'dumped: and will not be, whoever gets the OID'
 is "$(PGDATABASE=restored sql "SELECT owner_oid::regrole FROM bench.fixtures WHERE name = 'pk'")" postgres \
     'dumped: what belongs to a role of both name and OID stays its own'
+PGDATABASE=restored try "SELECT bench.add_feeder('anns', 'SELECT 1 AS b', 'x_')" "SELECT $fixture" \
+    "SELECT bench.drop_fixture('anns_points')" "SELECT bench.create_workload('anns', 'SELECT 4;')" \
+    "SELECT bench.delete_run($OWN)" "SELECT bench.prune('0') > 3" "SELECT bench.drop_capture('anns_capture')"
+unlike "$OUT" 'ERROR|^f$' 'dumped: superusers change, take over and delete it'
 
 # Until a superuser says whose it is to be.
 newcomer carol
@@ -142,12 +150,15 @@ by carol "SELECT bench.reassign_owned('ann', 'carol')"
 like "$OUT" '42501: ' 'bench.reassign_owned is for superusers'
 try "SELECT bench.reassign_owned('ann', 'nobody')"
 like "$OUT" '42704: role "nobody" does not exist' 'bench.reassign_owned: an unknown role'
+try "SELECT bench.reassign_owned('beth', 'postgres')" "SELECT bench.run('anns')"
+like "$OUT" 'ERROR:  42501: workload "anns" belongs to role "beth"' \
+    'bench.reassign_owned: superusers get no scripts that they have not read'
 try "SELECT bench.reassign_owned('ann', 'carol')" "SELECT bench.reassign_owned('beth', 'carol')"
-is "$OUT" $'7\n4' 'bench.reassign_owned says how much there was'
+is "$OUT" $'8\n3' 'bench.reassign_owned says how much there was'
 is "$(sees carol)" "$everything" 'reassigned: carol sees it all'
 is "$(sees ann)|$(sees beth)" "$nothing|$nothing" 'reassigned: and the others nothing'
-by carol "SELECT bench.drop_capture('anns_capture')" "SELECT bench.drop_workload('anns')" "SELECT bench.drop_fixture('anns_rows')" \
-    "SELECT bench.prune('0') > 3"
+by carol "SELECT bench.drop_capture('anns_capture')" "SELECT bench.drop_workload('anns')" \
+    "SELECT bench.drop_fixture('anns_rows')" "SELECT bench.prune('0') > 3"
 unlike "$OUT" 'ERROR|^f$' 'reassigned: carol drops and deletes it'
 
 sql 'DROP DATABASE restored' >/dev/null

@@ -38,6 +38,7 @@ BEGIN
         WHEN a.atttypid = 'timestamptz'::regtype THEN to_jsonb(v.at)
         WHEN a.atttypid = 'bool'::regtype THEN 'true'
         WHEN a.atttypid = 'text'::regtype THEN '"x"'
+        WHEN a.atttypid = 'oid'::regtype THEN '0'
         WHEN a.atttypid = 'regclass[]'::regtype THEN '[]'
         ELSE '{}'
     END)

@@ -360,7 +360,7 @@ SELECT bench.import((d || jsonb_build_object('run_log', jsonb_build_array((d #> 
     AS older
 FROM base \gset
 SELECT
-    ok(bool_and(latency_histogram IS NULL) AND count(*) > 0, 'a run of such a document has no histograms of its intervals'),
+    ok(bool_and(latency_histogram IS NULL) AND count(*) > 0, 'such a run has no histograms of its intervals'),
     ok(bench.report((:'older'::bigint[])[1], 'html') NOT LIKE '%id="plot-heat"%', 'and its report no heat map'),
     ok(bench.report(:plain, 'html') LIKE '%id="plot-heat"%', 'which others have'),
     is(bench.report((:'older'::bigint[])[1], 'json')::jsonb #> '{samples,latency_histogram}', '{}', 'nor its JSON')

@@ -2,7 +2,6 @@
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
-use pgrx::pg_sys;
 
 use super::deletion::delete_runs;
 use crate::catalog::as_owner;
@@ -27,18 +26,18 @@ pub fn prune(older_than: Interval) -> Result<i64, UserError> {
             "SELECT CASE WHEN $1 >= '0' AND pg_catalog.now() - $1 <= pg_catalog.now() THEN pg_catalog.now() - $1 END",
             &[older_than.into()],
         )?;
-        let roles = "SELECT pg_catalog.array_agg(DISTINCT owner_oid) FROM bench.run_log";
-        let roles = fetch::<Vec<pg_sys::Oid>>(roles, &[])?;
+        let roles = "SELECT pg_catalog.array_agg(DISTINCT owner_oid::pg_catalog.int8) FROM bench.run_log";
+        let roles = fetch::<Vec<i64>>(roles, &[])?;
         Ok((before, roles.unwrap_or_default()))
     })?;
     let Some(before) = before else {
         return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "older_than must not be negative"));
     };
-    roles.retain(|&role| acts_for(role));
+    roles.retain(|&role| acts_for((role as u32).into()));
     let old = as_owner(|| {
         let old = format!(
             "SELECT pg_catalog.array_agg(r.run_id) FROM bench.run_log r \
-             WHERE r.owner_oid = ANY ($1) AND {KEPT_SINCE} < $2 \
+             WHERE r.owner_oid::pg_catalog.int8 = ANY ($1) AND {KEPT_SINCE} < $2 \
                AND bench_internal.status_of(r.status, r.segment, r.run_id) NOT IN ('starting', 'running') \
                AND NOT EXISTS (SELECT FROM bench.sweep_log s WHERE s.sweep_id = r.sweep_id \
                                    AND bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) = 'running')"

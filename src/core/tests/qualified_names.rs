@@ -379,8 +379,12 @@ const RUNS_MORE: [(&str, &str); 3] = [
 #[test]
 fn the_install_sql_names_only_its_own() {
     let mut functions = 0;
-    let folder = root().join("schema");
-    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+    let mut paths = vec![root().join("schema")];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            continue;
+        }
         if path.extension().is_none_or(|ending| ending != "sql") {
             continue;
         }

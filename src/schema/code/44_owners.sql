@@ -3,7 +3,7 @@
 -- A dump carries OIDs, which are other roles' on another server: there a row is its role's only if that has the name as well.
 -- pg_upgrade, which keeps the OIDs, does not insert.
 CREATE FUNCTION bench_internal.disown()
-    RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+    RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.owner_oid := 0;
     RETURN NEW;
@@ -26,6 +26,6 @@ END $$;
 CREATE FUNCTION bench.reassign_owned(old_role text, new_role text)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'reassign_owned_wrapper';
 COMMENT ON FUNCTION bench.reassign_owned IS
-'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. old_role: the name that the dropped role had; after pg_restore on another server, the name that the role had there. new_role: an existing role; it may have the same name. For superusers.';
+'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. old_role: the name that the dropped role had; after pg_restore on another server, the name that the role had there. new_role: an existing role; it may have the same name. A superuser of another name gets runs, sweeps and captures only: take workloads and fixtures over one by one, once you have read them. For superusers.';
 
 REVOKE ALL ON FUNCTION bench.reassign_owned FROM PUBLIC;

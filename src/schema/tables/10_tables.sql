@@ -424,12 +424,16 @@ CREATE TABLE bench.event_log (
 COMMENT ON TABLE bench.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
 
 -- A relation as the recorder reads it; no table of results.
+DO $$ BEGIN
+IF to_regtype('bench_internal.relation_reading') IS NULL THEN
 CREATE TYPE bench_internal.relation_reading AS (
     oid bigint, relation text, kind text, bytes bigint, live bigint, dead bigint, inserted bigint, updated bigint, hot_updated bigint,
     deleted bigint, mod_since_analyze bigint, seq_scan bigint, seq_tup_read bigint, idx_scan bigint,
     vacuums bigint, autovacuums bigint, analyzes bigint, autoanalyzes bigint,
     last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz
 );
+END IF;
+END $$;
 COMMENT ON TYPE bench_internal.relation_reading IS 'State of a table or index, read before and after a run';
 
 CREATE TABLE bench.relation_log (
