@@ -42,7 +42,7 @@ help:
 	@echo 'make bench-instructions  instructions per transaction, counted by callgrind, and the share of the extension in them; ROWS, SHORT, LONG and LIMIT choose'
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
 	@echo 'make bench-orders  workload orders beside pgbench, and its load beside one psql; WAREHOUSES, CLIENTS, SECS, ROUNDS and PARTS choose'
-	@echo 'make fuzz      script language and protocol with libFuzzer; RUNS=1000000 and TARGETS=wire choose'
+	@echo 'make fuzz      libFuzzer on scripts, answers of servers, documents, logs and histograms; RUNS=1000000, TARGETS=wire and SANITIZER=address choose'
 	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
 	@echo 'make clean     remove what was built'
 	@echo
@@ -179,19 +179,25 @@ bench-orders:
 bench-citus:
 	@benches/citus
 
-# What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
+# What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage, and with SANITIZER=address
+# against wrong accesses to memory, for which a stable compiler has to be told that this is meant.
 RUNS ?= 1000000
-TARGETS ?= script wire
+TARGETS ?= script wire document log histogram
 FUZZ  = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/fuzz
 HOST  = $(shell rustc -vV | sed -n 's/^host: //p')
 COVER = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing
+ifneq ($(SANITIZER),)
+COVER += -Zsanitizer=$(SANITIZER)
+FUZZ  := $(FUZZ)-$(SANITIZER)
+endif
 
 fuzz:
-	RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
+	$(if $(SANITIZER),RUSTC_BOOTSTRAP=1) RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
 	  cargo build --release --target $(HOST) --manifest-path src/core/fuzz/Cargo.toml
 	@set -xe; for target in $(TARGETS); do \
 	  mkdir -p $(FUZZ)/corpus/$$target; \
-	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 \
+	  words=; [ ! -e src/core/fuzz/dictionaries/$$target ] || words=-dict=src/core/fuzz/dictionaries/$$target; \
+	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 $$words \
 	    -artifact_prefix=$(FUZZ)/$$target- $(FUZZ)/corpus/$$target src/core/fuzz/seeds/$$target; \
 	done
