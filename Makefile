@@ -20,7 +20,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -43,7 +43,7 @@ help:
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
 	@echo 'make bench-orders  workload orders beside pgbench, and its load beside one psql; WAREHOUSES, CLIENTS, SECS, ROUNDS and PARTS choose'
 	@echo 'make fuzz      libFuzzer on scripts, answers of servers, documents, logs and histograms; RUNS=1000000, TARGETS=wire and SANITIZER=address choose'
-	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
+	@echo 'make check     formatting, lints of Rust and of the shell scripts, and licences and advisories of crates where cargo-deny is installed'
 	@echo 'make clean     remove what was built'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG) says which server.'
@@ -58,7 +58,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check check-format check-lints check-scripts clean core-test oracle-test rust-version:
+build check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -69,7 +69,7 @@ build:
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   cat src/schema/*.sql; } > $(SQL)
 
-check: check-format check-lints check-scripts
+check: check-format check-lints check-scripts check-crates
 
 check-format:
 	cargo fmt --all --check
@@ -83,6 +83,14 @@ check-scripts:
 	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
 	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test | \
 	    xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 16 shellcheck
+
+# The database of advisories comes from GitHub; where that cannot be reached, the copy of an earlier time serves.
+check-crates:
+	@cargo deny --version >/dev/null 2>&1 || { echo 'skipped: there is no cargo-deny; `cargo install --locked cargo-deny`'; exit; }; \
+	  set -xe; cargo deny --locked check licenses bans sources; \
+	  cargo deny fetch db 2>/dev/null || echo 'the database of advisories could not be fetched'; \
+	  test -d "$${CARGO_HOME:-$$HOME/.cargo}"/advisory-dbs/advisory-db-* || { echo 'advisories were not checked'; exit; }; \
+	  cargo deny --offline --locked check advisories
 
 clean:
 	cargo clean
