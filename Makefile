@@ -20,7 +20,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions test-asserts test-valgrind storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -32,6 +32,8 @@ help:
 	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
 	@echo 'make test-versions  pg_regress, pgTAP, differential and chosen fault tests on servers of VERSIONS (16 17 18), which it downloads'
+	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour; CACHES=1 drops all caches all the time'
+	@echo 'make test-valgrind  a run of each kind, loads, a sweep, captures, an import on that server under valgrind; ONLY=name chooses'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
@@ -156,6 +158,13 @@ VERSIONS ?= 16 17 18
 
 test-versions:
 	@SUITE="$(SUITE)" FILE="$(FILE)" test/versions $(VERSIONS)
+
+# Their server is built by scripts/servers 15-assert.
+test-asserts:
+	@SUITE="$(SUITE)" FILE="$(FILE)" CACHES="$(CACHES)" test/asserts
+
+test-valgrind:
+	@ONLY="$(ONLY)" test/valgrind
 
 storm:
 	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
