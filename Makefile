@@ -20,7 +20,7 @@ VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.contr
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions test-asserts test-valgrind storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make test-versions  pg_regress, pgTAP, differential and chosen fault tests on servers of VERSIONS (16 17 18), which it downloads'
 	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour; CACHES=1 drops all caches all the time'
 	@echo 'make test-valgrind  a run of each kind, loads, a sweep, captures, an import on that server under valgrind; ONLY=name chooses'
+	@echo 'make test-shm  the shared segment without a server, under Miri where a nightly toolchain has it'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
@@ -165,6 +166,19 @@ test-asserts:
 
 test-valgrind:
 	@ONLY="$(ONLY)" test/valgrind
+
+# Miri: accesses, alignment, aliasing and races, with another order of the threads for each of its seeds.
+MIRI_SEEDS ?= 8
+
+test-shm:
+	@export PGBENCH_EXT_BUILD=0123456789abcdef CARGO_TARGET_DIR="$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/shm"; \
+	  if cargo +nightly miri --version >/dev/null 2>&1; then \
+	    set -x; MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-many-seeds=0..$(MIRI_SEEDS)' \
+	      cargo +nightly miri test --manifest-path test/shm/Cargo.toml; \
+	  else \
+	    echo 'without Miri: `rustup component add miri rust-src --toolchain nightly`'; \
+	    set -x; cargo test --manifest-path test/shm/Cargo.toml; \
+	  fi
 
 storm:
 	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run

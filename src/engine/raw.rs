@@ -289,6 +289,7 @@ unsafe extern "C-unwind" {
     ) -> *mut TupleTableSlot;
     pub fn CreateExecutorState() -> *mut EState;
     pub fn FreeExecutorState(estate: *mut EState);
+    pub fn ExecResetTupleTable(tuple_table: *mut List, should_free: bool);
     pub fn InitResultRelInfo(
         info: *mut ResultRelInfo,
         relation: Relation,
