@@ -24,7 +24,7 @@ INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/tables/*.sql src/sche
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -36,6 +36,9 @@ help:
 	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
 	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
 	@echo 'make test-versions  pg_regress, pgTAP, differential and chosen fault tests on servers of VERSIONS (16 17 18), which it downloads'
+	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour; CACHES=1 drops all caches all the time'
+	@echo 'make test-valgrind  a run of each kind, loads, a sweep, captures, an import on that server under valgrind; ONLY=name chooses'
+	@echo 'make test-shm  the shared segment without a server, under Miri where a nightly toolchain has it'
 	@echo 'make storm     calls and faults at random, with all invariants after each round; SECS (120), SEED and ROUND choose'
 	@echo 'make bench     this harness beside pgbench; CLIENTS, SECS, ROUNDS and WORKLOADS choose'
 	@echo 'make bench-load  bench.load beside INSERT and pgbench -i; ROWS, SCALE, JOBS and ROUNDS choose'
@@ -46,8 +49,8 @@ help:
 	@echo 'make bench-instructions  instructions per transaction, counted by callgrind, and the share of the extension in them; ROWS, SHORT, LONG and LIMIT choose'
 	@echo 'make bench-citus  this harness beside pgbench on a Citus cluster of three nodes, where Citus is installed; CLIENTS, SECS, ROUNDS and SCALE choose'
 	@echo 'make bench-orders  workload orders beside pgbench, and its load beside one psql; WAREHOUSES, CLIENTS, SECS, ROUNDS and PARTS choose'
-	@echo 'make fuzz      script language and protocol with libFuzzer; RUNS=1000000 and TARGETS=wire choose'
-	@echo 'make check     formatting, and lints of Rust and of the shell scripts'
+	@echo 'make fuzz      libFuzzer on scripts, answers of servers, documents, logs and histograms; RUNS=1000000, TARGETS=wire and SANITIZER=address choose'
+	@echo 'make check     formatting, lints of Rust and of the shell scripts, and licences and advisories of crates where cargo-deny is installed'
 	@echo 'make clean     remove what was built'
 	@echo
 	@echo 'PG_CONFIG=$(PG_CONFIG) says which server.'
@@ -62,7 +65,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check check-format check-lints check-scripts clean core-test oracle-test rust-version:
+build check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -78,7 +81,7 @@ build:
 	    sed -E 's/^CREATE (FUNCTION|VIEW) /CREATE OR REPLACE \1 /; s/^CREATE (TABLE|SEQUENCE|SCHEMA|INDEX|UNIQUE INDEX) /&IF NOT EXISTS /' \
 	      $(INSTALL_SQL); cat src/schema/upgrade/postamble.sql; } > build/$$delta || exit; done
 
-check: check-format check-lints check-scripts
+check: check-format check-lints check-scripts check-crates
 
 check-format:
 	cargo fmt --all --check
@@ -92,6 +95,14 @@ check-scripts:
 	@command -v shellcheck >/dev/null || { echo 'skipped: there is no shellcheck'; exit; }; \
 	  echo shellcheck; grep -rlE '^(#!.*bash|# shellcheck shell=bash)' .ci benches scripts test | \
 	    xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 16 shellcheck
+
+# The database of advisories comes from GitHub; where that cannot be reached, the copy of an earlier time serves.
+check-crates:
+	@cargo deny --version >/dev/null 2>&1 || { echo 'skipped: there is no cargo-deny; `cargo install --locked cargo-deny`'; exit; }; \
+	  set -xe; cargo deny --locked check licenses bans sources; \
+	  cargo deny fetch db 2>/dev/null || echo 'the database of advisories could not be fetched'; \
+	  test -d "$${CARGO_HOME:-$$HOME/.cargo}"/advisory-dbs/advisory-db-* || { echo 'advisories were not checked'; exit; }; \
+	  cargo deny --offline --locked check advisories
 
 clean:
 	cargo clean
@@ -158,6 +169,26 @@ VERSIONS ?= 16 17 18
 test-versions:
 	@SUITE="$(SUITE)" FILE="$(FILE)" test/versions $(VERSIONS)
 
+# Their server is built by scripts/servers 15-assert.
+test-asserts:
+	@SUITE="$(SUITE)" FILE="$(FILE)" CACHES="$(CACHES)" test/asserts
+
+test-valgrind:
+	@ONLY="$(ONLY)" test/valgrind
+
+# Miri: accesses, alignment, aliasing and races, with another order of the threads for each of its seeds.
+MIRI_SEEDS ?= 8
+
+test-shm:
+	@export PGBENCH_EXT_BUILD=0123456789abcdef CARGO_TARGET_DIR="$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/shm"; \
+	  if cargo +nightly miri --version >/dev/null 2>&1; then \
+	    set -x; MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-many-seeds=0..$(MIRI_SEEDS)' \
+	      cargo +nightly miri test --manifest-path test/shm/Cargo.toml; \
+	  else \
+	    echo 'without Miri: `rustup component add miri rust-src --toolchain nightly`'; \
+	    set -x; cargo test --manifest-path test/shm/Cargo.toml; \
+	  fi
+
 storm:
 	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
 
@@ -188,19 +219,25 @@ bench-orders:
 bench-citus:
 	@benches/citus
 
-# What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage only.
+# What cargo-fuzz does, without its need of a nightly compiler: instrumented for coverage, and with SANITIZER=address
+# against wrong accesses to memory, for which a stable compiler has to be told that this is meant.
 RUNS ?= 1000000
-TARGETS ?= script wire
+TARGETS ?= script wire document log histogram
 FUZZ  = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/fuzz
 HOST  = $(shell rustc -vV | sed -n 's/^host: //p')
 COVER = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing
+ifneq ($(SANITIZER),)
+COVER += -Zsanitizer=$(SANITIZER)
+FUZZ  := $(FUZZ)-$(SANITIZER)
+endif
 
 fuzz:
-	RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
+	$(if $(SANITIZER),RUSTC_BOOTSTRAP=1) RUSTFLAGS="$(COVER)" CARGO_TARGET_DIR=$(FUZZ) \
 	  cargo build --release --target $(HOST) --manifest-path src/core/fuzz/Cargo.toml
 	@set -xe; for target in $(TARGETS); do \
 	  mkdir -p $(FUZZ)/corpus/$$target; \
-	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 \
+	  words=; [ ! -e src/core/fuzz/dictionaries/$$target ] || words=-dict=src/core/fuzz/dictionaries/$$target; \
+	  $(FUZZ)/$(HOST)/release/$$target -runs=$(RUNS) -max_len=2000 -len_control=10 -timeout=10 $$words \
 	    -artifact_prefix=$(FUZZ)/$$target- $(FUZZ)/corpus/$$target src/core/fuzz/seeds/$$target; \
 	done

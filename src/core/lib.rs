@@ -40,6 +40,9 @@
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
 
+// Nothing here needs it; tests call the functions of C that they compare with.
+#![cfg_attr(not(test), forbid(unsafe_code))]
+
 pub mod capacity;
 pub mod captured;
 pub mod client;

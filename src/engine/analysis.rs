@@ -123,7 +123,7 @@ pub(super) unsafe fn analyse(text: *const c_char, declared: usize, save: bool, o
             std::ptr::null_mut(),
             types,
             count,
-            std::ptr::null(),
+            None,
             std::ptr::null_mut(),
             pg_sys::CURSOR_OPT_PARALLEL_OK as i32,
             true,

@@ -14,10 +14,10 @@ use pgrx::pg_sys::SMgrRelation;
 use pgrx::pg_sys::{
     AttrMap, Buffer, BufferAccessStrategy, BulkInsertState, CachedPlan, CachedPlanSource, CmdType,
     CommandDest, CommandTag, Datum, DestReceiver, EState, ErrorData, ExplainState, FunctionCallInfo,
-    HeapTuple, List, MemoryContext, ModifyTableState, Node, Oid, ParamListInfo, PartitionTupleRouting,
-    PlanState, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment, RangeVar, RawStmt,
-    Relation, ResourceOwner, ResultRelInfo, ScanDirection, Snapshot, TupleDesc, TupleTableSlot,
-    TupleTableSlotOps,
+    HeapTuple, List, MemoryContext, ModifyTableState, Node, Oid, ParamListInfo, ParserSetupHook,
+    PartitionTupleRouting, PlanState, PlannedStmt, Portal, QueryCompletion, QueryDesc, QueryEnvironment,
+    RangeVar, RawStmt, Relation, ResourceOwner, ResultRelInfo, ScanDirection, Snapshot, TupleDesc,
+    TupleTableSlot, TupleTableSlotOps,
 };
 
 /// tree_walker_callback of nodes/nodeFuncs.h; true ends the walk.
@@ -98,7 +98,7 @@ unsafe extern "C-unwind" {
         querytree_context: MemoryContext,
         param_types: *mut Oid,
         num_params: c_int,
-        parser_setup: *const c_void,
+        parser_setup: ParserSetupHook,
         parser_setup_arg: *mut c_void,
         cursor_options: c_int,
         fixed_result: bool,
@@ -239,7 +239,7 @@ unsafe extern "C-unwind" {
     #[cfg(feature = "pg15")]
     pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: i32) -> u32;
     #[cfg(feature = "pg15")]
-    pub fn smgrextend(file: SMgrRelation, fork: i32, block: u32, page: *const c_char, skip_fsync: bool);
+    pub fn smgrextend(file: SMgrRelation, fork: i32, block: u32, page: *mut c_char, skip_fsync: bool);
     #[cfg(feature = "pg15")]
     pub fn GetRelationPath(
         database: Oid,
@@ -289,6 +289,7 @@ unsafe extern "C-unwind" {
     ) -> *mut TupleTableSlot;
     pub fn CreateExecutorState() -> *mut EState;
     pub fn FreeExecutorState(estate: *mut EState);
+    pub fn ExecResetTupleTable(tuple_table: *mut List, should_free: bool);
     pub fn InitResultRelInfo(
         info: *mut ResultRelInfo,
         relation: Relation,
@@ -316,10 +317,10 @@ unsafe extern "C-unwind" {
     pub fn ProcessInterrupts();
     pub fn ProcessConfigFile(context: pgrx::pg_sys::GucContext::Type);
     pub fn process_session_preload_libraries();
-    pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
-    pub fn disable_timeout(id: c_int, keep_indicator: bool);
+    pub fn enable_timeout_after(id: u32, delay_ms: c_int);
+    pub fn disable_timeout(id: u32, keep_indicator: bool);
     pub fn disable_all_timeouts(keep_indicators: bool);
-    pub fn get_timeout_active(id: c_int) -> bool;
+    pub fn get_timeout_active(id: u32) -> bool;
 
     // settings
     pub fn set_config_option(

@@ -128,8 +128,11 @@ mod raw {
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         pub fn SetLatch(latch: *mut pgrx::pg_sys::Latch);
-        pub fn get_timeout_indicator(id: c_int, reset_indicator: bool) -> bool;
-        #[cfg_attr(feature = "pg18", link_name = "pqsignal_be")]
-        pub fn pqsignal(signal: c_int, handler: Option<super::Handler>) -> *const std::ffi::c_void;
+        pub fn get_timeout_indicator(id: u32, reset_indicator: bool) -> bool;
+        #[cfg(not(feature = "pg18"))]
+        pub fn pqsignal(signal: c_int, handler: Option<super::Handler>) -> Option<super::Handler>;
+        #[cfg(feature = "pg18")]
+        #[link_name = "pqsignal_be"]
+        pub fn pqsignal(signal: c_int, handler: Option<super::Handler>);
     }
 }

@@ -8,15 +8,15 @@ use bench_core::error::{UserError, sqlstate};
 use super::process::forget_cancel;
 
 /// LOCK_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
-pub const LOCK_TIMEOUT: c_int = 2;
+pub const LOCK_TIMEOUT: u32 = 2;
 
 /// STATEMENT_TIMEOUT of utils/timeout.h, the same in PostgreSQL 15 to 18.
-pub const STATEMENT_TIMEOUT: c_int = 3;
+pub const STATEMENT_TIMEOUT: u32 = 3;
 
 unsafe extern "C-unwind" {
-    fn enable_timeout_after(id: c_int, delay_ms: c_int);
-    fn disable_timeout(id: c_int, keep_indicator: bool);
-    fn get_timeout_indicator(id: c_int, reset_indicator: bool) -> bool;
+    fn enable_timeout_after(id: u32, delay_ms: c_int);
+    fn disable_timeout(id: u32, keep_indicator: bool);
+    fn get_timeout_indicator(id: u32, reset_indicator: bool) -> bool;
 }
 
 /// Cancels `work`, which has to be a transaction of its own that returns its errors, when it takes longer.

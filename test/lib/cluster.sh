@@ -2,11 +2,11 @@
 # Throwaway PostgreSQL clusters for demo, tests and benchmark: source this file.
 #
 #   cluster_start [LINE…]   a new cluster, reached by PGHOST, PGPORT, PGUSER and PGDATABASE;
-#                           each LINE is added to its postgresql.conf ("fsync = off")
+#                           each LINE is added to its postgresql.conf ("fsync = off"), and CLUSTER_LINES after them
 #   cluster_stop [MODE]     stop it (fast, smart or immediate), keeping its files
 #   cluster_resume          start it again; PGHOST says which, as for the others
 #   cluster_restart [MODE]  both
-#   cluster_remove          stop it and remove its files
+#   cluster_remove          stop it and remove its files; its log is kept in the folder CLUSTER_LOGS, if there is that
 #   free_port               a TCP port for a cluster that listens on one
 #   as_pg COMMAND…          run a command as the operating-system user of the clusters
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
@@ -109,6 +109,7 @@ cluster_start() {
         echo "max_wal_size = 4GB"
         echo "log_line_prefix = '%m [%p] %b '"
         printf '%s\n' "$@"
+        echo "${CLUSTER_LINES:-}"
     } | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
     cluster_resume
 }
@@ -131,6 +132,9 @@ cluster_remove() {
     if [ -e "$PGHOST/data/postmaster.pid" ]; then
         cluster_stop immediate >/dev/null 2>&1 || true
     fi
+    if [ -n "${CLUSTER_LOGS:-}" ] && [ -e "$PGHOST/log" ]; then
+        cp "$PGHOST/log" "$CLUSTER_LOGS/${TEST_FILE:-${0##*/}}${PGHOST##*/pgbench_ext}.log"
+    fi
     rm -rf "$PGHOST"
 }
 
@@ -145,6 +149,10 @@ cluster_remove_all() {
     local dir
     for dir in "${CLUSTER_DIRS[@]}"; do PGHOST=$dir cluster_remove; done
 }
+
+# Words of a server's log that tell of a bug below SQL.
+BAD_WORDS='PANIC:|TRAP:|[ _]leak|unexpected state|non-empty SPI|still referenced|not closed|problem in alloc set|past chunk'
+BAD_WORDS+='|while in [A-Z]+ state|you don.t own a lock|still held'
 
 at_exit() { AT_EXIT=("$1" "${AT_EXIT[@]}"); }
 

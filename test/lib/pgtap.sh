@@ -7,3 +7,5 @@ set -euo pipefail
 cluster_start 'fsync = off' "shared_preload_libraries = 'pg_stat_statements'"
 sql 'CREATE EXTENSION pg_stat_statements' 'CREATE EXTENSION pgtap' 'CREATE EXTENSION pgbench_ext'
 psql -XAtq -P pager=off -v ON_ERROR_STOP=1 -f "$1"
+# The plan is over: the exit status tells.
+if grep -E "terminated by signal|$BAD_WORDS" "$PGHOST/log" | sed "s/^/# the server's log: /" | grep .; then exit 1; fi

@@ -19,4 +19,5 @@ if "$pg_regress" --inputdir=. --outputdir="$work" --bindir="$("$PG_CONFIG" --bin
 else
     tap_fail "$name" "$(cat "$work/regression.diffs" 2>/dev/null || cat "$work/out")"
 fi
+is "$(grep -E "terminated by signal|$BAD_WORDS" "$PGHOST/log")" '' "nothing bad is in the server's log"
 done_testing

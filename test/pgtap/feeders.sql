@@ -72,7 +72,9 @@ FROM (VALUES ('\set x debug(:i + 1)', 'int 3'), ('\set x debug(:d * 2)', 'double
 SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows',
     "order" => 'sequence')
 \g /dev/null
-SELECT bench.run('fdr_all', clients => 4, transactions => 20, driver => 'wire') \g /dev/null
+SELECT bench.run('fdr_all', clients => 4, transactions => 20, driver => 'wire') AS run_id \gset
+SELECT ok((bench.report(:run_id, 'json')::jsonb #>> '{environment,driver_wait_max_ms}')::float8 < 60000,
+    'no answer waits for a job longer than a run takes, whatever the job has done before');
 SELECT is((SELECT array_agg(DISTINCT n) FROM (SELECT count(*) AS n FROM public.fdr_got GROUP BY id) AS c), '{2}',
     'in sequence 4 clients take each of 40 rows twice with 80 transactions');
 SELECT is(count(DISTINCT id), 40::bigint, 'and none is left out') FROM public.fdr_got;

@@ -18,8 +18,8 @@ impl Lateness {
     /// A connection is served at this moment, of the round that began then.
     #[inline]
     pub fn serve(&mut self, round_began_ns: i64, now_ns: i64) {
-        // Where the clock has not been read since, it is the first one of its round.
-        let waited_ns = (now_ns - round_began_ns).max(0).unsigned_abs();
+        // Where the clock has not been read since, or never, it is the first one of its round.
+        let waited_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
         self.served += 1;
         self.waited_ns += waited_ns;
         self.longest_ns = self.longest_ns.max(waited_ns);
@@ -28,7 +28,7 @@ impl Lateness {
     /// The round that began then ends at this moment.
     #[inline]
     pub fn end_round(&mut self, round_began_ns: i64, now_ns: i64) {
-        let took_ns = (now_ns - round_began_ns).max(0).unsigned_abs();
+        let took_ns = now_ns.saturating_sub(round_began_ns).max(0).unsigned_abs();
         self.longest_round_ns = self.longest_round_ns.max(took_ns);
     }
 
@@ -64,6 +64,14 @@ mod tests {
         let expected = Lateness { served: 4, waited_ns: 9_000, longest_ns: 6_000, longest_round_ns: 10_000 };
         assert_eq!(lateness, expected);
         assert_eq!(lateness.avg_us(), Some(2.25));
+    }
+
+    #[test]
+    fn before_the_first_reading_of_the_clock_nobody_waits() {
+        let mut lateness = Lateness::default();
+        lateness.serve(1_000, i64::MIN);
+        lateness.end_round(1_000, i64::MIN);
+        assert_eq!(lateness, Lateness { served: 1, ..Lateness::default() });
     }
 
     #[test]

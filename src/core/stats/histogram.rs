@@ -106,7 +106,8 @@ impl Histogram {
 /// As SQL's `percentile_cont`: the rank `p × (n − 1)` counted from 0, interpolated between the two neighbours where
 /// it is not whole. The `c` values of a bucket are taken to lie evenly in it, at the middles of `c` equal parts.
 pub fn percentile_of(buckets: impl Iterator<Item = (f64, f64, u64)> + Clone, p: f64) -> Option<f64> {
-    let total: u64 = buckets.clone().map(|(_, _, count)| count).sum();
+    // Whoever imports a document says how many there are.
+    let total = buckets.clone().fold(0, |total: u64, (_, _, count)| total.saturating_add(count));
     let last = total.checked_sub(1)?;
     let rank = p.clamp(0.0, 1.0) * last as f64;
     let lower_rank = (rank.floor() as u64).min(last);

@@ -40,7 +40,7 @@ pub unsafe fn extend(relation: pg_sys::Relation, most: u32) -> u32 {
             reserve(relation, first, pages);
         }
         // The look at its length has opened the file.
-        raw::smgrextend((*relation).rd_smgr, MAIN, last, ZEROS.0.as_ptr().cast(), false);
+        raw::smgrextend((*relation).rd_smgr, MAIN, last, ZEROS.0.as_ptr().cast_mut().cast(), false);
         raw::UnlockRelationForExtension(relation, EXCLUSIVE);
         for block in first..=last {
             raw::ReleaseBuffer(if block == last { last_buffer } else { zeroed(relation, block) });
@@ -88,7 +88,13 @@ unsafe fn reserve(relation: pg_sys::Relation, first: u32, pages: u32) {
             // A file system that cannot do it: as PostgreSQL always has it.
             libc::EINVAL | libc::EOPNOTSUPP => {
                 for block in first..first + pages - 1 {
-                    raw::smgrextend((*relation).rd_smgr, MAIN, block, ZEROS.0.as_ptr().cast(), false);
+                    raw::smgrextend(
+                        (*relation).rd_smgr,
+                        MAIN,
+                        block,
+                        ZEROS.0.as_ptr().cast_mut().cast(),
+                        false,
+                    );
                 }
             }
             _ => {

@@ -247,6 +247,8 @@ impl Sink {
                 (*batch).finish();
                 batch = (*batch).next;
             }
+            // Slots that the routing made refer to descriptions of partitions.
+            raw::ExecResetTupleTable((*self.estate).es_tupleTable, false);
             match &self.routing {
                 Some(routing) => routing.close(),
                 None => raw::ExecCloseIndices(self.result),

@@ -114,6 +114,13 @@ fn percentiles_of_as_many_as_a_bigint_counts() {
     }
 }
 
+#[test]
+fn more_latencies_than_can_be_counted_have_a_percentile() {
+    let buckets = [(1.0, 2.0, u64::MAX), (3.0, 4.0, u64::MAX)];
+    assert_eq!(percentile_of(buckets.into_iter(), 0.0), Some(1.0));
+    assert!(percentile_of(buckets.into_iter(), 1.0).is_some_and(|value| (1.0..=4.0).contains(&value)));
+}
+
 proptest! {
     #[test]
     fn a_latency_lies_within_its_bucket(latency in 0..1u64 << LIMIT_BITS) {

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What the library declares by hand of the server (functions, variables, structures, constants) is as the headers of the
+# server of PG_CONFIG have it: a C compiler compares them. Needs no cluster.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=test/lib/tap.sh
+. test/lib/tap.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+PG_CONFIG=${PG_CONFIG:-pg_config}
+major=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+
+# The compiler's complaints about the declarations of a folder of sources.
+complaints() { # FOLDER
+    local flags said
+    read -ra flags <<<"$("$PG_CONFIG" --cppflags)"
+    said=$({
+        python3 test/lib/declarations.py "$major" "$1" >"$work/declared.c" &&
+            "${CC:-cc}" -w -fsyntax-only "${flags[@]}" -I"$("$PG_CONFIG" --includedir-server)" "$work/declared.c"
+    } 2>&1) || grep error: <<<"$said" || echo "error: $said"
+}
+
+is "$(complaints src)" '' "the declarations are those of PostgreSQL $major"
+diag "$(tail -n 1 "$work/declared.c")"
+
+# That it can fail: each of these is one wrong declaration.
+refused() { # FILE SED-COMMAND NAME DESCRIPTION
+    rm -rf "$work/src"
+    mkdir -p "$work/src"
+    cp -R src/server src/engine "$work/src/"
+    sed -i -E "$2" "$work/src/$1"
+    if cmp -s "src/$1" "$work/src/$1"; then
+        tap_fail "$4" "nothing was changed in $1"
+    else
+        like "$(complaints "$work/src")" "$3" "$4"
+    fi
+}
+refused engine/raw.rs 's/(pub fn superuser\(\) -> )bool/\1c_int/' superuser 'another result is noticed'
+refused engine/raw.rs 's/(pub fn PortalDrop\(portal: Portal), is_top_commit: bool/\1/' PortalDrop \
+    'a parameter less is noticed'
+refused engine/raw.rs 's/pub fn XLogFlush\(upto: u64\)/pub fn XLogFlush(upto: u32)/' XLogFlush \
+    'a narrower parameter is noticed'
+refused engine/raw.rs 's/pub fn EmitErrorReport/pub fn EmitErrorReports/' EmitErrorReports 'an unknown name is noticed'
+refused engine/raw.rs 's/(pub static mut XactLastCommitEnd: )u64/\1u32/' XactLastCommitEnd \
+    'a variable of another type is noticed'
+refused engine/raw.rs '/pub is_send_pending: /d' PQcommMethods 'a field less is noticed'
+refused server/timeouts.rs 's/(const LOCK_TIMEOUT: u32 = )2/\13/' LOCK_TIMEOUT 'another number is noticed'
+done_testing
