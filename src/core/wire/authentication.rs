@@ -82,8 +82,9 @@ impl Authentication {
         if self.requires_channel_binding {
             return Err(not_bound().detail(format!("The server asks for method {method}.")));
         }
-        if !matches!(self.exchange, Exchange::None) {
-            return Err(unexpected("a password"));
+        // It is said once: a server that asks without end would have it said without end.
+        if self.used_password {
+            return Err(unexpected("a request for a password"));
         }
         self.password()
     }
@@ -99,7 +100,7 @@ impl Authentication {
 
     /// AuthenticationSASL: which mechanisms there are.
     fn begin_scram(&mut self, body: &AuthenticationSaslBody, output: &mut BytesMut) -> Result<(), UserError> {
-        if !matches!(self.exchange, Exchange::None) {
+        if self.used_password {
             return Err(unexpected("AuthenticationSASL"));
         }
         let mechanisms: Vec<&str> = body.mechanisms().collect().map_err(invalid)?;

@@ -96,6 +96,8 @@ pub struct Session {
     parameters: [Option<Box<str>>; receive::PARAMETERS.len()],
     rows: u64,
     completed: u64,
+    /// Results that may still come: at most one for each statement that was sent.
+    unanswered: usize,
     error: Option<Box<SqlError>>,
     captures: bool,
     /// The messages of a query's result have begun to come.
@@ -128,6 +130,7 @@ impl Session {
             parameters: Default::default(),
             rows: 0,
             completed: 0,
+            unanswered: 0,
             error: None,
             captures: false,
             in_query: false,
@@ -218,6 +221,8 @@ impl Session {
         }
         self.begin();
         self.put(|output| frontend::query(text, output))?;
+        // Statements end with a semicolon, but for the last one.
+        self.unanswered += 1 + text.bytes().filter(|&byte| byte == b';').count();
         self.outstanding += 1;
         Ok(())
     }
@@ -246,6 +251,7 @@ impl Session {
     ) -> Result<(), UserError> {
         self.begin();
         self.put(|output| execute(name, values, output))?;
+        self.unanswered += 1;
         self.end_command();
         Ok(())
     }
@@ -265,6 +271,7 @@ impl Session {
             frontend::parse("", text, [], output)?;
             execute("", values, output)
         })?;
+        self.unanswered += 1;
         self.end_command();
         Ok(())
     }
@@ -357,6 +364,7 @@ impl Session {
         }
         self.rows = 0;
         self.completed = 0;
+        self.unanswered = 0;
         self.error = None;
         self.in_query = false;
         if let Some(captured) = &mut self.captured {
