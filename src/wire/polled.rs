@@ -1,6 +1,7 @@
 //! A session that never waits: its owner comes back to it.
 
 use bench_core::error::UserError;
+use bench_core::foreign;
 use bench_core::wire::{Event, Outcome, Session};
 use mio::{Registry, Token};
 
@@ -80,18 +81,18 @@ impl PolledSession {
         self.session.outcome()
     }
 
-    /// The first column of the last row that the last query returned; `None` where there is no row.
+    /// The first column of the last row that the last query returned; `None` where there is no row. JSON in it has no
+    /// U+0000, which jsonb cannot hold.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's; 54000 for one that is too large.
     pub fn value(&mut self) -> Result<Option<String>, UserError> {
         let outcome = self.session.outcome();
-        match outcome.error {
-            Some(error) => Err(error.into()),
-            None => {
-                Ok(outcome.captured.first_value().map(|value| String::from_utf8_lossy(value).into_owned()))
-            }
+        if let Some(error) = outcome.error {
+            return Err(error.into());
         }
+        let value = outcome.captured.first_value()?;
+        Ok(value.map(|value| foreign::without_zeros(String::from_utf8_lossy(value).into_owned())))
     }
 
     /// Bytes read since something was last asked.
@@ -127,11 +128,20 @@ impl PolledSession {
                         return Ok(true);
                     }
                 }
-                Done::Blocked => return Ok(false),
+                Done::Blocked => {
+                    self.link.leave(false);
+                    return Ok(false);
+                }
                 Done::Closed => return Err(self.session.end_of_input()),
             }
         }
+        self.link.leave(true);
         Ok(false)
+    }
+
+    /// Whether the next turn need not wait for anything to be reported.
+    pub fn has_more(&self) -> bool {
+        self.link.has_more()
     }
 
     /// Says that the session ends, as far as that can be sent at once.

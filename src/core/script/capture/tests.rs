@@ -101,7 +101,8 @@ fn what_variables_hold_has_a_limit() {
     let capture = Capture { prefix: String::new(), every_query: false };
     let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
     let (mut symbols, mut variables) = (Symbols::new(), Variables::new(0));
-    let mut keep = |name: &str, length| captured(name, length).keep(&capture, decode, &mut symbols, &mut variables);
+    let mut keep =
+        |name: &str, length| captured(name, length).keep(&capture, decode, &mut symbols, &mut variables);
     // What is replaced does not count.
     for _ in 0..5 {
         assert_eq!(keep("a", 6 << 20), Ok(()));

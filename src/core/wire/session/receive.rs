@@ -316,9 +316,10 @@ impl Session {
     /// # Errors
     /// 08P01 for more results than statements: a server that goes on and on is not listened to.
     fn complete_query(&mut self, tag: u8) -> Result<(), UserError> {
-        self.unanswered = self.unanswered.checked_sub(1).ok_or_else(|| {
-            violation("received more results than statements were sent")
-        })?;
+        self.unanswered = self
+            .unanswered
+            .checked_sub(1)
+            .ok_or_else(|| violation("received more results than statements were sent"))?;
         // One without a row is a query as well.
         self.begin_query(tag)?;
         self.in_query = false;

@@ -250,7 +250,9 @@ fn all_rows_together_have_a_limit() {
         }
         assert_eq!(too_much(&mut session), "the result that is to be kept is too large");
         session.query("SELECT …").unwrap();
-        session.receive(&[description("a"), row.clone(), row, complete("SELECT 2"), ready(b'I')].concat()).unwrap();
+        session
+            .receive(&[description("a"), row.clone(), row, complete("SELECT 2"), ready(b'I')].concat())
+            .unwrap();
         let outcome = session.outcome();
         let table = outcome.captured.table().unwrap();
         assert_eq!((table.columns.len(), table.rows().count()), (1, 2));
@@ -321,7 +323,8 @@ fn of_a_long_error_only_the_beginning_is_taken_up() {
     }
     // Of several, each text is cut on its own.
     let long = "x".repeat(5000);
-    let fields = error(&["VERROR", "C22000", &format!("M{long}"), &format!("D{long}"), &format!("H{long}"), "Wend"]);
+    let fields =
+        error(&["VERROR", "C22000", &format!("M{long}"), &format!("D{long}"), &format!("H{long}"), "Wend"]);
     let mut session = asked();
     session.receive(&fields).unwrap();
     let error = session.outcome().error.unwrap();
