@@ -54,7 +54,7 @@ def fields(*texts):
     return b"".join(text + b"\0" for text in texts) + b"\0"
 
 
-def error(state="XX000", text=b"no", severity=b"ERROR", *more):
+def error(state="58000", text=b"no", severity=b"ERROR", *more):
     return message("E", fields(b"S" + severity, b"V" + severity, b"C" + state.encode(), b"M" + text, *more))
 
 
@@ -142,7 +142,7 @@ PAYLOADS = {
     "old": lambda c: b"EFATAL:  no room\n\0", "old-unended": lambda c: b"E" + b"x" * 100_000,
     "negotiate": lambda c: message("v", b"\0\3\0\0\xff\xff\xff\xff" + b"_pq_.x\0" * 1000),
     # Texts that are none.
-    "bad-error": lambda c: error("XX000", BAD), "bad-state": lambda c: message("E", fields(b"S" + BAD, b"C" + BAD, b"M" + BAD)) + ready(),
+    "bad-error": lambda c: error("58000", BAD), "bad-state": lambda c: message("E", fields(b"S" + BAD, b"C" + BAD, b"M" + BAD)) + ready(),
     "bad-fatal": lambda c: error("57P01", BAD, b"FATAL"), "bad-parameter": lambda c: parameter(BAD, BAD) + c.right,
     "bad-version": lambda c: parameter(b"server_version", BAD) + c.right,
     "bad-notice": lambda c: message("N", fields(b"M" + BAD)) + c.right,
@@ -150,8 +150,8 @@ PAYLOADS = {
     "bad-value": lambda c: result(BAD) + ready(), "bad-tag": lambda c: description(b"a") + row(b"1") + complete(BAD) + ready(),
     "zero-value": lambda c: result(b"a\0b") + ready(), "zero-column": lambda c: description(b"") + row(b"1") + complete() + ready(),
     "unended-error": lambda c: message("E", b"Mtext"), "no-error": lambda c: message("E") + ready(),
-    "all-fields": lambda c: error("XX000", b"m" * 5000, b"ERROR", *[f.encode() + BAD * 2000 for f in "DHPpqWsdctnFLR"]) + ready(),
-    "wide-error": lambda c: error("XX000", "ä".encode() * 100_000, b"ERROR", b"D" + "€".encode() * 100_000) + ready(),
+    "all-fields": lambda c: error("58000", b"m" * 5000, b"ERROR", *[f.encode() + BAD * 2000 for f in "DHPpqWsdctnFLR"]) + ready(),
+    "wide-error": lambda c: error("58000", "ä".encode() * 100_000, b"ERROR", b"D" + "€".encode() * 100_000) + ready(),
     # Results that are none.
     "columns": lambda c: description(*NAMES) + row(*[b"1"] * 65535) + complete() + ready(),
     "columns-lie": lambda c: message("T", b"\xff\xff") + message("D", b"\xff\xff") + complete() + ready(),
@@ -247,7 +247,7 @@ class Connection:
             await self.rest()
         elif what == "huge":
             left = int(arguments[1]) if len(arguments) > 1 else 1 << 30
-            start = {"E": b"SERROR\0VERROR\0CXX000\0M", "T": b"\0\1", "D": b"\0\1" + struct.pack("!i", left - 10)}
+            start = {"E": b"SERROR\0VERROR\0C58000\0M", "T": b"\0\1", "D": b"\0\1" + struct.pack("!i", left - 10)}
             start = start.get(arguments[0], b"")
             await self.send(arguments[0].encode() + struct.pack("!i", left) + start)
             left -= 4 + len(start)

@@ -126,7 +126,8 @@ impl Session {
         let Some((tag, length)) = header(bytes) else { return Ok(Frame::Partial(HEADER)) };
         let is_wanted = match &self.phase {
             Phase::Authenticating(_) => match tag {
-                ERROR_RESPONSE_TAG if !(8..=MAX_SHORT).contains(&length) => return old_error(bytes),
+                // Letters in the place of a length make one that is longer.
+                ERROR_RESPONSE_TAG if !(8..=MAX_LONG).contains(&length) => return old_error(bytes),
                 AUTHENTICATION_TAG if !(8..=MAX_AUTHENTICATION).contains(&length) => {
                     return Err(out_of_sync(tag, length));
                 }
