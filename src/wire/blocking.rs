@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{SqlError, UserError, sqlstate};
-use bench_core::script::Table;
+use bench_core::script::{MAX_CAPTURED, Table};
 use bench_core::wire::Session;
 use mio::{Events, Poll};
 
@@ -97,7 +97,7 @@ impl BlockingSession {
         sql: &str,
         look: impl FnOnce(Table) -> Result<T, UserError>,
     ) -> Result<T, UserError> {
-        self.session.ask_rows(sql)?;
+        self.session.ask_for(sql, MAX_CAPTURED, true)?;
         self.settle(None)?;
         let outcome = self.session.outcome();
         if let Some(error) = outcome.error {

@@ -2,6 +2,7 @@
 
 use bench_core::error::UserError;
 use bench_core::foreign;
+use bench_core::script::MAX_CAPTURED;
 use bench_core::wire::{Event, Outcome, Session};
 use mio::{Registry, Token};
 
@@ -47,23 +48,21 @@ impl PolledSession {
         &self.session
     }
 
-    /// Queues a query, whose rows are kept.
+    /// Queues a query, of whose rows the last one is kept.
     ///
     /// # Errors
     /// As for [`Session::query`].
     pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
-        self.received = 0;
-        self.session.capture(true);
-        self.session.query(sql)
+        self.ask_for(sql, MAX_CAPTURED, false)
     }
 
-    /// As [`Self::ask`], and all rows are kept.
+    /// As [`Self::ask`], with at most so many bytes of an answer; of all rows or the last one.
     ///
     /// # Errors
     /// As for [`Session::query`].
-    pub fn ask_rows(&mut self, sql: &str) -> Result<(), UserError> {
+    pub fn ask_for(&mut self, sql: &str, most: usize, all_rows: bool) -> Result<(), UserError> {
         self.received = 0;
-        self.session.capture_rows();
+        self.session.capture_up_to(most, all_rows);
         self.session.query(sql)
     }
 

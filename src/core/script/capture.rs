@@ -20,15 +20,16 @@ const KEPT_QUERIES: usize = 8;
 const KEPT: usize = 1 << 16;
 
 /// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Captured {
     queries: Vec<CapturedQuery>,
     /// How many of `queries` are of this command; the rest are buffers to use again.
     length: usize,
     /// All rows are kept, not the last one alone.
     keeps_rows: bool,
-    /// What is kept of this command, as [`MAX_CAPTURED`] counts it.
+    /// What is kept of this command, as [`MAX_CAPTURED`] counts it, and the most of it.
     bytes: usize,
+    most: usize,
     /// Why nothing is kept of this command any more.
     excess: Option<Excess>,
 }
@@ -54,15 +55,21 @@ struct CapturedQuery {
     rows: u64,
 }
 
+impl Default for Captured {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Captured {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, excess: None }
+        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, most: MAX_CAPTURED, excess: None }
     }
 
-    /// Has all rows kept from now on, or the last one alone.
-    pub fn keep_rows(&mut self, all: bool) {
-        self.keeps_rows = all;
+    /// From now on, has all rows kept or the last one alone, and at most so many bytes of a command.
+    pub fn keep_up_to(&mut self, most: usize, all_rows: bool) {
+        (self.most, self.keeps_rows) = (most, all_rows);
     }
 
     /// A command begins.
@@ -99,7 +106,7 @@ impl Captured {
     /// Whether a message of so many bytes may be kept: one that is larger need not be taken up at all, and is told of by
     /// [`leave_out`](Self::leave_out).
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.excess.is_none() && bytes <= MAX_CAPTURED - self.bytes
+        self.excess.is_none() && bytes <= self.most.saturating_sub(self.bytes)
     }
 
     /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
@@ -121,7 +128,7 @@ impl Captured {
             return self.give_up(Excess::Columns(columns));
         }
         let takes = body.len() + if kind == b'D' && self.keeps_rows { EACH } else { 0 };
-        if takes > MAX_CAPTURED - (self.bytes - before) {
+        if takes > self.most.saturating_sub(self.bytes - before) {
             return self.give_up(Excess::Bytes);
         }
         let mut row = Vec::new();
@@ -171,7 +178,7 @@ impl Captured {
             None => Ok(()),
             Some(Excess::Bytes) => limit(
                 "the result that is to be kept is too large",
-                format!("The limit is {MAX_CAPTURED} bytes for all queries of a command."),
+                format!("The limit is {} bytes for all queries of a command.", self.most),
             ),
             Some(Excess::Columns(columns)) => limit(
                 "the result that is to be kept has too many columns",

@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 use super::Startup;
 use super::authentication::Authentication;
 use crate::error::{SqlError, UserError, sqlstate};
-use crate::script::Captured;
+use crate::script::{Captured, MAX_CAPTURED};
 
 mod receive;
 
@@ -305,16 +305,18 @@ impl Session {
 
     /// From the next command on, keeps what `\gset` and `\aset` need of the queries' results, or no longer does.
     pub fn capture(&mut self, on: bool) {
-        self.captures = on;
         if on {
-            self.captured.get_or_insert_default().keep_rows(false);
+            self.capture_up_to(MAX_CAPTURED, false);
+        } else {
+            self.captures = false;
         }
     }
 
-    /// Has all rows kept, from the next command on.
-    pub fn capture_rows(&mut self) {
-        self.capture(true);
-        self.captured.get_or_insert_default().keep_rows(true);
+    /// From the next command on, keeps at most so many bytes of what the queries of a command return: of each, all rows or
+    /// the last one.
+    pub fn capture_up_to(&mut self, most: usize, all_rows: bool) {
+        self.captures = true;
+        self.captured.get_or_insert_default().keep_up_to(most, all_rows);
     }
 
     /// What has come of the last command, or of the pipeline, until now; the error is taken.

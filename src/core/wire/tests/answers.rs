@@ -242,7 +242,7 @@ fn results_too_large_for_a_variable_are_not_kept() {
 fn all_rows_together_have_a_limit() {
     for (row, rows) in [(row(&"x".repeat(10_000)), 2000), (message(b'D', &[0, 0]), 200_000)] {
         let mut session = running();
-        session.capture_rows();
+        session.capture_up_to(MAX_CAPTURED, true);
         session.query("SELECT …").unwrap();
         session.receive(&description("a")).unwrap();
         for _ in 0..rows {
