@@ -61,8 +61,34 @@ SET ROLE regress_target;
 SELECT bench.run(script => 'SELECT 1', driver => 'wire');
 RESET ROLE;
 
+-- What is not a superuser's does not stand for this server, and names no files for it to read
+ALTER SERVER bench_local OWNER TO regress_target;
+GRANT USAGE ON FOREIGN DATA WRAPPER bench_wire TO regress_target;
+SET ROLE regress_target;
+SET client_min_messages = error;
+SELECT bench.run(script => 'SELECT 1', transactions => 1, driver => 'wire') AS run_id \gset
+RESET client_min_messages;
+CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire OPTIONS (hostaddr '127.0.0.1', port '1', sslrootcert '/dev/zero');
+RESET ROLE;
+CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire OPTIONS (hostaddr '127.0.0.1', port '1', sslrootcert '/dev/zero');
+CREATE USER MAPPING FOR PUBLIC SERVER regress_files OPTIONS (user 'bob', password 'secret');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_files');
+ALTER SERVER regress_files OPTIONS (SET sslrootcert '/dev/ptmx');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_files');
+ALTER SERVER regress_files OWNER TO regress_target;
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_files');
+SET ROLE regress_target;
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_files');
+RESET ROLE;
+
+-- What a connection's startup message takes for something else is no setting
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', settings => '{"user": "bob"}');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', settings => '{"Replication": "database"}');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', settings => '{"_pq_.x": "1"}');
+
 -- Nothing is left behind
-DROP SERVER bench_local, regress_other, regress_far CASCADE;
+SELECT bench.delete_run(:run_id);
+DROP SERVER bench_local, regress_files, regress_other, regress_far CASCADE;
 DROP FOREIGN DATA WRAPPER regress_other;
 DROP OWNED BY regress_target;
 DROP ROLE regress_target;

@@ -6,6 +6,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `error` | an error with SQLSTATE, DETAIL and HINT |
+//! | `foreign` | texts of others, cut and cleaned |
 //! | `similar` | the name that was probably meant by a mistyped one |
 //! | `progress` | the figures of a line of progress |
 //! | `missing` | the parts of a run's end that could not be written |
@@ -52,6 +53,7 @@ pub mod document;
 pub mod error;
 pub mod feeder;
 pub mod findings;
+pub mod foreign;
 pub mod help;
 pub mod intervals;
 pub mod log_capture;

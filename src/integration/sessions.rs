@@ -26,8 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// When a connection that could not be begun is tried again.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// As much as a session reads in one turn, and no less if more is there.
-const TURN_BYTES: usize = 1 << 19;
+/// The longest answer of a node that is kept, in bytes: four parts of a document.
+const MAX_ANSWER: usize = 64 << 20;
 
 /// How nodes are reached.
 pub struct Directions {
@@ -254,6 +254,7 @@ impl Peer {
             match self.stage {
                 Stage::Connecting | Stage::Refused => match session.turn(route) {
                     Ok(true) => self.stage = Stage::Idle,
+                    Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
                     Ok(false) => return Turn::Blocked,
                     Err(error) => {
                         if let Some(failed) = self.next_way(error) {
@@ -261,29 +262,26 @@ impl Peer {
                         }
                     }
                 },
-                Stage::Idle => match session.turn(route).and_then(|_| session.ask(command)) {
-                    Ok(()) => self.stage = Stage::Asked,
-                    // It has ended since the last answer.
-                    Err(_) => self.leave(),
-                },
-                Stage::Asked => {
-                    let before = session.received();
-                    match session.turn(route) {
-                        Ok(true) => {
-                            self.stage = Stage::Idle;
-                            let answer = session.value().map(Option::unwrap_or_default);
-                            return Turn::Answered(answer.map_err(|error| failure(&self.node, error)));
-                        }
-                        Ok(false) if session.received() - before >= TURN_BYTES => {
-                            return Turn::Again(Duration::ZERO);
-                        }
-                        Ok(false) => return Turn::Blocked,
-                        Err(error) => {
-                            self.leave();
-                            return Turn::Answered(Err(failure(&self.node, error)));
-                        }
+                Stage::Idle => {
+                    match session.turn(route).and_then(|_| session.ask_for(command, MAX_ANSWER, false)) {
+                        Ok(()) => self.stage = Stage::Asked,
+                        // It has ended since the last answer.
+                        Err(_) => self.leave(),
                     }
                 }
+                Stage::Asked => match session.turn(route) {
+                    Ok(true) => {
+                        self.stage = Stage::Idle;
+                        let answer = session.value().map(Option::unwrap_or_default);
+                        return Turn::Answered(answer.map_err(|error| failure(&self.node, error)));
+                    }
+                    Ok(false) if session.has_more() => return Turn::Again(Duration::ZERO),
+                    Ok(false) => return Turn::Blocked,
+                    Err(error) => {
+                        self.leave();
+                        return Turn::Answered(Err(failure(&self.node, error)));
+                    }
+                },
             }
         }
     }

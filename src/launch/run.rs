@@ -126,6 +126,9 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     if scripts.iter().all(|script| script.feeders.is_empty()) {
         workload::check_variables(&scripts, &fixture_names, &options, &[])?;
     }
+    if options.driver == Driver::Wire {
+        settings::check_startup(&options.settings)?;
+    }
     // What another server says of them, it says when it is asked.
     if options.target.is_none() {
         settings::check(&options.settings, options.driver)?;

@@ -3,6 +3,7 @@
 use bench_core::error::{UserError, sqlstate};
 use bench_core::similar;
 use bench_core::spec::{Driver, Observation, RunOptions};
+use bench_core::wire::is_startup_word;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
@@ -96,6 +97,18 @@ pub fn check(settings: &[(String, String)], driver: Driver) -> Result<(), UserEr
         guc::check_for_session(name, value).map_err(|error| with_hint(name, error))?;
     }
     Ok(())
+}
+
+/// Checks that the settings of a run are not taken for something else where a connection tells them first.
+///
+/// # Errors
+/// 22023.
+pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
+    let Some((name, _)) = settings.iter().find(|(name, _)| is_startup_word(name)) else { return Ok(()) };
+    let message = format!("settings must not have \"{name}\"");
+    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        .detail("A connection's startup message means something else by it than a setting.")
+        .hint("Set option user of the user mapping, or options dbname and options of the foreign server."))
 }
 
 /// The parameter's entry, if the driver's sessions are without it.

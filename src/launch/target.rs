@@ -3,6 +3,7 @@
 
 use bench_core::client::Workload;
 use bench_core::error::{SqlError, UserError, sqlstate};
+use bench_core::foreign;
 use bench_core::script::Action;
 use bench_core::spec::{Candidate, FixtureSpec, Observation, QueryMode, RunSpec, TargetSpec};
 use bench_core::target::{
@@ -44,6 +45,9 @@ struct ForeignServer {
     oid: pg_sys::Oid,
     /// The current role has USAGE on it.
     may_use: bool,
+    /// Its owner, and whether that is a superuser.
+    owner: String,
+    is_superusers: bool,
     options: Options,
 }
 
@@ -52,7 +56,7 @@ fn options_of(column: Option<pgrx::JsonB>) -> Options {
     map.into_iter().map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).collect()
 }
 
-/// A foreign server, if there is one of this name.
+/// A foreign server, if there is one of this name; [`LOCAL`] only if it is a superuser's.
 ///
 /// # Errors
 /// 42809 for one of another wrapper.
@@ -61,24 +65,49 @@ fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserError> {
         "SELECT s.oid, w.fdwname OPERATOR(pg_catalog.=) 'bench_wire', \
                     pg_catalog.has_server_privilege(s.oid, 'USAGE'), \
                     (SELECT pg_catalog.jsonb_object_agg(option_name, coalesce(option_value, '')) \
-                     FROM pg_catalog.pg_options_to_table(s.srvoptions)) \
+                     FROM pg_catalog.pg_options_to_table(s.srvoptions)), \
+                    r.rolname::pg_catalog.text, r.rolsuper \
              FROM pg_catalog.pg_foreign_server s \
+             JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.srvowner \
              JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid OPERATOR(pg_catalog.=) s.srvfdw \
              WHERE s.srvname OPERATOR(pg_catalog.=) $1::pg_catalog.text",
         &[name.into()],
         |row| {
             let is = |column| row.get::<bool>(column).map(Option::unwrap_or_default);
             let oid = row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid);
-            Ok((ForeignServer { oid, may_use: is(3)?, options: options_of(row.get(4)?) }, is(2)?))
+            let (options, owner) = (options_of(row.get(4)?), row.get::<String>(5)?.unwrap_or_default());
+            Ok((ForeignServer { oid, may_use: is(3)?, owner, is_superusers: is(6)?, options }, is(2)?))
         },
     )?;
     let Some((server, is_ours)) = found.into_iter().next() else { return Ok(None) };
+    // Whoever may create servers may take the name: what stands for this server itself, a superuser has put there.
+    if name == LOCAL && !server.is_superusers {
+        return Ok(None);
+    }
     if !is_ours {
         let message = format!("server \"{name}\" is not one of foreign-data wrapper bench_wire");
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
             .hint("A target is made by CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …)."));
     }
     Ok(Some(server))
+}
+
+/// Files are read by the server's operating-system user, for whoever owns the server that names them.
+///
+/// # Errors
+/// 42501.
+fn check_files(name: &str, server: &ForeignServer, options: &Target) -> Result<(), UserError> {
+    if server.is_superusers || !options.tls.names_files() {
+        return Ok(());
+    }
+    let message =
+        format!("permission denied to read the files that server \"{name}\" and its user mapping name");
+    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+        .detail(format!("The server belongs to role \"{}\", which is not a superuser.", server.owner))
+        .hint(format!(
+            "Drop its option sslrootcert, or set it to \"system\"; or a superuser can take it over: ALTER SERVER {} OWNER TO CURRENT_USER.",
+            quote_identifier(name)
+        )))
 }
 
 fn may_not_use(name: &str) -> UserError {
@@ -171,8 +200,9 @@ impl Reached {
         let (options, secrets) = Target::new(&server.options, &mapping, &role)?;
         let is_superuser = superuser();
         check_password_given(is_superuser, &options, &secrets)?;
+        check_files(name, &server, &options)?;
         let Found { mut session, candidates } = reach(&options, &secrets, is_superuser)?;
-        let mut description = Description::ask(name, &mut session)?;
+        let mut description = Description::ask(&mut session)?;
         let settings = description.settings.take().unwrap_or_default();
         let spec = TargetSpec {
             name: name.to_owned(),
@@ -204,15 +234,19 @@ impl Reached {
                 quote_literal(name)
             ))?;
             if let Some(json) = asked {
-                let loaded: Loaded =
-                    serde_json::from_str(&json).map_err(|error| internal(error.to_string()))?;
+                let loaded: Loaded = serde_json::from_str(&json).map_err(|error| unexpected(&error))?;
                 return Ok(fixture::elsewhere(name, Some(loaded.schema), loaded.rows, loaded.options));
             }
         }
         if name == TPCB && self.session.value(HAS_BRANCHES)?.as_deref() == Some("t") {
             let branches = self.session.value("SELECT pg_catalog.count(*) FROM pgbench_branches")?;
             let scale: i64 = branches.and_then(|count| count.parse().ok()).unwrap_or_default();
-            return Ok(fixture::elsewhere(name, None, scale * fixture::ACCOUNTS, serde_json::Value::Null));
+            return Ok(fixture::elsewhere(
+                name,
+                None,
+                scale.saturating_mul(fixture::ACCOUNTS),
+                serde_json::Value::Null,
+            ));
         }
         Err(UserError::new(
             sqlstate::NOT_IN_PREREQUISITE_STATE,
@@ -293,6 +327,12 @@ impl Reached {
                 quote_identifier(schema)
             )))
     }
+}
+
+/// The error for an answer that is not what was asked for.
+fn unexpected(error: &serde_json::Error) -> UserError {
+    UserError::new(sqlstate::PROTOCOL_VIOLATION, "the target's answer is not what was asked for")
+        .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
 }
 
 const HAS_BRANCHES: &str = "SELECT pg_catalog.to_regclass('pgbench_branches') IS NOT NULL";

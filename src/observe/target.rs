@@ -42,8 +42,8 @@ const LONGEST_PAUSE_NS: i64 = 16_000_000_000;
 const FIRST_NS: i64 = 2_000_000_000;
 const LAST_NS: i64 = 250_000_000;
 
-/// The longest answer that is taken, in bytes.
-const LONGEST_ANSWER: usize = 1 << 20;
+/// The longest answer that is taken, in bytes: some hundred wait events and standbys.
+const LONGEST_ANSWER: usize = 1 << 17;
 
 /// Where the connection is in its life.
 enum Life {

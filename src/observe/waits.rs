@@ -25,6 +25,10 @@ const RUNNABLE: &str = "Runnable";
 /// Number of the time of clients that ended before they were looked at; no wait event has it.
 const UNOBSERVED: u32 = u32::MAX;
 
+/// The most names of another server's wait events that are told apart, several times as many as any version has. The time
+/// of others is that of sessions that were not observed.
+const MOST_NAMES: usize = 1000;
+
 /// Clients' time by what they waited for, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct WaitTimes {
@@ -42,7 +46,8 @@ pub struct WaitTimes {
 impl WaitTimes {
     fn add(&mut self, event: u32, ns: i64) {
         if ns > 0 {
-            *self.by_event.entry(event).or_default() += ns;
+            let sum = self.by_event.entry(event).or_default();
+            *sum = sum.saturating_add(ns);
         }
     }
 
@@ -54,17 +59,28 @@ impl WaitTimes {
             let ns = ns.saturating_mul(count.max(0));
             if event == CPU {
                 self.add(0, ns);
-            } else if ns > 0 {
-                *self.by_name.entry(event).or_default() += ns;
+            } else {
+                self.add_named(event, ns);
             }
+        }
+    }
+
+    fn add_named(&mut self, event: String, ns: i64) {
+        if ns <= 0 {
+        } else if let Some(sum) = self.by_name.get_mut(&event) {
+            *sum = sum.saturating_add(ns);
+        } else if self.by_name.len() < MOST_NAMES {
+            self.by_name.insert(event, ns);
+        } else {
+            self.add(UNOBSERVED, ns);
         }
     }
 
     /// Adds other times.
     pub fn merge(&mut self, other: &WaitTimes) {
         other.by_event.iter().for_each(|(&event, &ns)| self.add(event, ns));
-        for (event, ns) in &other.by_name {
-            *self.by_name.entry(event.clone()).or_default() += ns;
+        for (event, &ns) in &other.by_name {
+            self.add_named(event.clone(), ns);
         }
         self.cpu_ns += other.cpu_ns;
         self.cpu_unknown |= other.cpu_unknown;
@@ -78,7 +94,11 @@ impl WaitTimes {
 
     /// Shares of the clients' time, which add up to 1, the greatest first; none where nothing was sampled.
     pub fn shares(&self) -> Vec<(String, f64)> {
-        let total_ns = self.by_event.values().chain(self.by_name.values()).sum::<i64>();
+        let total_ns = self
+            .by_event
+            .values()
+            .chain(self.by_name.values())
+            .fold(0_i64, |sum, &ns| sum.saturating_add(ns));
         if total_ns <= 0 {
             return Vec::new();
         }

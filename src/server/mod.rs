@@ -7,6 +7,7 @@ pub mod at_exit;
 pub mod background_worker;
 pub mod database;
 pub mod extension;
+pub mod files;
 pub mod functions;
 pub mod guard;
 pub mod guc;

@@ -18,6 +18,12 @@ const LOOK: Duration = Duration::from_millis(100);
 /// When a full queue is tried again.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// The most that a server may send in answer to one question, in bytes, notices and the like included.
+const MAX_ANSWER: usize = 32 << 20;
+
+/// The longest single value of an answer, in bytes: it becomes part of the run.
+const MAX_VALUE: usize = 1 << 20;
+
 /// A session with a server.
 pub struct BlockingSession {
     poll: Poll,
@@ -67,33 +73,37 @@ impl BlockingSession {
     /// The first column of the last row of a query's result; `None` where there is no row.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's; 54000 for one that is too large.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>, UserError> {
         self.session.ask(sql)?;
         self.settle(None)?;
-        self.session.value()
+        let value = self.session.value()?;
+        match value.as_ref().map_or(0, String::len) {
+            length if length > MAX_VALUE => {
+                let message = format!("the server answers one question in {length} bytes");
+                Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                    .detail(format!("The limit is {MAX_VALUE} bytes.")))
+            }
+            _ => Ok(value),
+        }
     }
 
     /// Has `look` see all that a query returns.
     ///
     /// # Errors
-    /// The server's; 54000 for a row that is too large; those of `look`.
+    /// The server's; 54000 for rows that are too large; those of `look`.
     pub fn rows<T>(
         &mut self,
         sql: &str,
         look: impl FnOnce(Table) -> Result<T, UserError>,
     ) -> Result<T, UserError> {
-        self.session.ask_rows(sql)?;
+        self.session.ask_for(sql, MAX_CAPTURED, true)?;
         self.settle(None)?;
         let outcome = self.session.outcome();
         if let Some(error) = outcome.error {
             return Err(error.into());
         }
-        let table = outcome.captured.table().ok_or_else(|| {
-            UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "a row is too large")
-                .detail(format!("The limit is {MAX_CAPTURED} bytes."))
-        })?;
-        look(table)
+        look(outcome.captured.table()?)
     }
 
     /// Has a statement parsed and analyzed.
@@ -114,6 +124,11 @@ impl BlockingSession {
     /// Waits until the server has answered everything.
     fn settle(&mut self, deadline: Option<Instant>) -> Result<(), UserError> {
         while !self.session.turn(&self.route)? {
+            if self.session.received() > MAX_ANSWER {
+                let message = "the server answers one question without end";
+                return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                    .detail(format!("The limit is {MAX_ANSWER} bytes.")));
+            }
             self.wait(deadline)?;
         }
         Ok(())
@@ -132,7 +147,8 @@ impl BlockingSession {
         if left.is_some_and(|left| left.is_zero()) {
             return Err(failed(&self.route.to, "timeout expired"));
         }
-        match self.poll.poll(&mut self.events, Some(left.map_or(LOOK, |left| left.min(LOOK)))) {
+        let longest = if self.session.has_more() { Duration::ZERO } else { LOOK };
+        match self.poll.poll(&mut self.events, Some(left.map_or(longest, |left| left.min(longest)))) {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(internal(error.to_string())),
             _ => Ok(()),
         }

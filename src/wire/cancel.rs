@@ -35,12 +35,18 @@ pub fn cancel(to: &Candidate, backend: (i32, i32)) {
     }
 }
 
+/// As much as a server may have to say to a request, in bytes: it has taken it when it closes the connection, and one that
+/// talks on is not listened to.
+const MOST_WORDS: usize = 8192;
+
 /// A request that nobody waits for. Its connection is there until the server has taken it.
 pub struct CancelRequest {
     socket: Socket,
     message: Vec<u8>,
     /// Bytes of the message that have been sent.
     sent: usize,
+    /// Bytes that the server has answered.
+    heard: usize,
 }
 
 impl CancelRequest {
@@ -57,7 +63,7 @@ impl CancelRequest {
     ) -> io::Result<Option<Self>> {
         let Some(mut socket) = Socket::connect(&route.to.address, &route.tcp)? else { return Ok(None) };
         socket.register(registry, token, Interest::READABLE | Interest::WRITABLE)?;
-        Ok(Some(Self { socket, message: cancel_request(backend), sent: 0 }))
+        Ok(Some(Self { socket, message: cancel_request(backend), sent: 0, heard: 0 }))
     }
 
     /// Goes on with it, and tells whether that is all: the server closes the connection when it has taken the request.
@@ -69,13 +75,14 @@ impl CancelRequest {
                 Ok(Done::Closed) | Err(_) => return true,
             }
         }
-        let mut answer = [0; 16];
-        loop {
+        let mut answer = [0; 1024];
+        while self.heard < MOST_WORDS {
             match done(self.socket.read(&mut answer)) {
-                Ok(Done::Some(_)) => {}
+                Ok(Done::Some(bytes)) => self.heard += bytes,
                 Ok(Done::Blocked) => return false,
                 Ok(Done::Closed) | Err(_) => return true,
             }
         }
+        true
     }
 }

@@ -21,6 +21,9 @@ pub enum Done {
     Closed,
 }
 
+/// How often a handshake reads before it comes back to its owner.
+const READS: usize = 16;
+
 /// What stands between the socket and the protocol's messages.
 enum Stage {
     /// The request for TLS has to be sent, from this byte on.
@@ -37,6 +40,8 @@ enum Stage {
 pub struct Link {
     socket: Socket,
     stage: Stage,
+    /// The owner came away from it before all was read.
+    has_more: bool,
 }
 
 impl Link {
@@ -53,7 +58,7 @@ impl Link {
             Some(_) => Stage::Asking(0),
             None => Stage::Plain,
         };
-        Ok(Some(Self { socket, stage }))
+        Ok(Some(Self { socket, stage, has_more: false }))
     }
 
     /// Has what happens to the connection reported under this token, each thing once.
@@ -76,12 +81,25 @@ impl Link {
         registry.deregister(&mut self.socket)
     }
 
-    /// Does what has to be done before the first message of the protocol; true when that can be sent.
+    /// Whether there may be more to read although nothing will be reported: whoever reads a limited number of times says
+    /// so, and comes back without waiting.
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Says whether the reading has come to its limit, and not to the end of what was there.
+    pub fn leave(&mut self, has_more: bool) {
+        self.has_more = has_more;
+    }
+
+    /// Does what has to be done before the first message of the protocol; true when that can be sent. A server that sends
+    /// without end does not keep it: see [`has_more`](Self::has_more).
     ///
     /// # Errors
     /// Why there is no connection, or none as it has to be.
     pub fn establish(&mut self, route: &Route) -> Result<bool, UserError> {
-        loop {
+        self.has_more = false;
+        for _ in 0..READS {
             match &mut self.stage {
                 Stage::Plain => return Ok(true),
                 Stage::Asking(sent) => {
@@ -119,6 +137,8 @@ impl Link {
                 }
             }
         }
+        self.has_more = true;
+        Ok(false)
     }
 
     /// The server's answer to the request for TLS, and what follows from it.

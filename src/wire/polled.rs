@@ -1,6 +1,8 @@
 //! A session that never waits: its owner comes back to it.
 
 use bench_core::error::UserError;
+use bench_core::foreign;
+use bench_core::script::MAX_CAPTURED;
 use bench_core::wire::{Event, Outcome, Session};
 use mio::{Registry, Token};
 
@@ -46,23 +48,21 @@ impl PolledSession {
         &self.session
     }
 
-    /// Queues a query, whose rows are kept.
+    /// Queues a query, of whose rows the last one is kept.
     ///
     /// # Errors
     /// As for [`Session::query`].
     pub fn ask(&mut self, sql: &str) -> Result<(), UserError> {
-        self.received = 0;
-        self.session.capture(true);
-        self.session.query(sql)
+        self.ask_for(sql, MAX_CAPTURED, false)
     }
 
-    /// As [`Self::ask`], and all rows are kept.
+    /// As [`Self::ask`], with at most so many bytes of an answer; of all rows or the last one.
     ///
     /// # Errors
     /// As for [`Session::query`].
-    pub fn ask_rows(&mut self, sql: &str) -> Result<(), UserError> {
+    pub fn ask_for(&mut self, sql: &str, most: usize, all_rows: bool) -> Result<(), UserError> {
         self.received = 0;
-        self.session.capture_rows();
+        self.session.capture_up_to(most, all_rows);
         self.session.query(sql)
     }
 
@@ -80,18 +80,18 @@ impl PolledSession {
         self.session.outcome()
     }
 
-    /// The first column of the last row that the last query returned; `None` where there is no row.
+    /// The first column of the last row that the last query returned; `None` where there is no row. JSON in it has no
+    /// U+0000, which jsonb cannot hold.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's; 54000 for one that is too large.
     pub fn value(&mut self) -> Result<Option<String>, UserError> {
         let outcome = self.session.outcome();
-        match outcome.error {
-            Some(error) => Err(error.into()),
-            None => {
-                Ok(outcome.captured.first_value().map(|value| String::from_utf8_lossy(value).into_owned()))
-            }
+        if let Some(error) = outcome.error {
+            return Err(error.into());
         }
+        let value = outcome.captured.first_value()?;
+        Ok(value.map(|value| foreign::without_zeros(String::from_utf8_lossy(value).into_owned())))
     }
 
     /// Bytes read since something was last asked.
@@ -127,11 +127,20 @@ impl PolledSession {
                         return Ok(true);
                     }
                 }
-                Done::Blocked => return Ok(false),
+                Done::Blocked => {
+                    self.link.leave(false);
+                    return Ok(false);
+                }
                 Done::Closed => return Err(self.session.end_of_input()),
             }
         }
+        self.link.leave(true);
         Ok(false)
+    }
+
+    /// Whether the next turn need not wait for anything to be reported.
+    pub fn has_more(&self) -> bool {
+        self.link.has_more()
     }
 
     /// Says that the session ends, as far as that can be sent at once.

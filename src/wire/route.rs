@@ -1,20 +1,24 @@
 //! The way of a run's connections to their server.
 
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::{Candidate, Encryption, OnDisconnect, RunSpec, TargetSpec};
 use bench_core::target::{
-    ChannelBinding, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions, not_asked,
+    ChannelBinding, SYSTEM_ROOTS, Secrets, SessionAttributes, Suitability, Target, TcpOptions, TlsOptions,
+    not_asked,
 };
 use bench_core::wire::tls::{TlsClient, TlsFiles, TlsSession};
 use bench_core::wire::{Session, Startup};
 
 use super::{Link, failed, failed_by, this_server, without_number};
 use crate::error::internal;
+use crate::server::files::{open_regular, read_small};
 
 /// What each of its connections needs.
 pub struct Route {
@@ -242,7 +246,7 @@ impl Route {
 
 /// TLS as the options have it.
 fn tls_client(options: &TlsOptions) -> Result<TlsClient, UserError> {
-    let root = options.sslrootcert.as_deref().filter(|path| *path != "system");
+    let root = options.sslrootcert.as_deref().filter(|path| *path != SYSTEM_ROOTS);
     let root = root.map(|path| read("root certificate", path)).transpose()?;
     let certificate = options.sslcert.as_deref().map(|path| read("certificate", path)).transpose()?;
     let key = options.sslkey.as_deref().map(read_key).transpose()?;
@@ -250,24 +254,49 @@ fn tls_client(options: &TlsOptions) -> Result<TlsClient, UserError> {
     TlsClient::new(options, files)
 }
 
+/// The largest file of certificates or a key, in bytes.
+const MAX_FILE: usize = 1 << 20;
+
 fn read(what: &str, path: &str) -> Result<Vec<u8>, UserError> {
-    fs::read(path).map_err(|error| {
-        let message = format!("could not read {what} file \"{path}\": {}", without_number(&error));
-        UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
-            .hint("The operating-system user of this server has to be able to read it.")
-    })
+    let (file, _) = open(what, path)?;
+    read_all(what, path, file)
 }
 
 /// As libpq does, refuses a key that others can read (initialize_SSL in fe-secure-openssl.c).
 fn read_key(path: &str) -> Result<Vec<u8>, UserError> {
-    if let Ok(metadata) = fs::metadata(path) {
-        let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-        if metadata.mode() & others != 0 {
-            let message = format!("private key file \"{path}\" has group or world access");
-            return Err(UserError::new(sqlstate::UNABLE_TO_CONNECT, message).hint(
-                "File must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root.",
-            ));
+    const WHAT: &str = "private key";
+    let (file, metadata) = open(WHAT, path)?;
+    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    if metadata.mode() & others != 0 {
+        let message = format!("private key file \"{path}\" has group or world access");
+        return Err(UserError::new(sqlstate::UNABLE_TO_CONNECT, message).hint(
+            "File must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root.",
+        ));
+    }
+    read_all(WHAT, path, file)
+}
+
+fn open(what: &str, path: &str) -> Result<(File, Metadata), UserError> {
+    open_regular(Path::new(path)).map_err(|error| unreadable(what, path, &error))
+}
+
+fn read_all(what: &str, path: &str, file: File) -> Result<Vec<u8>, UserError> {
+    read_small(file, MAX_FILE).map_err(|error| unreadable(what, path, &error))
+}
+
+fn unreadable(what: &str, path: &str, error: &io::Error) -> UserError {
+    let message = format!("could not read {what} file \"{path}\"");
+    match error.kind() {
+        ErrorKind::InvalidInput => {
+            UserError::new(sqlstate::WRONG_OBJECT_TYPE, message).detail(format!("{error}."))
+        }
+        ErrorKind::FileTooLarge => {
+            UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).detail(format!("{error}."))
+        }
+        _ => {
+            let message = format!("{message}: {}", without_number(error));
+            UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
+                .hint("The operating-system user of this server has to be able to read it.")
         }
     }
-    read("private key", path)
 }

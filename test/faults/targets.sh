@@ -384,6 +384,19 @@ CONF
     like "$OUT" 'ERROR:  08001: private key file .* has group or world access' \
         "$name: whose key others can read is refused"
     as_pg chmod 600 "$FAR/carol.key"
+    name='TLS, a file that is none'
+    as_pg mkfifo "$FAR/pipe"
+    as_pg dd if=/dev/zero of="$FAR/large" bs=1M count=2 2>/dev/null
+    clock
+    for file in pipe large; do
+        sql "ALTER SERVER tls OPTIONS (SET sslrootcert '$FAR/$file')"
+        try "SELECT bench.run($encrypted, transactions => 5, driver => 'wire', target => 'tls')"
+        echo "$OUT" >"$work/$file"
+    done
+    within 2000 "$name: is not waited for"
+    like "$(cat "$work/pipe")" 'ERROR:  42809: could not read root certificate file' "$name: a pipe"
+    like "$(cat "$work/large")" 'ERROR:  54000: could not read root certificate file' "$name: more than a megabyte"
+    sql "ALTER SERVER tls OPTIONS (SET sslrootcert '$FAR/root.crt')"
     name='TLS, connections of each transaction'
     sql "ALTER USER MAPPING FOR CURRENT_USER SERVER tls OPTIONS (SET user 'bob', ADD password 'sesame')"
     for script in 'SELECT 1;' "$PIPELINE"; do

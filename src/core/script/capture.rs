@@ -5,17 +5,42 @@ use super::sql::Capture;
 use super::variables::{Symbols, Value, Variables, is_variable_name};
 use crate::error::{SqlError, UserError, sqlstate};
 
-/// The largest message that is kept, in bytes.
-pub const MAX_CAPTURED: usize = 64 << 20;
+/// The most that is kept of what one command returns, in bytes: columns and rows, and [`EACH`] more for each query and each
+/// row. It is also the most that the variables of a client hold for `\gset` and `\aset`.
+pub const MAX_CAPTURED: usize = 8 << 20;
+
+/// The most columns of a result that is kept: as many as the server's own may have (MaxTupleAttributeNumber).
+pub const MAX_COLUMNS: usize = 1664;
+
+/// What a query or a row takes beside its bytes, at most.
+const EACH: usize = 128;
+
+/// Buffers of so many queries are used again, each of so many bytes.
+const KEPT_QUERIES: usize = 8;
+const KEPT: usize = 1 << 16;
 
 /// What the queries of one command returned, up to what `\gset` and `\aset` can see of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Captured {
     queries: Vec<CapturedQuery>,
     /// How many of `queries` are of this command; the rest are buffers to use again.
     length: usize,
     /// All rows are kept, not the last one alone.
     keeps_rows: bool,
+    /// What is kept of this command, as [`MAX_CAPTURED`] counts it, and the most of it.
+    bytes: usize,
+    most: usize,
+    /// Why nothing is kept of this command any more.
+    excess: Option<Excess>,
+}
+
+/// What is too much.
+#[derive(Clone, Copy, Debug)]
+enum Excess {
+    Bytes,
+    Columns(usize),
+    /// More than there is.
+    Memory,
 }
 
 /// What one query returned.
@@ -28,90 +53,174 @@ struct CapturedQuery {
     /// The bodies of all DataRow messages, where they are kept.
     all_rows: Vec<Vec<u8>>,
     rows: u64,
-    /// One of the messages was more than a variable may hold, and was not kept.
-    is_too_large: bool,
+}
+
+impl Default for Captured {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Captured {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { queries: Vec::new(), length: 0, keeps_rows: false }
+        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, most: MAX_CAPTURED, excess: None }
     }
 
-    /// Has all rows kept from now on, or the last one alone.
-    pub fn keep_rows(&mut self, all: bool) {
-        self.keeps_rows = all;
+    /// From now on, has all rows kept or the last one alone, and at most so many bytes of a command.
+    pub fn keep_up_to(&mut self, most: usize, all_rows: bool) {
+        (self.most, self.keeps_rows) = (most, all_rows);
     }
 
     /// A command begins.
     pub fn clear(&mut self) {
         self.length = 0;
+        self.excess = None;
+        if self.bytes > KEPT {
+            self.queries = Vec::new();
+        }
+        self.queries.truncate(KEPT_QUERIES);
+        self.bytes = 0;
     }
 
     /// A query of the command begins.
     pub fn next_query(&mut self) {
+        if !self.has_room(EACH) {
+            return self.give_up(Excess::Bytes);
+        }
         if self.length == self.queries.len() {
+            if self.queries.try_reserve(1).is_err() {
+                return self.give_up(Excess::Memory);
+            }
             self.queries.push(CapturedQuery::default());
         }
+        self.bytes += EACH;
         let query = &mut self.queries[self.length];
         query.description.clear();
         query.last_row.clear();
         query.all_rows.clear();
         query.rows = 0;
-        query.is_too_large = false;
         self.length += 1;
+    }
+
+    /// Whether a message of so many bytes may be kept: one that is larger need not be taken up at all, and is told of by
+    /// [`leave_out`](Self::leave_out).
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.excess.is_none() && bytes <= self.most.saturating_sub(self.bytes)
     }
 
     /// Takes a message of the server's: protocol 3, RowDescription and DataRow.
     pub fn take(&mut self, kind: u8, body: &[u8]) {
         let Some(query) = self.queries[..self.length].last_mut() else { return };
-        let kept = match kind {
-            b'T' => &mut query.description,
-            b'D' => {
-                query.rows += 1;
-                if self.keeps_rows {
-                    query.all_rows.push(Vec::new());
-                }
-                query.all_rows.last_mut().unwrap_or(&mut query.last_row)
-            }
+        // What it takes the place of.
+        let before = match kind {
+            b'T' => query.description.len(),
+            b'D' if self.keeps_rows => 0,
+            b'D' => query.last_row.len(),
             _ => return,
         };
-        kept.clear();
-        if body.len() <= MAX_CAPTURED && kept.try_reserve(body.len()).is_ok() {
-            kept.extend_from_slice(body);
-        } else {
-            query.is_too_large = true;
+        query.rows += u64::from(kind == b'D');
+        let columns = columns_in(body);
+        if self.excess.is_some() {
+            return;
         }
+        if kind == b'T' && columns > MAX_COLUMNS {
+            return self.give_up(Excess::Columns(columns));
+        }
+        let takes = body.len() + if kind == b'D' && self.keeps_rows { EACH } else { 0 };
+        if takes > self.most.saturating_sub(self.bytes - before) {
+            return self.give_up(Excess::Bytes);
+        }
+        let mut row = Vec::new();
+        let kept = match kind {
+            b'T' => &mut query.description,
+            _ if self.keeps_rows => &mut row,
+            _ => &mut query.last_row,
+        };
+        kept.clear();
+        if kept.try_reserve_exact(body.len()).is_err() || query.all_rows.try_reserve(1).is_err() {
+            return self.give_up(Excess::Memory);
+        }
+        kept.extend_from_slice(body);
+        if kind == b'D' && self.keeps_rows {
+            query.all_rows.push(row);
+        }
+        self.bytes = self.bytes - before + takes;
     }
 
-    /// Takes notice of a message that is larger than [`MAX_CAPTURED`], and so is not here.
+    /// Takes notice of a message that is larger than there is room for, and so is not here.
     pub fn leave_out(&mut self, kind: u8) {
         if let Some(query) = self.queries[..self.length].last_mut() {
             query.rows += u64::from(kind == b'D');
-            query.is_too_large = true;
+        }
+        self.give_up(Excess::Bytes);
+    }
+
+    /// Nothing of this command is kept any more.
+    #[cold]
+    fn give_up(&mut self, excess: Excess) {
+        self.excess.get_or_insert(excess);
+        for query in &mut self.queries {
+            (query.description, query.last_row, query.all_rows) = (Vec::new(), Vec::new(), Vec::new());
+        }
+        self.bytes = 0;
+    }
+
+    /// What was too much of this command.
+    ///
+    /// # Errors
+    /// 54000; 53200 where there was no memory.
+    fn check(&self) -> Result<(), UserError> {
+        let limit = |message: &str, detail: String| {
+            Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).detail(detail))
+        };
+        match self.excess {
+            None => Ok(()),
+            Some(Excess::Bytes) => limit(
+                "the result that is to be kept is too large",
+                format!("The limit is {} bytes for all queries of a command.", self.most),
+            ),
+            Some(Excess::Columns(columns)) => limit(
+                "the result that is to be kept has too many columns",
+                format!("It has {columns} columns, and the limit is {MAX_COLUMNS}."),
+            ),
+            Some(Excess::Memory) => {
+                Err(UserError::new(sqlstate::OUT_OF_MEMORY, "out of memory for the result of a query"))
+            }
         }
     }
 
-    /// The columns of the last query, each with its name and its type's OID, and all its rows; `None` where a message was too
-    /// large. Texts are in the client's encoding.
-    pub fn table(&self) -> Option<Table<'_>> {
-        let query = self.queries[..self.length].last().filter(|query| !query.is_too_large)?;
+    /// The columns of the last query, each with its name and its type's OID, and all its rows. Texts are in the client's
+    /// encoding.
+    ///
+    /// # Errors
+    /// 54000 where they were too much, 53200 where there was no memory.
+    pub fn table(&self) -> Result<Table<'_>, UserError> {
+        self.check()?;
+        let Some(query) = self.queries[..self.length].last() else {
+            return Ok(Table { columns: Vec::new(), rows: &[] });
+        };
         let mut columns = Vec::new();
         let mut rest = query.description.get(2..).unwrap_or_default();
         // A name, a zero byte, the table's OID and the column's number, the type's OID, and 8 bytes more.
-        while let Some(end) = rest.iter().position(|&byte| byte == 0) {
+        while columns.len() < MAX_COLUMNS
+            && let Some(end) = rest.iter().position(|&byte| byte == 0)
+        {
             let oid = rest.get(end + 7..end + 11).and_then(|oid| oid.try_into().ok()).map(u32::from_be_bytes);
             columns.push((&rest[..end], oid.unwrap_or_default()));
             rest = rest.get(end + AFTER_NAME..).unwrap_or_default();
         }
-        let rows = query.all_rows.iter().map(|row| values(row).collect()).collect();
-        Some(Table { columns, rows })
+        Ok(Table { columns, rows: &query.all_rows })
     }
 
     /// The first column of the last query's last row, in the client's encoding; `None` where there is no row.
-    pub fn first_value(&self) -> Option<&[u8]> {
-        let query = self.queries[..self.length].last().filter(|query| query.rows > 0)?;
-        query.columns().next().map(|(_, value)| value)
+    ///
+    /// # Errors
+    /// As [`table`](Self::table).
+    pub fn first_value(&self) -> Result<Option<&[u8]>, UserError> {
+        self.check()?;
+        let query = self.queries[..self.length].last().filter(|query| query.rows > 0);
+        Ok(query.and_then(|query| query.columns().next()).map(|(_, value)| value))
     }
 
     /// Puts the results into variables (`readCommandResponse` in pgbench.c). `decode` turns a column's name or value, which
@@ -119,7 +228,7 @@ impl Captured {
     ///
     /// # Errors
     /// 21000 unless there is one row, where `\gset` asks for it; 42601 for a column that no variable can be named after;
-    /// 54000 for a row that is too large; those of `decode`.
+    /// 54000 for more than is kept, and for more variables; those of `decode`.
     pub fn keep(
         &self,
         capture: &Capture,
@@ -127,13 +236,8 @@ impl Captured {
         symbols: &mut Symbols,
         variables: &mut Variables,
     ) -> Result<(), SqlError> {
+        self.check()?;
         let queries = &self.queries[..self.length];
-        if queries.iter().any(|query| query.is_too_large) {
-            let message = "a row for \\gset or \\aset is too large";
-            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                .detail(format!("The limit is {MAX_CAPTURED} bytes."))
-                .into());
-        }
         let last_of_many = queries.len().saturating_sub(1);
         let kept = if capture.every_query { queries } else { &queries[last_of_many..] };
         if !capture.every_query
@@ -143,6 +247,7 @@ impl Captured {
             let message = format!("expected one row, got {}", query.rows);
             return Err(UserError::new(sqlstate::CARDINALITY_VIOLATION, message).into());
         }
+        let mut held = variables.text_bytes();
         for query in kept.iter().filter(|query| query.rows > 0) {
             for (column, value) in query.columns() {
                 let name = format!("{}{}", capture.prefix, decode(column)?);
@@ -152,7 +257,15 @@ impl Captured {
                         .detail("A variable's name consists of letters, digits and underscores, and does not start with a digit.")
                         .into());
                 }
-                variables.set(symbols.intern(&name), Value::Text(decode(value)?.into()));
+                let id = symbols.intern_bounded(&name)?;
+                held = (held + value.len()).saturating_sub(variables.get(id).map_or(0, Value::text_bytes));
+                if held > MAX_CAPTURED {
+                    let message = "the variables of a client hold too much";
+                    return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                        .detail(format!("The limit for their texts is {MAX_CAPTURED} bytes."))
+                        .into());
+                }
+                variables.set(id, Value::Text(decode(value)?.into()));
             }
         }
         Ok(())
@@ -163,8 +276,19 @@ impl Captured {
 pub struct Table<'a> {
     /// Each column's name and its type's OID.
     pub columns: Vec<(&'a [u8], u32)>,
-    /// Each row's values; `None` for NULL.
-    pub rows: Vec<Vec<Option<&'a [u8]>>>,
+    rows: &'a [Vec<u8>],
+}
+
+impl<'a> Table<'a> {
+    /// Each row's values, of as many columns as there are; `None` for NULL.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<Option<&'a [u8]>>> {
+        self.rows.iter().map(|row| values(row).take(self.columns.len()).collect())
+    }
+}
+
+/// The number of columns that a RowDescription or a DataRow begins with.
+fn columns_in(body: &[u8]) -> usize {
+    body.first_chunk().map_or(0, |count| usize::from(u16::from_be_bytes(*count)))
 }
 
 /// Behind a column's name in its description: a zero byte, 18 bytes of table, type and format.

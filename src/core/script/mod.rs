@@ -25,7 +25,7 @@ mod variables;
 use std::ops::Range;
 use std::time::Duration;
 
-pub use capture::{Captured, MAX_CAPTURED, Table};
+pub use capture::{Captured, MAX_CAPTURED, MAX_COLUMNS, Table};
 pub use expression::Expression;
 pub use meta::Sleep;
 pub use pipeline::{Pipeline, PipelineMode};

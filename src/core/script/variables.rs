@@ -23,6 +23,10 @@ impl VariableId {
     }
 }
 
+/// The most names of variables that results of queries add to: each is there for as long as the run, and each client has a
+/// place for it.
+pub const MAX_NAMES: usize = 5000;
+
 /// The names of a run's variables, shared by all of its scripts.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
@@ -46,6 +50,20 @@ impl Symbols {
         self.names.push(Rc::clone(&name));
         self.ids.insert(name, id);
         id
+    }
+
+    /// As [`intern`](Self::intern), for a name that comes from outside.
+    ///
+    /// # Errors
+    /// 54000 for a new one where there are [`MAX_NAMES`].
+    pub fn intern_bounded(&mut self, name: &str) -> Result<VariableId, UserError> {
+        if self.names.len() < MAX_NAMES {
+            return Ok(self.intern(name));
+        }
+        self.lookup(name).ok_or_else(|| {
+            UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, "the scripts have too many variables")
+                .detail(format!("The limit for those that \\gset and \\aset make is {MAX_NAMES}."))
+        })
     }
 
     /// The variable of this name, if there is one.
@@ -115,6 +133,11 @@ impl Value {
 }
 
 impl Value {
+    /// The bytes of a text.
+    pub fn text_bytes(&self) -> usize {
+        if let Value::Text(text) = self { text.len() } else { 0 }
+    }
+
     /// The value as a literal, with blanks about it, which is the same under either `standard_conforming_strings`
     /// (`quote_literal` in the server). It has the type that its place gives it, as a parameter's.
     pub fn to_literal(&self) -> String {
@@ -182,6 +205,11 @@ impl Variables {
             self.slots.resize(id.index() + 1, None);
         }
         self.slots[id.index()] = Some(value);
+    }
+
+    /// What the texts among the values take, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        self.slots.iter().flatten().map(Value::text_bytes).sum()
     }
 
     /// Has the values of a variable stand in statements' texts as literals only, for they may be of any content.

@@ -26,6 +26,9 @@ use crate::error::{UserError, sqlstate};
 use options::{Options, boolean, integer, max_version, min_version};
 use words::Switch;
 
+/// The word for the operating system's root certificates, in place of a file.
+pub const SYSTEM_ROOTS: &str = "system";
+
 /// Where connections go and how they are made, without any secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
@@ -130,13 +133,19 @@ impl Target {
 }
 
 impl TlsOptions {
+    /// Whether a file is named, which the server's operating-system user is to read.
+    pub fn names_files(&self) -> bool {
+        let root = self.sslrootcert.as_deref().filter(|path| *path != SYSTEM_ROOTS);
+        root.is_some() || self.sslcert.is_some() || self.sslkey.is_some()
+    }
+
     fn new(server: Options<'_>, mapping: Options<'_>) -> Result<Self, UserError> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let version = |name| server.text(name).unwrap_or("");
         let options = Self {
             sslmode: match server.text("sslmode") {
                 Some(mode) => SslMode::parse("sslmode", mode)?,
-                None if server.text("sslrootcert") == Some("system") => SslMode::VerifyFull,
+                None if server.text("sslrootcert") == Some(SYSTEM_ROOTS) => SslMode::VerifyFull,
                 None => SslMode::default(),
             },
             sslnegotiation: server.word("sslnegotiation")?,
@@ -171,7 +180,7 @@ impl TlsOptions {
                 SslMode::WORDS.iter().find(|(_, mode)| *mode == self.sslmode).map_or("", |found| found.0);
             invalid(format!("weak sslmode \"{word}\" may not be used with {with} (use {use_})"))
         };
-        if self.sslrootcert.as_deref() == Some("system") && self.sslmode != SslMode::VerifyFull {
+        if self.sslrootcert.as_deref() == Some(SYSTEM_ROOTS) && self.sslmode != SslMode::VerifyFull {
             return Err(weak("sslrootcert=system", "\"verify-full\""));
         }
         if self.sslnegotiation == SslNegotiation::Direct && self.sslmode < SslMode::Require {

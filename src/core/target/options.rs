@@ -2,7 +2,8 @@
 
 use super::words::{Switch, Word};
 use super::{
-    ChannelBinding, LoadBalance, SessionAttributes, SslMode, SslNegotiation, TlsVersion, hosts, invalid,
+    ChannelBinding, LoadBalance, SYSTEM_ROOTS, SessionAttributes, SslMode, SslNegotiation, TlsVersion, hosts,
+    invalid,
 };
 use crate::error::{UserError, sqlstate};
 use crate::similar;
@@ -154,13 +155,17 @@ pub fn check_options(
     }
 }
 
-/// What a role that is not a superuser may not set: a mapping without a password, and files that only the server's
-/// operating-system user can read. Its mappings can not be altered by others either, as all options are checked then.
+/// What a role that is not a superuser may not set: a mapping without a password, and files that the server's
+/// operating-system user reads. Its mappings can not be altered by others either, as all options are checked then.
 fn check_privilege(name: &str, value: &str) -> Result<(), UserError> {
     let (message, hint) = match name {
         "password_required" if !boolean(name, value)? => (
             "password_required=false is superuser-only",
             "User mappings with the password_required option set to false may only be created or modified by the superuser.",
+        ),
+        "sslrootcert" if !value.is_empty() && value != SYSTEM_ROOTS => (
+            "sslrootcert with a file is superuser-only",
+            "Set it to \"system\", or have a superuser create the server.",
         ),
         "sslcert" | "sslkey" => (
             "sslcert and sslkey are superuser-only",

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use super::{Startup, violation};
 use crate::error::{UserError, sqlstate};
+use crate::foreign;
 
 /// Answers the server's requests, until it is content.
 pub(super) struct Authentication {
@@ -82,8 +83,9 @@ impl Authentication {
         if self.requires_channel_binding {
             return Err(not_bound().detail(format!("The server asks for method {method}.")));
         }
-        if !matches!(self.exchange, Exchange::None) {
-            return Err(unexpected("a password"));
+        // It is said once: a server that asks without end would have it said without end.
+        if self.used_password {
+            return Err(unexpected("a request for a password"));
         }
         self.password()
     }
@@ -93,13 +95,13 @@ impl Authentication {
         self.password.as_ref().map(|password| password.as_str()).ok_or_else(|| {
             let message = format!("server asks for a password of user \"{}\", but none is given", self.user);
             UserError::new(sqlstate::INVALID_PASSWORD, message)
-                .hint("Set option password of the user mapping on the target; for this server, of one on a foreign server bench_local of wrapper bench_wire.")
+                .hint("Set option password of the user mapping on the target; for this server, of one on a foreign server bench_local of wrapper bench_wire that a superuser owns.")
         })
     }
 
     /// AuthenticationSASL: which mechanisms there are.
     fn begin_scram(&mut self, body: &AuthenticationSaslBody, output: &mut BytesMut) -> Result<(), UserError> {
-        if !matches!(self.exchange, Exchange::None) {
+        if self.used_password {
             return Err(unexpected("AuthenticationSASL"));
         }
         let mechanisms: Vec<&str> = body.mechanisms().collect().map_err(invalid)?;
@@ -109,7 +111,9 @@ impl Authentication {
                 (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))
             }
             _ if self.requires_channel_binding => return Err(not_bound()),
-            _ if !offers(SCRAM_SHA_256) => return Err(not_supported(&mechanisms.join(", "))),
+            _ if !offers(SCRAM_SHA_256) => {
+                return Err(not_supported(&foreign::text(mechanisms.join(", ").as_bytes(), 0)));
+            }
             // The server learns that this side could have, and ends a connection from which somebody took the offer.
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
             None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
@@ -141,7 +145,7 @@ impl Authentication {
                 sqlstate::INVALID_AUTHORIZATION,
                 "server could not prove that it knows the password",
             )
-            .detail(format!("{error}."))
+            .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
         })?;
         self.exchange = Exchange::Verified;
         Ok(())
@@ -191,5 +195,6 @@ fn unexpected(message: &str) -> UserError {
 }
 
 fn invalid(error: io::Error) -> UserError {
-    violation("invalid authentication message of the server").detail(format!("{error}."))
+    violation("invalid authentication message of the server")
+        .detail(format!("{}.", foreign::text(error.to_string().as_bytes(), 0)))
 }

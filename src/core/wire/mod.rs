@@ -5,6 +5,18 @@
 //! answered. Commands are the messages that libpq sends for pgbench, byte for byte; messages and authentication are
 //! those of the crate `postgres-protocol`. Rows are passed over as they come in: only what `\gset` and `\aset` need is
 //! kept, and no memory is reserved for a length before its bytes are here.
+//!
+//! Nothing that a server sends is kept without a limit:
+//!
+//! | what | limit | beyond it |
+//! |---|---|---|
+//! | results that are kept of a command | [`MAX_CAPTURED`](crate::script::MAX_CAPTURED) bytes | 54000 |
+//! | columns of such a result | [`MAX_COLUMNS`](crate::script::MAX_COLUMNS) | 54000 |
+//! | results of a command | one for each statement | 08P01 |
+//! | texts of an error | [`MAX_TEXT`](crate::foreign::MAX_TEXT) bytes each | cut |
+//! | settings that are kept | four, of 30,000 bytes | 08P01 |
+//! | requests for authentication | 2,000 bytes, one for a password | 08P01 |
+//! | notices, notifications, rows that nobody wants | none is kept | passed over |
 
 mod authentication;
 mod report;
@@ -13,7 +25,7 @@ mod startup;
 pub mod tls;
 
 pub use session::{Event, FLUSH_THRESHOLD, Outcome, Session, Status};
-pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request};
+pub use startup::{Startup, cancel_request, encryption_accepted, encryption_request, is_startup_word};
 
 use crate::error::{UserError, sqlstate};
 

@@ -1,13 +1,12 @@
 //! ErrorResponse: what the server says of an error.
 
-use std::io;
-
-use bytes::BytesMut;
-use fallible_iterator::FallibleIterator;
-use postgres_protocol::message::backend::{ErrorFields, Message};
-
 use super::violation;
 use crate::error::{SqlError, UserError, pack, sqlstate};
+use crate::foreign;
+
+/// As much of an ErrorResponse message is taken up, in bytes: four texts of [`foreign::MAX_TEXT`] and the short fields.
+/// The rest is passed over.
+pub(super) const MAX_ERROR: usize = 32_768;
 
 /// An error of the server's.
 pub(super) struct Report {
@@ -17,31 +16,37 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads an ErrorResponse message.
+    /// Reads the body of an ErrorResponse message, or its beginning, where `left_out` bytes were not taken up: the fields of
+    /// "Error and Notice Message Fields" in the manual.
     ///
     /// # Errors
     /// 08P01 for one whose fields are not whole.
-    pub fn new(message: &[u8]) -> Result<Self, UserError> {
-        let wrong = |error: io::Error| {
-            violation("invalid ErrorResponse message of the server").detail(format!("{error}."))
-        };
-        match Message::parse(&mut BytesMut::from(message)).map_err(wrong)? {
-            Some(Message::ErrorResponse(body)) => Self::of_fields(body.fields()).map_err(wrong),
-            _ => Err(violation("expected an ErrorResponse message of the server")),
-        }
-    }
-
-    /// The fields of "Error and Notice Message Fields" in the manual.
-    fn of_fields(mut fields: ErrorFields) -> io::Result<Self> {
+    pub fn new(body: &[u8], left_out: usize) -> Result<Self, UserError> {
         let mut error = SqlError { sqlstate: pack(sqlstate::INTERNAL_ERROR), ..SqlError::default() };
         let (mut severity, mut localized) = (None, None);
-        while let Some(field) = fields.next()? {
-            let bytes = field.value_bytes();
-            let text = || String::from_utf8_lossy(bytes).into_owned();
-            match field.type_() {
-                b'V' => severity = Some(bytes.to_vec()),
-                b'S' => localized = Some(bytes.to_vec()),
-                b'C' if is_sqlstate(bytes) => error.sqlstate = pack(&text()),
+        let mut rest = body;
+        loop {
+            let (kind, value, left_out) = match rest.split_first() {
+                Some((0, _)) => break,
+                Some((kind, value)) => match value.iter().position(|&byte| byte == 0) {
+                    Some(end) => {
+                        rest = &value[end + 1..];
+                        (*kind, &value[..end], 0)
+                    }
+                    None if left_out > 0 => {
+                        rest = &[0];
+                        (*kind, value, left_out)
+                    }
+                    None => return Err(unended()),
+                },
+                None if left_out > 0 => break,
+                None => return Err(unended()),
+            };
+            let text = || foreign::text(value, left_out);
+            match kind {
+                b'V' => severity = Some(value),
+                b'S' => localized = Some(value),
+                b'C' if is_sqlstate(value) => error.sqlstate = pack(&text()),
                 b'M' => error.message = text(),
                 b'D' => error.detail = Some(text()),
                 b'H' => error.hint = Some(text()),
@@ -54,6 +59,10 @@ impl Report {
         let severity = severity.or(localized).unwrap_or_default();
         Ok(Self { error, is_fatal: severity == b"FATAL" || severity == b"PANIC" })
     }
+}
+
+fn unended() -> UserError {
+    violation("invalid ErrorResponse message of the server").detail("It has no end.")
 }
 
 fn is_sqlstate(bytes: &[u8]) -> bool {

@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 use super::Startup;
 use super::authentication::Authentication;
 use crate::error::{SqlError, UserError, sqlstate};
-use crate::script::Captured;
+use crate::script::{Captured, MAX_CAPTURED};
 
 mod receive;
 
@@ -96,6 +96,8 @@ pub struct Session {
     parameters: [Option<Box<str>>; receive::PARAMETERS.len()],
     rows: u64,
     completed: u64,
+    /// Results that may still come: at most one for each statement that was sent.
+    unanswered: usize,
     error: Option<Box<SqlError>>,
     captures: bool,
     /// The messages of a query's result have begun to come.
@@ -128,6 +130,7 @@ impl Session {
             parameters: Default::default(),
             rows: 0,
             completed: 0,
+            unanswered: 0,
             error: None,
             captures: false,
             in_query: false,
@@ -218,6 +221,8 @@ impl Session {
         }
         self.begin();
         self.put(|output| frontend::query(text, output))?;
+        // Statements end with a semicolon, but for the last one.
+        self.unanswered += 1 + text.bytes().filter(|&byte| byte == b';').count();
         self.outstanding += 1;
         Ok(())
     }
@@ -246,6 +251,7 @@ impl Session {
     ) -> Result<(), UserError> {
         self.begin();
         self.put(|output| execute(name, values, output))?;
+        self.unanswered += 1;
         self.end_command();
         Ok(())
     }
@@ -265,6 +271,7 @@ impl Session {
             frontend::parse("", text, [], output)?;
             execute("", values, output)
         })?;
+        self.unanswered += 1;
         self.end_command();
         Ok(())
     }
@@ -298,16 +305,18 @@ impl Session {
 
     /// From the next command on, keeps what `\gset` and `\aset` need of the queries' results, or no longer does.
     pub fn capture(&mut self, on: bool) {
-        self.captures = on;
         if on {
-            self.captured.get_or_insert_default().keep_rows(false);
+            self.capture_up_to(MAX_CAPTURED, false);
+        } else {
+            self.captures = false;
         }
     }
 
-    /// Has all rows kept, from the next command on.
-    pub fn capture_rows(&mut self) {
-        self.capture(true);
-        self.captured.get_or_insert_default().keep_rows(true);
+    /// From the next command on, keeps at most so many bytes of what the queries of a command return: of each, all rows or
+    /// the last one.
+    pub fn capture_up_to(&mut self, most: usize, all_rows: bool) {
+        self.captures = true;
+        self.captured.get_or_insert_default().keep_up_to(most, all_rows);
     }
 
     /// What has come of the last command, or of the pipeline, until now; the error is taken.
@@ -357,6 +366,7 @@ impl Session {
         }
         self.rows = 0;
         self.completed = 0;
+        self.unanswered = 0;
         self.error = None;
         self.in_query = false;
         if let Some(captured) = &mut self.captured {

@@ -27,6 +27,15 @@ pub struct Startup {
     pub requires_channel_binding: bool,
 }
 
+/// Whether a startup message means something else by this name than a setting of the session ("StartupMessage" in the
+/// manual; libpq sends none of them as a setting).
+pub fn is_startup_word(name: &str) -> bool {
+    const WORDS: [&str; 4] = ["user", "database", "options", "replication"];
+    const PROTOCOL: &str = "_pq_.";
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(name))
+        || name.get(..PROTOCOL.len()).is_some_and(|start| start.eq_ignore_ascii_case(PROTOCOL))
+}
+
 /// Without the password, so that no message or log can have it.
 impl fmt::Debug for Startup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,7 @@
 //! Where the log's messages come from: a table that has them, or the server's own files. Neither is ever in memory as a whole.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bench_core::error::{UserError, sqlstate};
@@ -11,6 +10,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::spi::SpiHeapTupleData;
 
+use crate::server::files::{Interruptible, open_regular};
 use crate::server::roles::{as_run_role, current_role_oid};
 use crate::server::spi::{fetch, fetch_all, quote_identifier, spi_error};
 use crate::server::trust::statement::Judged;
@@ -238,32 +238,19 @@ fn unreadable(path: &Path, error: &std::io::Error) -> UserError {
     UserError::new(code, format!("could not read \"{}\": {error}", path.display())).hint(hint)
 }
 
-/// A file that lets itself be interrupted.
-struct Interruptible(File);
-
-impl std::io::Read for Interruptible {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        pgrx::check_for_interrupts!();
-        self.0.read(buffer)
-    }
-}
-
 fn read_file(
     path: &Path,
     format: Option<Format>,
     capture: &mut Capture,
     read: &mut Read,
 ) -> Result<(), UserError> {
-    // A named pipe would wait for its writer.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open(path)
-        .map_err(|error| unreadable(path, &error))?;
-    if !file.metadata().map_err(|error| unreadable(path, &error))?.is_file() {
-        let message = format!("\"{}\" is not a regular file", path.display());
-        return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message));
-    }
+    let (file, _) = open_regular(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => {
+            let message = format!("\"{}\" is not a regular file", path.display());
+            UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        }
+        _ => unreadable(path, &error),
+    })?;
     let mut input = BufReader::with_capacity(BUFFER, Interruptible(file));
     let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();
     let Some(first) = first else { return Ok(()) };

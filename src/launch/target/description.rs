@@ -1,12 +1,13 @@
 //! What a target is asked about itself before the run.
 
 use bench_core::document::ServerSetting;
-use bench_core::error::{UserError, sqlstate};
+use bench_core::error::UserError;
 use bench_core::spec::TargetSpec;
 use bench_core::views::Views;
 use serde::Deserialize;
 
-use crate::error::{internal, notice};
+use super::unexpected;
+use crate::error::notice;
 use crate::server::spi::quote_identifier;
 use crate::wire::BlockingSession;
 
@@ -26,9 +27,6 @@ pub struct Description {
     /// WAL senders of which the role may see nothing but that they are there.
     hides_standbys: bool,
 }
-
-/// The longest answer that is kept, in bytes: it becomes part of the run.
-const LONGEST_DESCRIPTION: usize = 1 << 20;
 
 const DESCRIPTION: &str = "SELECT pg_catalog.json_build_object( \
      'pid', pg_catalog.pg_backend_pid(), \
@@ -55,15 +53,10 @@ impl Description {
     /// Asks for it.
     ///
     /// # Errors
-    /// The server's; 54000 for an answer beyond all measure.
-    pub fn ask(name: &str, session: &mut BlockingSession) -> Result<Self, UserError> {
+    /// The server's; 54000 for an answer beyond all measure; 08P01 for another answer.
+    pub fn ask(session: &mut BlockingSession) -> Result<Self, UserError> {
         let description = session.value(DESCRIPTION)?.unwrap_or_default();
-        if description.len() > LONGEST_DESCRIPTION {
-            let message = format!("target \"{name}\" describes itself in {} bytes", description.len());
-            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                .detail(format!("The limit is {LONGEST_DESCRIPTION} bytes.")));
-        }
-        serde_json::from_str(&description).map_err(|error| internal(error.to_string()))
+        serde_json::from_str(&description).map_err(|error| unexpected(&error))
     }
 
     /// What of its statistics the role can read.

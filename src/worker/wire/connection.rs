@@ -81,6 +81,8 @@ pub struct Connection<'a> {
     refusals: u32,
     /// How often it could not be had since the last one.
     failures: u32,
+    /// Bytes that have come since its client took leave.
+    last_words: usize,
     /// The client's number.
     number: u32,
 }
@@ -104,6 +106,7 @@ impl<'a> Connection<'a> {
             connecting_ns: 0,
             refusals: 0,
             failures: 0,
+            last_words: 0,
             number,
         }
     }

@@ -28,9 +28,11 @@ use crate::server::process::{
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::timer::Timer;
 use crate::shm::{ClientSlot, ClientState, Recorder, StopReason};
-use crate::wire::{self, Link, Route};
+use crate::wire::Route;
 use crate::worker::run::client;
 use crate::worker::{WorkerContext, attach_unconnected, leave_last_words};
+
+mod opening;
 
 /// The kind of worker that a job is.
 pub const KIND: WorkerKind = WorkerKind {
@@ -47,11 +49,8 @@ const GATE: Duration = Duration::from_millis(1);
 /// How often it looks whether it has been stopped, where nothing else happens.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Connections that a job opens at a time: each is a process that the server starts.
-const OPENED_AT_ONCE: usize = 32;
-
-/// When a connection is tried again for which there was no room in the server's queue.
-const AGAIN_NS: i64 = 5_000_000;
+/// How often, in any case, it looks for the postmaster.
+const LOOK_NS: i64 = 10_000_000;
 
 /// How long the server has to end the sessions.
 const FAREWELL_NS: i64 = 5_000_000_000;
@@ -102,11 +101,18 @@ struct Job<'a> {
     due: BinaryHeap<Reverse<(i64, usize)>>,
     /// Connections that something has happened to.
     served: Vec<usize>,
+    /// Those of them whose turn was over before all was read, or has not come: their next turn comes without a word.
+    unread: Vec<usize>,
     /// Connections whose clients are over.
     farewells: Farewells,
     cancels: Cancels,
     /// When it was last told which connections are ready, by CLOCK_MONOTONIC.
     ready_ns: i64,
+    /// When it last looked for the postmaster.
+    looked_ns: i64,
+    /// It has seen that the run has been stopped, and that nothing more is to be begun.
+    has_stopped: bool,
+    is_ending: bool,
     /// How late it came to them while measuring.
     lateness: Lateness,
     /// Clients that are not over.
@@ -156,9 +162,13 @@ impl<'a> Job<'a> {
             timer,
             shared: Shared::new(segment, context.index, workload, recorder, departing, &spec.options, routes),
             served: Vec::new(),
+            unread: Vec::new(),
             farewells: Farewells::default(),
             cancels,
             ready_ns: 0,
+            looked_ns: 0,
+            has_stopped: false,
+            is_ending: false,
             lateness: Lateness::default(),
             at_work: connections.len(),
             open: connections.len(),
@@ -172,71 +182,6 @@ impl<'a> Job<'a> {
                 job.connections.iter_mut().for_each(Connection::take_leave);
                 result.map(|_| None)
             }
-        }
-    }
-
-    /// Opens all connections and waits until they stand at the gate; false when the run was stopped before.
-    fn open_all(&mut self) -> Result<bool, UserError> {
-        let (mut begun, mut at_gate) = (0, 0);
-        let mut again_ns = 0;
-        let timeout_ns = self.shared.routes[0].timeout_ns();
-        let mut progress_ns = now_ns();
-        while at_gate < self.connections.len() {
-            if self.is_stopped() {
-                return Ok(false);
-            }
-            while begun < self.connections.len() && begun - at_gate < OPENED_AT_ONCE && now_ns() >= again_ns {
-                if !self.open(begun)? {
-                    again_ns = now_ns() + AGAIN_NS;
-                    break;
-                }
-                begun += 1;
-            }
-            self.wait(GATE)?;
-            for &index in &self.served {
-                if let Next::Gate = self.connections[index].serve(&mut self.shared)? {
-                    at_gate += 1;
-                    progress_ns = now_ns();
-                }
-            }
-            if timeout_ns.is_some_and(|timeout_ns| now_ns() - progress_ns > timeout_ns) {
-                return Err(wire::failed(&self.shared.routes[0].to, "timeout expired"));
-            }
-        }
-        Ok(true)
-    }
-
-    /// Begins to open a connection; false where there is no room for it in the server's queue.
-    ///
-    /// # Errors
-    /// Why it cannot be had.
-    fn open(&mut self, index: usize) -> Result<bool, UserError> {
-        let Some(mut link) = Link::connect(self.connections[index].route(&self.shared))? else {
-            return Ok(false);
-        };
-        link.register(self.poll.registry(), Token(index)).map_err(failed_to_wait)?;
-        self.connections[index].start(link);
-        Ok(true)
-    }
-
-    /// Opens a connection for a client's next transaction. While as many as the job has clients are still to be ended by
-    /// the server, there is no room for another one.
-    fn open_anew(&mut self, index: usize) -> Next {
-        let has_room = self.shared.departing.reap() <= self.connections.len();
-        let opened = if has_room { self.open(index) } else { Ok(false) };
-        let connection = &mut self.connections[index];
-        match opened {
-            Ok(true) => connection.await_server(&mut self.shared),
-            Ok(false) => connection.connect_later(&mut self.shared),
-            Err(error) => connection.refused(error, &mut self.shared),
-        }
-    }
-
-    /// The run has been stopped: connections that are being opened are given up.
-    fn stop_connecting(&mut self) {
-        for index in 0..self.connections.len() {
-            let next = self.connections[index].stop_connecting(&mut self.shared);
-            self.note(index, next);
         }
     }
 
@@ -256,8 +201,8 @@ impl<'a> Job<'a> {
                 return Ok(());
             }
             self.wait(GATE)?;
-            for &index in &self.served {
-                self.connections[index].serve(&mut self.shared)?;
+            for place in 0..self.served.len() {
+                self.turn(place)?;
             }
         }
         self.shared.recorder.begin();
@@ -268,20 +213,19 @@ impl<'a> Job<'a> {
                 self.note(index, next);
             }
         }
-        let mut has_stopped = false;
         let mut farewell_ns = i64::MAX;
         while self.open > 0 && !termination_requested() && (self.at_work > 0 || now_ns() < farewell_ns) {
             self.wait(LOOK)?;
             self.serve()?;
-            if !has_stopped && self.is_stopped() {
-                has_stopped = true;
+            if !self.has_stopped && self.is_stopped() {
+                self.has_stopped = true;
                 self.stop_connecting();
             }
             if self.shared.header.cancels.load(Relaxed) != 0 {
                 self.cancels.begin(self.connections.len());
             }
             self.cancels.go_on(&self.connections, &self.shared);
-            self.wake_those_due(has_stopped);
+            self.wake_those_due(self.has_stopped);
             while let Some(index) = self.farewells.next() {
                 self.connections[index].take_leave();
             }
@@ -296,6 +240,7 @@ impl<'a> Job<'a> {
                 }
             }
         }
+        (self.has_stopped, self.is_ending) = (true, true);
         if self.shared.routes[0].is_elsewhere {
             self.cancel_statements()?;
         }
@@ -313,14 +258,31 @@ impl<'a> Job<'a> {
             if is_measured {
                 self.lateness.serve(self.ready_ns, self.shared.recorder.read_ns());
             }
-            let index = self.served[place];
-            let next = self.connections[index].serve(&mut self.shared)?;
-            self.note(index, next);
+            if let Some(next) = self.turn(place)? {
+                self.note(self.served[place], next);
+            }
         }
         if is_measured {
             self.lateness.end_round(self.ready_ns, self.shared.recorder.read_ns());
         }
         Ok(())
+    }
+
+    /// Serves the connection at this place of those that are ready. `None`: a stop that was not seen yet comes first, or the
+    /// end of this process, and its turn comes then.
+    fn turn(&mut self, place: usize) -> Result<Option<Next>, UserError> {
+        let index = self.served[place];
+        let must_look =
+            (termination_requested() && !self.is_ending) || (self.is_stopped() && !self.has_stopped);
+        if must_look {
+            self.unread.push(index);
+            return Ok(None);
+        }
+        let next = self.connections[index].serve(&mut self.shared)?;
+        if self.connections[index].has_more() {
+            self.unread.push(index);
+        }
+        Ok(Some(next))
     }
 
     /// Tells what of the run's transactions came too late.
@@ -338,19 +300,25 @@ impl<'a> Job<'a> {
         slot.unended.store((self.open + departing) as u32, Relaxed);
     }
 
-    /// Waits until something has happened, at most so long; `served` are the connections that it has happened to.
+    /// Waits until something has happened, at most so long; `served` are the connections that it has happened to, and those
+    /// that have not read all.
     fn wait(&mut self, longest: Duration) -> Result<(), UserError> {
         self.served.clear();
+        self.served.append(&mut self.unread);
+        let longest = if self.served.is_empty() { longest } else { Duration::ZERO };
         let until_ns = self.due.peek().map_or(i64::MAX, |Reverse((until_ns, _))| *until_ns);
         self.timer.set(until_ns).map_err(failed_to_wait)?;
-        match self.poll.poll(&mut self.events, Some(longest)) {
+        let polled = self.poll.poll(&mut self.events, Some(longest));
+        self.ready_ns = now_ns();
+        match polled {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(failed_to_wait(error)),
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
-        self.ready_ns = now_ns();
-        // With the postmaster the backends end, and so the connections: a job in which nothing happens has to look.
-        if self.events.is_empty() {
+        // With the postmaster the backends end, and so the connections: a job in which nothing happens has to look, and so
+        // has one to which somebody else sends without end.
+        if self.events.is_empty() || self.ready_ns - self.looked_ns > LOOK_NS {
+            self.looked_ns = self.ready_ns;
             wait_for_latch(0, pg_sys::PG_WAIT_EXTENSION);
         }
         for event in &self.events {

@@ -202,7 +202,11 @@ pub fn keep(
         return Ok(());
     };
     // The connection's encoding is UTF8, whatever the database's is, unless the script has set another.
-    let decode = |text: &[u8]| String::from_utf8(text.to_vec()).map_err(|_| not_in_utf8());
+    // No text of a server's has a zero byte.
+    let decode = |text: &[u8]| match std::str::from_utf8(text) {
+        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+        _ => Err(not_in_utf8()),
+    };
     captured.keep(capture, decode, symbols, variables)
 }
 

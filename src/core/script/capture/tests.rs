@@ -88,3 +88,32 @@ fn cut_messages_have_fewer_columns() {
         assert!(captured.queries[0].columns().count() <= 2);
     }
 }
+
+#[test]
+fn what_variables_hold_has_a_limit() {
+    let captured = |name: &str, length: usize| {
+        let mut captured = Captured::new();
+        captured.next_query();
+        captured.take(b'T', &description(&[name]));
+        captured.take(b'D', &row(&[Some(&"x".repeat(length))]));
+        captured
+    };
+    let capture = Capture { prefix: String::new(), every_query: false };
+    let decode = |text: &[u8]| Ok(String::from_utf8_lossy(text).into_owned());
+    let (mut symbols, mut variables) = (Symbols::new(), Variables::new(0));
+    let mut keep =
+        |name: &str, length| captured(name, length).keep(&capture, decode, &mut symbols, &mut variables);
+    // What is replaced does not count.
+    for _ in 0..5 {
+        assert_eq!(keep("a", 6 << 20), Ok(()));
+    }
+    assert_eq!(keep("b", 3 << 20).unwrap_err().message, "the variables of a client hold too much");
+    assert_eq!(keep("a", 1), Ok(()));
+    for number in 0..crate::script::variables::MAX_NAMES - 2 {
+        assert_eq!(keep(&format!("v{number}"), 1), Ok(()), "{number}");
+    }
+    let error = keep("w", 1).unwrap_err();
+    assert_eq!(error.message, "the scripts have too many variables");
+    assert!(error.is(sqlstate::PROGRAM_LIMIT_EXCEEDED));
+    assert_eq!(keep("b", 1), Ok(()));
+}

@@ -240,7 +240,12 @@ fn some_options_are_for_superusers() {
     for (name, value) in [("password_required", "true"), ("user", "bob"), ("password", "x")] {
         assert_eq!(check_option(OptionOf::UserMapping, name, value, false), Ok(()));
     }
-    assert_eq!(check_option(OptionOf::Server, "sslrootcert", "/x", false), Ok(()));
+    for of_system in ["system", ""] {
+        assert_eq!(check_option(OptionOf::Server, "sslrootcert", of_system, false), Ok(()));
+    }
+    let error = check_option(OptionOf::Server, "sslrootcert", "/x", false).expect_err("no privilege");
+    assert_eq!(error.message, "sslrootcert with a file is superuser-only");
+    assert_eq!(check_option(OptionOf::Server, "sslrootcert", "/x", true), Ok(()));
 }
 
 #[test]

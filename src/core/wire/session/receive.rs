@@ -9,11 +9,12 @@ use postgres_protocol::message::backend::{
 };
 use postgres_protocol::message::frontend;
 
-use super::super::report::Report;
+use super::super::report::{MAX_ERROR, Report};
 use super::super::{shown, violation};
 use super::{Event, KEPT, Phase, Session, Status};
 use crate::error::{UserError, sqlstate};
-use crate::script::MAX_CAPTURED;
+use crate::foreign;
+use crate::script::Captured;
 
 /// The settings that are kept of what the server reports.
 pub(super) const PARAMETERS: [&str; 4] =
@@ -39,8 +40,8 @@ const MAX_OLD_ERROR: usize = 30_000;
 enum Frame {
     /// The beginning of a message; with this many bytes more will be known of it.
     Partial(usize),
-    /// A message of so many bytes.
-    Whole(usize),
+    /// A message of `length` bytes, of which the first `taken` are taken up.
+    Whole { taken: usize, length: usize },
     /// The header, at least, of a message of so many bytes that nobody wants.
     Unwanted(usize),
 }
@@ -72,14 +73,15 @@ impl Session {
                 bytes = &bytes[passed_over..];
             } else if self.partial.is_empty() {
                 match self.frame(bytes)? {
-                    Frame::Whole(length) => {
-                        let (message, rest) = bytes.split_at(length);
+                    Frame::Whole { taken, length } => {
+                        let (message, rest) = bytes.split_at(taken);
                         bytes = rest;
+                        self.unread = length - taken;
                         self.take(message)?;
                     }
-                    Frame::Unwanted(length) => self.pass_over(bytes[0], length),
-                    Frame::Partial(_) => {
-                        self.partial.extend_from_slice(bytes);
+                    Frame::Unwanted(length) => self.pass_over(bytes[0], length)?,
+                    Frame::Partial(length) => {
+                        add(&mut self.partial, bytes, length)?;
                         bytes = &[];
                     }
                 }
@@ -94,13 +96,14 @@ impl Session {
     fn complete_partial<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], UserError> {
         if let Frame::Partial(length) = self.frame(&self.partial)? {
             let missing = length.saturating_sub(self.partial.len()).min(bytes.len());
-            self.partial.extend_from_slice(&bytes[..missing]);
+            add(&mut self.partial, &bytes[..missing], length)?;
             bytes = &bytes[missing..];
         }
         match self.frame(&self.partial)? {
             Frame::Partial(_) => {}
-            Frame::Whole(_) => {
+            Frame::Whole { taken, length } => {
                 let mut message = std::mem::take(&mut self.partial);
+                self.unread = length - taken;
                 self.take(&message)?;
                 if message.capacity() <= KEPT {
                     message.clear();
@@ -108,7 +111,7 @@ impl Session {
                 }
             }
             Frame::Unwanted(length) => {
-                self.pass_over(self.partial[0], length - self.partial.len());
+                self.pass_over(self.partial[0], length - self.partial.len())?;
                 self.partial.clear();
             }
         }
@@ -123,7 +126,8 @@ impl Session {
         let Some((tag, length)) = header(bytes) else { return Ok(Frame::Partial(HEADER)) };
         let is_wanted = match &self.phase {
             Phase::Authenticating(_) => match tag {
-                ERROR_RESPONSE_TAG if !(8..=MAX_SHORT).contains(&length) => return old_error(bytes),
+                // Letters in the place of a length make one that is longer.
+                ERROR_RESPONSE_TAG if !(8..=MAX_LONG).contains(&length) => return old_error(bytes),
                 AUTHENTICATION_TAG if !(8..=MAX_AUTHENTICATION).contains(&length) => {
                     return Err(out_of_sync(tag, length));
                 }
@@ -149,10 +153,11 @@ impl Session {
             return Err(out_of_sync(tag, length));
         }
         let total = 1 + length.unsigned_abs() as usize;
+        let taken = if tag == ERROR_RESPONSE_TAG { total.min(MAX_ERROR) } else { total };
         Ok(match is_wanted {
             false => Frame::Unwanted(total),
-            true if bytes.len() >= total => Frame::Whole(total),
-            true => Frame::Partial(total),
+            true if bytes.len() >= taken => Frame::Whole { taken, length: total },
+            true => Frame::Partial(taken),
         })
     }
 
@@ -174,7 +179,8 @@ impl Session {
             | PARAMETER_DESCRIPTION_TAG
             | PORTAL_SUSPENDED_TAG => Ok(false),
             ROW_DESCRIPTION_TAG | DATA_ROW_TAG => {
-                Ok(self.captures && length.unsigned_abs() as usize <= MAX_CAPTURED)
+                let has_room = |captured: &Captured| captured.has_room(length.unsigned_abs() as usize);
+                Ok(self.captures && self.captured.as_deref().is_some_and(has_room))
             }
             COMMAND_COMPLETE_TAG
             | EMPTY_QUERY_RESPONSE_TAG
@@ -188,14 +194,18 @@ impl Session {
     }
 
     /// Nobody wants this message, of which so many bytes are still to come.
-    fn pass_over(&mut self, tag: u8, bytes: usize) {
+    ///
+    /// # Errors
+    /// 08P01 for a second description of one result.
+    fn pass_over(&mut self, tag: u8, bytes: usize) -> Result<(), UserError> {
         self.unread = bytes;
         if self.captures && matches!(tag, ROW_DESCRIPTION_TAG | DATA_ROW_TAG) {
-            self.begin_query();
+            self.begin_query(tag)?;
             if let Some(captured) = &mut self.captured {
                 captured.leave_out(tag);
             }
         }
+        Ok(())
     }
 
     /// Takes a whole message.
@@ -204,17 +214,17 @@ impl Session {
         match tag {
             COMMAND_COMPLETE_TAG => {
                 self.rows = self.rows.saturating_add(rows(body)?);
-                self.complete_query();
+                self.complete_query(tag)?;
             }
             READY_FOR_QUERY_TAG => self.take_ready(body)?,
             ROW_DESCRIPTION_TAG | DATA_ROW_TAG => {
-                self.begin_query();
+                self.begin_query(tag)?;
                 if let Some(captured) = &mut self.captured {
                     captured.take(tag, body);
                 }
             }
-            EMPTY_QUERY_RESPONSE_TAG => self.complete_query(),
-            ERROR_RESPONSE_TAG => self.take_error(message)?,
+            EMPTY_QUERY_RESPONSE_TAG => self.complete_query(tag)?,
+            ERROR_RESPONSE_TAG => self.take_error(body)?,
             AUTHENTICATION_TAG => self.authenticate(message)?,
             PARAMETER_STATUS_TAG | BACKEND_KEY_DATA_TAG => self.take_setting(message)?,
             COPY_IN_RESPONSE_TAG | COPY_OUT_RESPONSE_TAG | COPY_BOTH_RESPONSE_TAG => {
@@ -258,8 +268,8 @@ impl Session {
 
     /// The first error of a command is its outcome; one that ends the session, or comes without a command, is the
     /// session's.
-    fn take_error(&mut self, message: &[u8]) -> Result<(), UserError> {
-        let Report { error, is_fatal } = Report::new(message)?;
+    fn take_error(&mut self, body: &[u8]) -> Result<(), UserError> {
+        let Report { error, is_fatal } = Report::new(body, self.unread)?;
         let has_command = matches!(self.phase, Phase::Running) && self.is_busy();
         if is_fatal || !has_command {
             return Err(error.into());
@@ -289,23 +299,54 @@ impl Session {
     }
 
     /// The result of a query begins, unless it has.
-    fn begin_query(&mut self) {
+    ///
+    /// # Errors
+    /// 08P01 for a second description of one result.
+    fn begin_query(&mut self, tag: u8) -> Result<(), UserError> {
         if self.captures && !self.in_query {
             self.in_query = true;
             if let Some(captured) = &mut self.captured {
                 captured.next_query();
             }
+        } else if self.captures && tag == ROW_DESCRIPTION_TAG {
+            return Err(violation("received a second description of the result of one statement"));
         }
+        Ok(())
     }
 
-    fn complete_query(&mut self) {
+    /// # Errors
+    /// 08P01 for more results than statements: a server that goes on and on is not listened to.
+    fn complete_query(&mut self, tag: u8) -> Result<(), UserError> {
+        self.unanswered = self
+            .unanswered
+            .checked_sub(1)
+            .ok_or_else(|| violation("received more results than statements were sent"))?;
         // One without a row is a query as well.
-        self.begin_query();
+        self.begin_query(tag)?;
         self.in_query = false;
         if self.error.is_none() {
             self.completed += 1;
         }
+        Ok(())
     }
+}
+
+/// Adds bytes to a message of this length, of which they are a part. Memory is taken for what is here, at most twice as
+/// much.
+///
+/// # Errors
+/// 53200.
+fn add(message: &mut Vec<u8>, bytes: &[u8], length: usize) -> Result<(), UserError> {
+    let needed = message.len() + bytes.len();
+    if needed > message.capacity() {
+        let room = length.max(needed).min(2 * needed);
+        message.try_reserve_exact(room - message.len()).map_err(|_| {
+            UserError::new(sqlstate::OUT_OF_MEMORY, "out of memory for a message of the server")
+                .detail(format!("It has {length} bytes."))
+        })?;
+    }
+    message.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// The tag and the length of a message, if they are here: what `Header::parse` reads, and what it refuses as well,
@@ -337,8 +378,8 @@ fn old_error(bytes: &[u8]) -> Result<Frame, UserError> {
     let text = &bytes[1..bytes.len().min(1 + MAX_OLD_ERROR)];
     match text.iter().position(|&byte| byte == 0) {
         Some(end) => {
-            let message = String::from_utf8_lossy(&text[..end]).trim().to_owned();
-            Err(UserError::new(sqlstate::CONNECTION_REJECTED, message))
+            let message = foreign::text(&text[..end], 0);
+            Err(UserError::new(sqlstate::CONNECTION_REJECTED, message.trim()))
         }
         None if text.len() < MAX_OLD_ERROR => Ok(Frame::Partial(1 + MAX_OLD_ERROR)),
         None => Err(violation("received an error of the server that does not end")),

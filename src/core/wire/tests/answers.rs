@@ -34,7 +34,7 @@ fn the_beginning_of_a_session() {
 
 #[test]
 fn rows_are_counted_by_tags() {
-    let mut session = asked();
+    let mut session = asked_for("…; …; …; …; …; …");
     let result = [
         description("x"),
         row("1"),
@@ -56,7 +56,7 @@ fn rows_are_counted_by_tags() {
 
 #[test]
 fn the_first_error_with_all_of_its_fields() {
-    let mut session = asked();
+    let mut session = asked_for("BEGIN; SELECT …; COMMIT");
     let first = error(&[
         "SFEHLER",
         "VERROR",
@@ -213,6 +213,12 @@ fn what_is_kept_of_results() {
     assert_eq!(kept(session.outcome().captured, true).as_deref(), Ok(""));
 }
 
+/// What is too large for `\gset`: the error.
+fn too_much(session: &mut Session) -> String {
+    session.receive(&[complete("SELECT 1"), ready(b'I')].concat()).unwrap();
+    kept(session.outcome().captured, false).unwrap_err()
+}
+
 #[test]
 fn results_too_large_for_a_variable_are_not_kept() {
     let mut session = running();
@@ -225,9 +231,109 @@ fn results_too_large_for_a_variable_are_not_kept() {
     let part = vec![0; length - 4];
     session.receive(&part).unwrap();
     assert!(session.room() < 10_000, "{}", session.room());
-    session.receive(&[complete("SELECT 1"), ready(b'I')].concat()).unwrap();
-    let error = kept(session.outcome().captured, false).unwrap_err();
-    assert_eq!(error, "a row for \\gset or \\aset is too large");
+    assert_eq!(too_much(&mut session), "the result that is to be kept is too large");
+    // The next one is kept again.
+    session.query("SELECT …").unwrap();
+    session.receive(&[description("a"), row("1"), complete("SELECT 1"), ready(b'I')].concat()).unwrap();
+    assert_eq!(kept(session.outcome().captured, false).as_deref(), Ok("a=1 "));
+}
+
+#[test]
+fn all_rows_together_have_a_limit() {
+    for (row, rows) in [(row(&"x".repeat(10_000)), 2000), (message(b'D', &[0, 0]), 200_000)] {
+        let mut session = running();
+        session.capture_up_to(MAX_CAPTURED, true);
+        session.query("SELECT …").unwrap();
+        session.receive(&description("a")).unwrap();
+        for _ in 0..rows {
+            session.receive(&row).unwrap();
+        }
+        assert_eq!(too_much(&mut session), "the result that is to be kept is too large");
+        session.query("SELECT …").unwrap();
+        session
+            .receive(&[description("a"), row.clone(), row, complete("SELECT 2"), ready(b'I')].concat())
+            .unwrap();
+        let outcome = session.outcome();
+        let table = outcome.captured.table().unwrap();
+        assert_eq!((table.columns.len(), table.rows().count()), (1, 2));
+    }
+}
+
+#[test]
+fn columns_have_a_limit() {
+    let mut session = running();
+    session.capture(true);
+    session.query("SELECT …").unwrap();
+    let column = &description("a")[7..];
+    let body = [&[0xff, 0xff], column.repeat(65_535).as_slice()].concat();
+    session.receive(&message(b'T', &body)).unwrap();
+    assert_eq!(too_much(&mut session), "the result that is to be kept has too many columns");
+}
+
+#[test]
+fn no_more_results_come_than_there_were_statements() {
+    for captures in [false, true] {
+        for (statements, results) in [("SELECT 1", 1), ("SELECT 1; SELECT 2; ", 3)] {
+            let mut session = running();
+            session.capture(captures);
+            session.query(statements).unwrap();
+            for _ in 0..results {
+                assert_eq!(session.receive(&complete("SELECT 1")), Ok(Event::Pending));
+            }
+            let expected = "received more results than statements were sent (08P01)";
+            assert_eq!(said(session.receive(&complete("SELECT 1"))), expected);
+        }
+        let mut session = running();
+        session.capture(captures);
+        session.execute_prepared::<&str>("P_0", []).unwrap();
+        session.receive(&message(b'I', b"")).unwrap();
+        assert!(session.receive(&message(b'I', b"")).is_err());
+    }
+    let mut session = running();
+    session.capture(true);
+    session.query("SELECT 1").unwrap();
+    let expected = "received a second description of the result of one statement (08P01)";
+    assert_eq!(said(session.receive(&description("a").repeat(2))), expected);
+}
+
+#[test]
+fn of_a_long_error_only_the_beginning_is_taken_up() {
+    let length = 100 << 20;
+    let header = [b"E".as_slice(), &u32::to_be_bytes(length)].concat();
+    let beginning = b"SERROR\0VERROR\0C22000\0Dfor\0M";
+    for whole in [true, false] {
+        let mut session = asked();
+        session.receive(&[header.as_slice(), beginning].concat()).unwrap();
+        let mut left = length as usize - 4 - beginning.len();
+        let part = "ä".repeat(1 << 16).into_bytes();
+        while left > 0 {
+            let bytes = left.min(part.len());
+            assert_eq!(session.receive(&part[..bytes]), Ok(Event::Pending));
+            assert!(session.room() < 80_000, "{}", session.room());
+            left -= bytes;
+        }
+        if !whole {
+            continue;
+        }
+        assert_eq!(session.receive(&ready(b'I')), Ok(Event::Ready));
+        let error = session.outcome().error.unwrap();
+        assert_eq!(error.detail.as_deref(), Some("for"));
+        assert!(error.message.starts_with("äää") && error.message.len() < 4200, "{}", error.message.len());
+        assert!(error.message.ends_with("… (104853473 bytes cut)"), "{}", &error.message[4090..]);
+    }
+    // Of several, each text is cut on its own.
+    let long = "x".repeat(5000);
+    let fields =
+        error(&["VERROR", "C22000", &format!("M{long}"), &format!("D{long}"), &format!("H{long}"), "Wend"]);
+    let mut session = asked();
+    session.receive(&fields).unwrap();
+    let error = session.outcome().error.unwrap();
+    for text in [Some(error.message), error.detail, error.hint] {
+        assert!(text.is_some_and(|text| text.len() < 4200 && text.ends_with("… (904 bytes cut)")));
+    }
+    assert_eq!(error.context.as_deref(), Some("end"));
+    // One that is not as long as it says has no end.
+    assert!(asked().receive(&message(b'E', b"VERROR\0Mno")).is_err());
 }
 
 #[test]

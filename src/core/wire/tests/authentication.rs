@@ -210,12 +210,14 @@ fn requests_out_of_order() {
         (&[11], "AuthenticationSASLContinue"),
         (&[12], "AuthenticationSASLFinal"),
         (&[10, 12], "AuthenticationSASLFinal"),
-        (&[10, 3], "a password"),
+        (&[10, 3], "a request for a password"),
+        (&[3, 3], "a request for a password"),
+        (&[3, 10], "AuthenticationSASL"),
     ] {
         let mut session = started(&with_password());
         let (last, before) = codes.split_last().unwrap();
         for code in before {
-            session.receive(&request(*code, PLAIN)).unwrap();
+            session.receive(&request(*code, if *code == 3 { b"" } else { PLAIN })).unwrap();
         }
         let expected = format!("received {message} out of order during authentication (08P01)");
         let data = if *last == 3 { b"" } else { PLAIN };

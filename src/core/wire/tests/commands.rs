@@ -156,3 +156,13 @@ fn ten_thousand_sessions_are_small() {
     let room = session.room();
     assert!(room <= 2 * 4096, "{room}");
 }
+
+#[test]
+fn words_of_the_startup_message_are_no_settings() {
+    for word in ["user", "database", "options", "replication", "Replication", "_pq_.x", "_PQ_.command"] {
+        assert!(is_startup_word(word), "{word}");
+    }
+    for name in ["search_path", "users", "_pq_", "", "ä", "my.options"] {
+        assert!(!is_startup_word(name), "{name}");
+    }
+}

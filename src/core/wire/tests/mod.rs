@@ -69,8 +69,13 @@ fn output(session: &mut Session) -> Vec<u8> {
 
 /// One with a statement sent by the simple protocol.
 fn asked() -> Session {
+    asked_for("SELECT 1")
+}
+
+/// One with these statements sent.
+fn asked_for(statements: &str) -> Session {
     let mut session = running();
-    session.query("SELECT 1").unwrap();
+    session.query(statements).unwrap();
     output(&mut session);
     session
 }

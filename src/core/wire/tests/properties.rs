@@ -76,7 +76,8 @@ fn at(stage: Stage) -> Session {
         }
         _ => {}
     }
-    session.query("SELECT 1").unwrap();
+    // As many statements as there may be results.
+    session.query(&"SELECT 1; ".repeat(20)).unwrap();
     session
 }
 

@@ -38,7 +38,7 @@ use rustls::{ClientConnection, SupportedProtocolVersion};
 pub use session::TlsSession;
 
 use crate::error::{UserError, sqlstate};
-use crate::target::{SslMode, SslNegotiation, TlsOptions, TlsVersion};
+use crate::target::{SYSTEM_ROOTS, SslMode, SslNegotiation, TlsOptions, TlsVersion};
 use certificate::Certificate;
 use verifier::Verifier;
 
@@ -134,7 +134,7 @@ fn roots(options: &TlsOptions, files: TlsFiles<'_>) -> Result<Option<Vec<Certifi
             .detail("sslmode \"verify-ca\" and \"verify-full\" verify the server's certificate.")
             .hint("Set option sslrootcert of the server to a file, or to \"system\" for the operating system's roots with sslmode \"verify-full\"."));
     };
-    if named == "system" {
+    if named == SYSTEM_ROOTS {
         let found = rustls_native_certs::load_native_certs();
         // What this crate cannot read, it does not trust either.
         let roots: Vec<_> = found.certs.iter().filter_map(|der| Certificate::parse(der).ok()).collect();

@@ -19,6 +19,13 @@ use crate::wire::{self, Done, Link};
 const AGAIN_NS: i64 = 5_000_000;
 const REFUSALS: u32 = 2000;
 
+/// How often a connection is read in one turn: a server that sends without end does not keep the job from the others, nor
+/// from its end. With the buffer of a job that is a quarter of a megabyte, which takes less than a millisecond or two.
+const READS: usize = 4;
+
+/// As much as a server may have to say after the end of its session, in bytes. One that talks on is not waited for.
+const MOST_LAST_WORDS: usize = 1 << 20;
+
 /// Whether it is no use to try again: the role or the database is not let in (class 28, 3D000).
 fn is_for_good(error: &SqlError) -> bool {
     let state = unpack(error.sqlstate);
@@ -48,12 +55,18 @@ impl Connection<'_> {
         Ok(true)
     }
 
-    /// Reads until the session is ready, or nothing more is there.
+    /// Whether there is more to read than one turn has read.
+    pub fn has_more(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::has_more)
+    }
+
+    /// Reads until the session is ready, or nothing more is there, or it is the turn of others.
     pub(super) fn receive(&mut self, shared: &mut Shared) -> Result<Option<Event>, UserError> {
         let Some(link) = &mut self.link else { return Ok(None) };
         let mut event = None;
         let session = &mut self.session;
-        loop {
+        link.leave(false);
+        for _ in 0..READS {
             let route = &shared.routes[self.way];
             let read = link.read(&mut shared.buffer, route, |bytes| {
                 event = Some(session.receive(bytes).map_err(|error| route.named(session, error))?);
@@ -61,6 +74,12 @@ impl Connection<'_> {
             });
             match read? {
                 Done::Some(bytes) => {
+                    if let Waits::Farewell = self.waits {
+                        self.last_words += bytes;
+                        if self.last_words > MOST_LAST_WORDS {
+                            return Err(self.session.end_of_input());
+                        }
+                    }
                     // Of a stream, less than there was room for is all that there was.
                     if bytes < shared.buffer.len() && !self.is_closed {
                         return Ok(event);
@@ -71,6 +90,8 @@ impl Connection<'_> {
                 Done::Closed => return Err(self.session.end_of_input()),
             }
         }
+        link.leave(true);
+        Ok(event)
     }
 
     /// Sends what is to be sent, as far as there is room for it: the rest goes when the socket can be written again. Where
@@ -276,6 +297,7 @@ impl Connection<'_> {
     /// Ends the session. When the server has ended it as well, its statistics are there, and its locks gone.
     pub fn take_leave(&mut self) {
         self.waits = Waits::Farewell;
+        self.last_words = 0;
         self.session.terminate();
         self.flush();
     }
