@@ -39,6 +39,8 @@
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
+//! | `pulse` | looks at interrupts from long loops |
+//! | `room` | memory for what others have written |
 
 pub mod capacity;
 pub mod captured;
@@ -57,7 +59,9 @@ pub mod part;
 pub mod pieces;
 pub mod preflight;
 pub mod progress;
+pub mod pulse;
 pub mod report;
+pub mod room;
 pub mod rows;
 pub mod schedule;
 pub mod script;

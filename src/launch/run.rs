@@ -21,7 +21,7 @@ use super::reach::Pairs;
 use super::run_progress::Reporter;
 use super::target::{self, Reached};
 use super::workload::Found;
-use super::{load, nodes, outcome, preflight, settings, workload};
+use super::{load, nodes, outcome, preflight, role_limit, settings, workload};
 use crate::catalog;
 use crate::integration::citus;
 use crate::observe::{counters, machine};
@@ -204,6 +204,7 @@ pub fn plan_of(options: &RunOptions, scripts: &[ScriptSpec]) -> Plan {
 fn check_room(request: &Request) -> Result<(), UserError> {
     let Request { options, fixture_names, .. } = request;
     if options.nodes == Nodes::Local {
+        role_limit::check(options.clients.into())?;
         return worker_slots::check_slots(slots_of(options, None), coordinator::KIND.noun);
     }
     citus::check_installed(&format!("nodes => '{}'", options.nodes.as_str()))?;
@@ -259,6 +260,7 @@ fn prepare_here(
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
 fn prepare_elsewhere(request: Request, mut reached: Reached, rows: Rows) -> Result<Prepared, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
+    role_limit::check(options.clients.into())?;
     worker_slots::check_slots(slots_of(&options, None), coordinator::KIND.noun)?;
     let fixtures =
         fixture_names.iter().map(|name| reached.fixture(name)).collect::<Result<Vec<FixtureSpec>, _>>()?;
@@ -303,6 +305,7 @@ fn unobserved(
         part_of: None,
         target: None,
         starter: Starter::default(),
+        max_clients: role_limit::limit(),
     })
 }
 

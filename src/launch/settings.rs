@@ -6,6 +6,7 @@ use bench_core::spec::{Driver, Observation, RunOptions};
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
+use super::role_limit;
 use crate::engine::unserved::{self, Unserved};
 use crate::error::{notice, warn};
 use crate::integration::citus;
@@ -46,6 +47,7 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    role_limit::define();
 }
 
 /// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.
