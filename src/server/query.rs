@@ -128,6 +128,14 @@ unsafe extern "C-unwind" fn receive(
 
 unsafe extern "C-unwind" fn nothing_to_do(_receiver: *mut pg_sys::DestReceiver) {}
 
+/// As [`read`], where the columns are known.
+///
+/// # Errors
+/// Those of `row`; the server's are raised.
+pub fn each_row(query: &str, row: impl FnMut(&Row) -> Result<bool, UserError>) -> Result<(), UserError> {
+    read(query, |_| Ok(()), row)
+}
+
 /// Reads a query's rows as a read-only function does; with the latest snapshot, so that what workers have committed meanwhile
 /// is there. `begin` is told the columns; `row` says whether there are to be more.
 ///

@@ -1,10 +1,12 @@
 //! Storing what a log holds: workloads with their feeders and values, and the lines of the capture.
 
+use std::collections::HashMap;
+
 use bench_core::captured::{masked, weights};
 use bench_core::error::UserError;
 use bench_core::feeder::Feeder;
 use bench_core::log_capture::{Captured, Figures, Options, Replayable, shared, with_cast};
-use bench_core::script::{self, Action, Symbols, Variables};
+use bench_core::script::{self, Action, Symbols, VariableId, Variables};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
@@ -167,7 +169,8 @@ fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
     let mut symbols = Symbols::new();
     let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
     let path = guc::initial_search_path().map_err(|error| error.message)?;
-    let column_of = |name: &str| shape.columns.iter().position(|column| column.name == name);
+    let columns: HashMap<String, usize> =
+        shape.columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
     let mut is_text = vec![false; shape.columns.len()];
     for command in &parsed.commands {
         let Action::Sql(sql) = &command.action else { continue };
@@ -180,9 +183,11 @@ fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
             // With one type for all places of a variable, as the log's statement had it.
             (Err(_), Some((text, distinct))) => {
                 let analysed = analyse(&text)?;
+                let mut places: HashMap<VariableId, usize> = HashMap::new();
+                statement.parameters.iter().for_each(|id| *places.entry(*id).or_default() += 1);
                 for (id, parameter) in distinct.iter().zip(&analysed.parameters) {
-                    let places = statement.parameters.iter().filter(|&other| other == id).count();
-                    if places > 1 {
+                    pgrx::check_for_interrupts!();
+                    if places.get(id).is_some_and(|&places| places > 1) {
                         shape.script = with_cast(&shape.script, symbols.name(*id), &parameter.sql_type);
                     }
                 }
@@ -202,7 +207,7 @@ fn check(shape: &mut Replayable, writes: bool) -> Result<Vec<bool>, String> {
             return Err("changes data (option writes)".to_owned());
         }
         for (&id, parameter) in variables.iter().zip(&analysed.parameters) {
-            if let Some(column) = column_of(symbols.name(id)) {
+            if let Some(&column) = columns.get(symbols.name(id)) {
                 let texts = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
                 is_text[column] |= texts.iter().any(|text| text.to_u32() == parameter.type_oid);
             }
