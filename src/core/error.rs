@@ -253,3 +253,15 @@ impl From<SqlError> for UserError {
         Self { sqlstate, message: error.message, detail: error.detail, hint: error.hint }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("naïve"), "naïve");
+        let long = "ï".repeat(5000);
+        assert_eq!(cut(&long), format!("{}… (5904 more bytes)", "ï".repeat(2048)));
+    }
+}

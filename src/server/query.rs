@@ -163,7 +163,8 @@ pub fn read(
                     rStartup: Some(start_up),
                     rShutdown: Some(nothing_to_do),
                     rDestroy: Some(nothing_to_do),
-                    mydest: pg_sys::CommandDest::DestNone,
+                    // Of DestNone's rows SPI says that there are none.
+                    mydest: pg_sys::CommandDest::DestTuplestore,
                 },
                 begin: &mut begin,
                 row: &mut row,

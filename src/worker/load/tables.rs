@@ -89,11 +89,11 @@ fn relation(name: &str) -> Result<Option<Stranger>, UserError> {
 
 fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError {
     let error = |message: String| UserError::new(sqlstate::WRONG_OBJECT_TYPE, message);
-    let otherwise = "Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.";
+    let otherwise = "drop it, or choose another schema: options => '{\"schema\": \"…\"}'.";
     let unknown = error(format!("relation {relation} exists and is not a fixture"));
     match stranger {
         Stranger { is_table: true, is_mine: true, .. } => unknown.hint(format!(
-            "If a former installation of the extension has left it, replace it: {}. Otherwise: {otherwise}",
+            "If a former installation of the extension has left it, replace it: {}. Otherwise {otherwise}",
             spec.adopting_call()
         )),
         Stranger { is_table: true, owner, .. } if spec.adopt => UserError::new(
@@ -101,7 +101,7 @@ fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError
             format!("table {relation} belongs to role \"{owner}\""),
         )
         .hint("Choose another schema: options => '{\"schema\": \"…\"}'."),
-        _ => unknown.hint(otherwise),
+        _ => unknown.hint(otherwise.replacen('d', "D", 1)),
     }
 }
 
