@@ -177,9 +177,15 @@ INSERT INTO bench_data.pk VALUES (42);
 SELECT bench.load('pk', 10);
 SELECT * FROM bench_data.pk;
 SELECT bench.unload('pk');
-DROP TABLE bench_data.pk;
+-- unless it is to be adopted
+SELECT bench.load('pk', 10, options => '{"adopt": false}');
+SELECT bench.load('pk', 10, options => '{"adopt": true}');
+SELECT count(*), max(id) FROM bench_data.pk;
+SELECT rows, options FROM bench.fixtures WHERE name = 'pk';
+SELECT bench.unload('pk');
 CREATE VIEW bench_data.pk AS SELECT 1 AS id;
 SELECT bench.load('pk', 10);
+SELECT bench.load('pk', 10, options => '{"adopt": true}');
 SELECT * FROM bench_data.pk;
 DROP VIEW bench_data.pk;
 -- in the way of the index or the sequence: the load finds other names for its own or says so, and takes nothing

@@ -1,6 +1,6 @@
 //! From the project's one error type to the server's report, and back.
 
-use bench_core::error::{UserError, pack, sqlstate, unpack};
+use bench_core::error::{UserError, cut, pack, sqlstate, unpack};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -15,29 +15,34 @@ pub fn log(error: UserError) {
     report_of(error).report(PgLogLevel::LOG);
 }
 
+/// Texts of others may be in it: none goes whole into the server's log or to a client, however long it is.
 fn report_of(error: UserError) -> ErrorReport {
-    let mut report = ErrorReport::new(code(&error.sqlstate), error.message, "pgbench_ext");
+    let mut report = ErrorReport::new(code(&error.sqlstate), cut(&error.message).into_owned(), "pgbench_ext");
     if let Some(detail) = error.detail {
-        report = report.set_detail(detail);
+        report = report.set_detail(cut(&detail).into_owned());
     }
     if let Some(hint) = error.hint {
-        report = report.set_hint(hint);
+        report = report.set_hint(cut(&hint).into_owned());
     }
     report
 }
 
 /// A WARNING with a hint.
 pub fn warn(message: impl Into<String>, hint: impl Into<String>) {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message.into(), "pgbench_ext")
-        .set_hint(hint.into())
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, cut(&message.into()).into_owned(), "pgbench_ext")
+        .set_hint(cut(&hint.into()).into_owned())
         .report(PgLogLevel::WARNING);
 }
 
 /// A NOTICE with a hint.
 pub fn notice(message: impl Into<String>, hint: impl Into<String>) {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message.into(), "pgbench_ext")
-        .set_hint(hint.into())
-        .report(PgLogLevel::NOTICE);
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        cut(&message.into()).into_owned(),
+        "pgbench_ext",
+    )
+    .set_hint(cut(&hint.into()).into_owned())
+    .report(PgLogLevel::NOTICE);
 }
 
 /// The value, or the error raised.

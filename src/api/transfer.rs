@@ -76,8 +76,18 @@ fn import(document: Option<StoredJsonb>) -> Vec<i64> {
     import_runs(document).or_raise()
 }
 
+/// The largest document of runs, in bytes: nearly the limit of jsonb.
+const MAX_DOCUMENT: usize = 255 << 20;
+
 fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
-    let imported = catalog::import(required("document", document)?)?;
+    let document = required("document", document)?;
+    let size = document.size();
+    if size > MAX_DOCUMENT {
+        let message = format!("a document must not be larger than {MAX_DOCUMENT} bytes, not {size}");
+        return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .hint("Export the runs in parts, or fewer at a time: bench.export_parts."));
+    }
+    let imported = catalog::import(document)?;
     imported.iter().try_for_each(check_readable)?;
     Ok(imported.into_iter().map(|run| run.run_id).collect())
 }

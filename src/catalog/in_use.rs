@@ -6,8 +6,10 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
 use super::as_owner;
-use crate::server::roles::current_role_oid;
-use crate::server::spi::fetch_all;
+use crate::server::locks::OwnLock;
+use crate::server::roles::{current_role_oid, name_of};
+use crate::server::spi::{fetch, fetch_all};
+use crate::server::worker_slots;
 use crate::shm::{Segment, Work, build, is_under_way};
 
 /// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
@@ -36,6 +38,49 @@ pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
     open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
     Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
 }
+
+/// What a role has at a time: clients of its runs in this database, workers of its loads and sweeps, and workers in other
+/// databases.
+pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
+    // Of a run on several nodes, this node's part counts.
+    let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
+    open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
+    let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
+    let sql = "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench.run_log WHERE run_id = ANY ($1)";
+    let clients = as_owner(|| fetch::<i64>(sql, &[ids.into()]))?.unwrap_or_default().unsigned_abs();
+    let (elsewhere, others) = worker_slots::workers_of_role(role);
+    Ok(clients + elsewhere + others)
+}
+
+/// Sees that a role has at most `limit` with so many more.
+///
+/// # Errors
+/// 53300.
+pub fn check_clients(role: pg_sys::Oid, more: u64, limit: u64) -> Result<(), UserError> {
+    let in_use = clients_of(role)?;
+    if in_use + more <= limit {
+        return Ok(());
+    }
+    let role = name_of(role).unwrap_or_default();
+    Err(UserError::new(sqlstate::TOO_MANY_CONNECTIONS, format!("too many clients for role \"{role}\""))
+        .detail(format!(
+            "Needed: {more}; in its runs, loads and sweeps under way: {in_use}; pgbench_ext.max_clients_per_role: {limit}."
+        ))
+        .hint("Use fewer clients, end others of the role's runs with bench.stop, or have a superuser raise the limit."))
+}
+
+/// As [`check_clients`], for a run that is about to be recorded, whose row counts as soon as this transaction has committed. Two
+/// at a time would not see each other.
+pub(super) fn check_clients_alone(spec: &RunSpec) -> Result<(), UserError> {
+    let Some(limit) = spec.max_clients else { return Ok(()) };
+    // Whoever calls has them, whosever sessions they are.
+    let owner = spec.owner().oid;
+    OwnLock::new(spec.database_oid, owner, CLIENTS_LOCK).acquire();
+    check_clients(owner.into(), spec.options.clients.into(), limit)
+}
+
+/// The third number of the lock: another than those of jobs of pg_cron would not have to be, for they are hashes.
+const CLIENTS_LOCK: u32 = 0x636c_6e74;
 
 /// # Errors
 /// 55006 with the run that works on one of the tables.

@@ -44,7 +44,7 @@ pub use feeders::*;
 pub use fixtures::*;
 pub use history::{calibration_of, history};
 pub use horizon::*;
-pub use in_use::{check_unused, runs_of_job};
+pub use in_use::{check_clients, check_unused, clients_of, runs_of_job};
 pub use loads::*;
 pub use nodes::{
     add_up_again, fetched, is_of_several_nodes, is_part, may_run, names_of, run_error, table_of,

@@ -1,5 +1,6 @@
 //! One error type for everything a user can get wrong.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// SQLSTATEs that this project raises itself (appendix A of the PostgreSQL manual).
@@ -107,6 +108,18 @@ pub mod sqlstate {
 pub fn is_of_data(state: &str) -> bool {
     const CLASSES: [&str; 5] = ["21", "22", "23", "44", "P0"];
     CLASSES.iter().any(|class| state.starts_with(class)) || state == sqlstate::LOCK_NOT_AVAILABLE
+}
+
+/// The most bytes of a text of others' that errors, the log and reports show.
+pub const MAX_TEXT: usize = 4096;
+
+/// The text, or its beginning and how much longer it is.
+pub fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_TEXT {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.floor_char_boundary(MAX_TEXT);
+    Cow::Owned(format!("{}… ({} more bytes)", &text[..kept], text.len() - kept))
 }
 
 /// An error for the user: what PostgreSQL's `ereport` carries.
@@ -238,5 +251,17 @@ impl From<SqlError> for UserError {
     fn from(error: SqlError) -> Self {
         let sqlstate = unpack(error.sqlstate);
         Self { sqlstate, message: error.message, detail: error.detail, hint: error.hint }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("naïve"), "naïve");
+        let long = "ï".repeat(5000);
+        assert_eq!(cut(&long), format!("{}… (5904 more bytes)", "ï".repeat(2048)));
     }
 }

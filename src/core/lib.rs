@@ -40,6 +40,8 @@
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
+//! | `pulse` | looks at interrupts from long loops |
+//! | `room` | memory for what others have written |
 
 // Nothing here needs it; tests call the functions of C that they compare with.
 #![cfg_attr(not(test), forbid(unsafe_code))]
@@ -62,7 +64,9 @@ pub mod part;
 pub mod pieces;
 pub mod preflight;
 pub mod progress;
+pub mod pulse;
 pub mod report;
+pub mod room;
 pub mod rows;
 pub mod schedule;
 pub mod script;

@@ -126,6 +126,9 @@ pub struct RunSpec {
     pub target: Option<TargetSpec>,
     #[serde(default)]
     pub starter: Starter,
+    /// As many clients its role may have in all of its runs; `None`: any number.
+    #[serde(default)]
+    pub max_clients: Option<u64>,
 }
 
 /// The session that has asked for a run, as the audit has to know it.

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::pulse;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -57,6 +59,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {
+        pulse::beat();
         let (kind, length) = token(&text[at..]);
         found.push(Token { kind, range: at..at + length });
         at += length;

@@ -4,8 +4,10 @@ mod of_roles;
 
 pub use of_roles::{read, read_as};
 
+use std::collections::HashSet;
+
 use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Cell, Collector, Feeder, Kind, MAX_BYTES};
+use bench_core::feeder::{Collector, Feeder, Kind, MAX_BYTES};
 use bench_core::spec::ScriptSpec;
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +34,11 @@ pub struct Fed {
 
 impl Fed {
     /// Takes up a feeder's rows, where all have come.
-    fn add(&mut self, script: usize, collector: &Collector) -> Result<(u32, usize), UserError> {
-        let packed = collector.pack(script as u32, &mut self.bytes)?;
+    fn add(&mut self, script: usize, collector: &Collector) -> Result<u32, UserError> {
+        let rows = collector.pack(script as u32, &mut self.bytes)?;
         self.variables.extend(collector.variables().into_iter().map(str::to_owned));
         self.feeders += 1;
-        Ok(packed)
+        Ok(rows)
     }
 
     /// Takes up the rows that were read apart.
@@ -135,9 +137,8 @@ impl Take for Taker<'_> {
     ) -> Result<(), UserError> {
         let Some(collector) = &mut self.collector else { return Ok(()) };
         let Some(place) = collector.place()? else { return Ok(()) };
-        let cell = |(column, kind): (usize, &Kind)| Ok(kind.cell(text(column)?));
-        let cells = self.kinds.iter().enumerate().map(cell).collect::<Result<Vec<Cell>, UserError>>()?;
-        collector.put(place, cells)
+        let cell = |(column, &kind): (usize, &Kind)| Ok((kind, text(column)?));
+        collector.put(place, self.kinds.iter().enumerate().map(cell))
     }
 
     fn has_enough(&self) -> bool {
@@ -153,12 +154,12 @@ pub fn collect(
     mut read: impl FnMut(&Feeder, &mut dyn Take) -> Result<(), UserError>,
 ) -> Result<Fed, UserError> {
     let mut fed = Fed::default();
-    let mut room = MAX_BYTES;
     let mut counts = Vec::new();
     let feeders = scripts.iter().enumerate();
     let feeders = feeders.flat_map(|(at, script)| script.feeders.iter().map(move |feeder| (at, feeder)));
     for (number, (script, feeder)) in feeders.enumerate() {
         let seed = seed.cast_unsigned().wrapping_add(number as u64);
+        let room = MAX_BYTES.saturating_sub(fed.bytes.len());
         let mut taker = Taker { feeder, seed, room, rows, kinds: Vec::new(), collector: None };
         read(feeder, &mut taker).map_err(|error| named(error, feeder))?;
         let collector = taker.collector.ok_or_else(|| internal("a feeder without columns"))?;
@@ -166,9 +167,7 @@ pub fn collect(
         if scripts[script].feeders.iter().any(of_script) {
             check_twice(&fed, script, &collector)?;
         }
-        let (rows, bytes) = fed.add(script, &collector)?;
-        room -= bytes.min(room);
-        counts.push(rows);
+        counts.push(fed.add(script, &collector)?);
     }
     let feeders = scripts.iter_mut().flat_map(|script| &mut script.feeders);
     feeders.zip(counts).for_each(|(feeder, rows)| feeder.rows = Some(rows));
@@ -180,7 +179,7 @@ pub fn collect(
 fn check_twice(fed: &Fed, script: usize, collector: &Collector) -> Result<(), UserError> {
     let others = bench_core::feeder::unpack(&fed.bytes).unwrap_or_default();
     let theirs = others.iter().filter(|rows| rows.script == script).flat_map(|rows| &rows.variables);
-    let mine = collector.variables();
+    let mine: HashSet<&str> = collector.variables().into_iter().collect();
     match theirs.copied().find(|name| mine.contains(name)) {
         Some(both) => Err(twice(both)),
         None => Ok(()),
@@ -263,9 +262,8 @@ pub fn check_new(workload: &Workload, feeder: &Feeder, others: &[Feeder]) -> Res
         let Ok(theirs) = describe(other).and_then(|described| self::variables(other, &described)) else {
             continue;
         };
-        if let Some(both) =
-            variables.iter().flatten().find(|name| theirs.iter().flatten().any(|n| n == *name))
-        {
+        let theirs: HashSet<&String> = theirs.iter().flatten().collect();
+        if let Some(both) = variables.iter().flatten().find(|name| theirs.contains(name)) {
             return Err(twice(both));
         }
     }

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 use super::handle::LaunchHandle;
 use super::horizon::releasable_or_warn;
 use super::load_progress::Reporter;
+use super::role_limit;
 use crate::catalog;
 use crate::error::{notice, warn};
 use crate::fixture::{self, LoadSpec};
 use crate::server::horizon::can_release;
 use crate::server::process::{has_client, my_pid};
+use crate::server::transaction::is_in_block;
 use crate::server::{relations, worker_slots};
 use crate::shm::{Segment, Shape};
 use crate::worker::load::leader;
@@ -49,6 +51,7 @@ pub fn begin(
             "the load",
             "Commit or roll back before the call.",
         )?;
+        tell_of_no_rollback(&spec, &existing)?;
         if rows == Some(0) && existing.rows > 0 && has_client() {
             notice(
                 format!("the load empties fixture \"{fixture}\", which has {} rows", existing.rows),
@@ -56,6 +59,7 @@ pub fn begin(
             );
         }
     }
+    role_limit::check(u64::from(spec.jobs) + 1)?;
     worker_slots::check_slots(u64::from(spec.jobs) + 1, leader::KIND.noun)?;
     let json = serde_json::to_string(&spec).unwrap_or_default();
     let shape = Shape {
@@ -77,6 +81,29 @@ pub fn begin(
     let launched = LaunchHandle::start(segment, leader::KIND, spec.database_oid, spec.role_oid, spec.jobs)?;
     launched.tie();
     Ok((launched, spec))
+}
+
+/// Says that rows will be gone, whatever becomes of the transaction that the load is called in.
+fn tell_of_no_rollback(spec: &LoadSpec, existing: &catalog::Fixture) -> Result<(), UserError> {
+    if !is_in_block() || !has_client() {
+        return Ok(());
+    }
+    // Those of a fixture that was loaded empty are its runs'.
+    let rows = match existing.rows {
+        0 => catalog::growth(&spec.name, &spec.schema, &relations::with_partitions(&existing.tables)?)?
+            .map_or(0, |growth| growth.live),
+        loaded => loaded,
+    };
+    if rows > 0 {
+        notice(
+            format!(
+                "the load replaces the {rows} rows of fixture \"{}\" even if this transaction is rolled back",
+                spec.name
+            ),
+            "Its workers commit by themselves.",
+        );
+    }
+    Ok(())
 }
 
 /// Loads a fixture with workers and waits for them.
@@ -134,11 +161,17 @@ pub fn choose_jobs(jobs: Option<i32>, rows: i64) -> Result<u32, UserError> {
         )),
         None => {
             let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-            let free = worker_slots::free_slots().saturating_sub(1).max(1);
+            let allowed = role_limit::room()?.unwrap_or(u64::MAX);
+            let free = worker_slots::free_slots().min(allowed).saturating_sub(1).max(1);
             let deserved = rows.unsigned_abs() / 50_000 + 1;
             let wanted = processors.min(deserved).clamp(1, MAX_JOBS as u64);
             if free < wanted {
-                pgrx::notice!("loading with {free} jobs instead of {wanted}: no more worker slots are free");
+                let why = if free == allowed.saturating_sub(1).max(1) {
+                    "pgbench_ext.max_clients_per_role allows no more workers"
+                } else {
+                    "no more worker slots are free"
+                };
+                pgrx::notice!("loading with {free} jobs instead of {wanted}: {why}");
             }
             Ok(wanted.min(free) as u32)
         }

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod part;
 pub mod preflight;
 pub mod reach;
+pub mod role_limit;
 pub mod role_session;
 pub mod room;
 pub mod run;

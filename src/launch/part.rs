@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::checks::{check_connection_limit, check_length, check_role, check_server};
 use super::feeders::Rows;
 use super::run::{Prepared, start_prepared};
-use super::{feeders, nodes, settings, workload};
+use super::{feeders, nodes, role_limit, settings, workload};
 use crate::catalog;
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
@@ -39,6 +39,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
     settings::check(&spec.options.settings, spec.options.driver)?;
     check_role()?;
     check_connection_limit(spec.options.clients)?;
+    role_limit::check(spec.options.clients.into())?;
     worker_slots::check_slots(u64::from(spec.options.clients) + 1, coordinator::KIND.noun)?;
     let fixtures = spec
         .fixtures
@@ -52,6 +53,7 @@ pub fn start(request: serde_json::Value) -> Result<i64, UserError> {
         role_oid: current_role_oid().to_u32(),
         database_oid: database::oid().to_u32(),
         starter: Default::default(),
+        max_clients: role_limit::limit(),
         ..spec
     };
     let fed = if kept.is_empty() {

@@ -22,7 +22,7 @@ use super::reach::Pairs;
 use super::run_progress::Reporter;
 use super::target::{self, Reached};
 use super::workload::Found;
-use super::{load, nodes, outcome, preflight, settings, workload};
+use super::{load, nodes, outcome, preflight, role_limit, settings, workload};
 use crate::catalog;
 use crate::integration::citus;
 use crate::observe::{counters, machine};
@@ -186,6 +186,11 @@ pub fn prepare(arguments: RunArguments, rows: Rows, pairs: Pairs) -> Result<Prep
     let caller = roles::current();
     let mut prepared = as_sessions_of(role.as_ref(), || prepare_as(arguments, rows, pairs))?;
     prepared.spec.caller = role.map(|_| caller);
+    // Of whoever calls, whosever sessions the clients are.
+    prepared.spec.max_clients = role_limit::limit();
+    if prepared.spec.options.nodes == Nodes::Local {
+        role_limit::check(prepared.spec.options.clients.into())?;
+    }
     Ok(prepared)
 }
 
@@ -398,6 +403,7 @@ fn unobserved(
         part_of: None,
         target: None,
         starter: Starter::default(),
+        max_clients: None,
     })
 }
 

@@ -7,6 +7,7 @@ use bench_core::wire::is_startup_word;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use serde_json::{Map, Value};
 
+use super::role_limit;
 use crate::engine::unserved::{self, Unserved};
 use crate::error::{notice, warn};
 use crate::integration::citus;
@@ -47,6 +48,7 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    role_limit::define();
 }
 
 /// What a look at the nodes' connections has come to, where this session's runs are not refused for it: a WARNING.

@@ -6,6 +6,7 @@
 pub mod at_exit;
 pub mod background_worker;
 pub mod database;
+pub mod dropping;
 pub mod extension;
 pub mod files;
 pub mod functions;

@@ -246,3 +246,8 @@ pub fn forget_activity() {
     // SAFETY: frees memory of this process's own.
     unsafe { pg_sys::pgstat_clear_backend_activity_snapshot() };
 }
+
+/// A look at interrupts, for loops of the pure rooms.
+pub fn check_interrupts() {
+    pgrx::check_for_interrupts!();
+}

@@ -1,9 +1,9 @@
 //! Users' own queries, whose columns nobody knows beforehand.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 
 use bench_core::error::UserError;
-use pgrx::{Spi, pg_sys};
+use pgrx::{Spi, pg_guard, pg_sys};
 
 use crate::error::internal;
 
@@ -55,20 +55,17 @@ pub fn describe(query: &str) -> Result<Described, UserError> {
     })
 }
 
-/// How many rows are fetched at a time.
-const ROWS_AT_ONCE: i64 = 1000;
-
-/// A row that has been fetched.
-pub struct FetchedRow {
+/// A row that the executor has made.
+pub struct Row {
     tuple: pg_sys::HeapTuple,
     description: pg_sys::TupleDesc,
 }
 
-impl FetchedRow {
+impl Row {
     /// A column's value as its type's output function writes it, in the server's encoding; `None` for NULL.
     pub fn text(&self, column: usize) -> Option<&CStr> {
-        // SAFETY: tuple and description are of the fetch that `read` is at, whose memory is kept until its rows have been
-        // seen; SPI_getvalue returns NULL or a palloc'd text, there too.
+        // SAFETY: tuple and description are of the row that `receive` is at, whose memory is kept until it has been seen;
+        // SPI_getvalue returns NULL or a palloc'd text, there too.
         unsafe {
             let text = pg_sys::SPI_getvalue(self.tuple, self.description, column as i32 + 1);
             (!text.is_null()).then(|| CStr::from_ptr(text))
@@ -76,55 +73,126 @@ impl FetchedRow {
     }
 }
 
-/// Reads a query's rows through a cursor, as a read-only function does; with the latest snapshot, so that what workers have
-/// committed meanwhile is there. `begin` is told the columns.
+/// Takes rows one by one as the executor makes them, so that none is kept beside those that its closures keep.
+#[repr(C)]
+struct Receiver<'a> {
+    /// First, for the server has a pointer to it.
+    methods: pg_sys::DestReceiver,
+    begin: &'a mut dyn FnMut(Vec<Column>) -> Result<(), UserError>,
+    row: &'a mut dyn FnMut(&Row) -> Result<bool, UserError>,
+    description: pg_sys::TupleDesc,
+    /// Of one row.
+    scratch: pg_sys::MemoryContext,
+    error: Option<UserError>,
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn start_up(
+    receiver: *mut pg_sys::DestReceiver,
+    _operation: c_int,
+    description: pg_sys::TupleDesc,
+) {
+    // SAFETY: the server passes the receiver that `read` has given to it, which is the beginning of one of these and which
+    // nothing else refers to meanwhile; the description lasts as long as the execution.
+    unsafe {
+        let receiver = &mut *receiver.cast::<Receiver>();
+        receiver.description = description;
+        receiver.error = (receiver.begin)(columns(description)).err();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn receive(
+    slot: *mut pg_sys::TupleTableSlot,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: as in `start_up`; a slot with a row. What is made of it is in a memory context of its own, which is emptied
+    // behind it.
+    unsafe {
+        let receiver = &mut *receiver.cast::<Receiver>();
+        if receiver.error.is_some() {
+            return false;
+        }
+        let before = pg_sys::MemoryContextSwitchTo(receiver.scratch);
+        let mut is_own = false;
+        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &raw mut is_own);
+        let result = (receiver.row)(&Row { tuple, description: receiver.description });
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextReset(receiver.scratch);
+        result.unwrap_or_else(|error| {
+            receiver.error = Some(error);
+            false
+        })
+    }
+}
+
+unsafe extern "C-unwind" fn nothing_to_do(_receiver: *mut pg_sys::DestReceiver) {}
+
+/// As [`read`], where the columns are known.
+///
+/// # Errors
+/// Those of `row`; the server's are raised.
+pub fn each_row(query: &str, row: impl FnMut(&Row) -> Result<bool, UserError>) -> Result<(), UserError> {
+    read(query, |_| Ok(()), row)
+}
+
+/// Reads a query's rows as a read-only function does; with the latest snapshot, so that what workers have committed meanwhile
+/// is there. `begin` is told the columns; `row` says whether there are to be more.
 ///
 /// # Errors
 /// Those of the closures; the server's are raised.
 pub fn read(
     query: &str,
-    begin: impl FnOnce(Vec<Column>) -> Result<(), UserError>,
-    mut row: impl FnMut(&FetchedRow) -> Result<bool, UserError>,
+    mut begin: impl FnMut(Vec<Column>) -> Result<(), UserError>,
+    mut row: impl FnMut(&Row) -> Result<bool, UserError>,
 ) -> Result<(), UserError> {
     let query = CString::new(query).map_err(|e| internal(e.to_string()))?;
     // SAFETY: inside a transaction; popped below, or by the abort after an error.
     unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
     let result = Spi::connect(|_| {
-        // SAFETY: inside an SPI connection, which frees plan and portal where an error leaves them; a portal has a description
-        // when its query returns rows, and SPI_tuptable has as many tuples as SPI_processed says.
+        // SAFETY: inside an SPI connection, which frees plan and memory context where an error leaves them. The receiver is
+        // only used while it is executed, through its methods, and options of zeroes are valid.
         unsafe {
             let plan = pg_sys::SPI_prepare(query.as_ptr(), 0, std::ptr::null_mut());
             if plan.is_null() || !pg_sys::SPI_is_cursor_plan(plan) {
                 return Err(internal("a query that returns no rows"));
             }
-            let none = std::ptr::null_mut();
-            let portal = pg_sys::SPI_cursor_open(std::ptr::null(), plan, none, std::ptr::null(), true);
-            begin(columns((*portal).tupDesc))?;
-            let mut goes_on = true;
-            while goes_on {
-                pg_sys::SPI_cursor_fetch(portal, true, ROWS_AT_ONCE as _);
-                let table = pg_sys::SPI_tuptable;
-                let count = pg_sys::SPI_processed as usize;
-                if table.is_null() || count == 0 {
-                    break;
-                }
-                // What the output functions leave goes with the table.
-                let before = pg_sys::MemoryContextSwitchTo((*table).tuptabcxt);
-                for at in 0..count {
-                    let tuple = *(*table).vals.add(at);
-                    goes_on = row(&FetchedRow { tuple, description: (*table).tupdesc })?;
-                    if !goes_on {
-                        break;
-                    }
-                }
-                pg_sys::MemoryContextSwitchTo(before);
-                pg_sys::SPI_freetuptable(table);
+            let mut receiver = Receiver {
+                methods: pg_sys::DestReceiver {
+                    receiveSlot: Some(receive),
+                    rStartup: Some(start_up),
+                    rShutdown: Some(nothing_to_do),
+                    rDestroy: Some(nothing_to_do),
+                    // Of DestNone's rows SPI says that there are none.
+                    mydest: pg_sys::CommandDest::DestTuplestore,
+                },
+                begin: &mut begin,
+                row: &mut row,
+                description: std::ptr::null_mut(),
+                scratch: pg_sys::AllocSetContextCreateInternal(
+                    pg_sys::CurrentMemoryContext,
+                    c"pgbench_ext row".as_ptr(),
+                    pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+                ),
+                error: None,
+            };
+            let options = pg_sys::SPIExecuteOptions {
+                read_only: true,
+                must_return_tuples: true,
+                dest: (&raw mut receiver).cast(),
+                ..Default::default()
+            };
+            let code = pg_sys::SPI_execute_plan_extended(plan, &raw const options);
+            match receiver.error {
+                Some(error) => Err(error),
+                None if code == pg_sys::SPI_OK_SELECT as c_int => Ok(()),
+                None => Err(internal(format!("unexpected SPI result: {code}"))),
             }
-            pg_sys::SPI_cursor_close(portal);
-            Ok(())
         }
     });
-    // SAFETY: the one that was pushed above; an error that the closures return has left it, and the portal, as they were.
+    // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
     result
 }

@@ -9,6 +9,14 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 #[derive(Clone, Copy)]
 pub struct StoredJsonb(pg_sys::Datum);
 
+impl StoredJsonb {
+    /// Its bytes, without compression.
+    pub fn size(self) -> usize {
+        // SAFETY: a jsonb, which has been detoasted.
+        unsafe { pg_sys::toast_raw_datum_size(self.0) }.saturating_sub(pg_sys::VARHDRSZ)
+    }
+}
+
 impl FromDatum for StoredJsonb {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
         // SAFETY: by the caller a jsonb. A copy: the original may be in a context that SPI is about to reset.

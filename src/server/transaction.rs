@@ -29,6 +29,12 @@ pub fn transaction<T>(
     })
 }
 
+/// Whether this session's transaction goes on after its statement, or may be rolled back to a savepoint.
+pub fn is_in_block() -> bool {
+    // SAFETY: looks at variables of the transaction's.
+    unsafe { pg_sys::IsTransactionBlock() || pg_sys::IsSubTransaction() }
+}
+
 /// As [`transaction`], for what must survive a crash of the server once this returns, whatever synchronous_commit says. No
 /// standby is waited for.
 pub fn durable_transaction<T>(

@@ -43,6 +43,29 @@ pub fn free_slots() -> u64 {
 
 /// Background workers that pg_stat_activity knows: those without a status entry are not seen.
 pub fn workers_in_use() -> u64 {
+    count_workers(|_| true)
+}
+
+/// Those of them that are this extension's and sessions of a role: in other databases, and in this one those that are no
+/// run's.
+pub fn workers_of_role(role: pg_sys::Oid) -> (u64, u64) {
+    let is_ours = |worker: &pg_sys::PgBackendStatus, accept: &dyn Fn(&[u8]) -> bool| {
+        // SAFETY: returns NULL or a text in static memory, which is looked at before the next call.
+        let title = unsafe {
+            let title = pg_sys::GetBackgroundWorkerTypeByPid(worker.st_procpid);
+            if title.is_null() { c"" } else { std::ffi::CStr::from_ptr(title) }
+        };
+        worker.st_userid == role && title.to_bytes().strip_prefix(b"pgbench_ext ").is_some_and(accept)
+    };
+    // SAFETY: a variable of the process's.
+    let here = unsafe { pg_sys::MyDatabaseId };
+    let elsewhere = count_workers(|worker| worker.st_databaseid != here && is_ours(worker, &|_| true));
+    let is_no_runs = |kind: &[u8]| !matches!(kind, b"client" | b"job" | b"examiner" | b"preparer" | b"link");
+    let others = count_workers(|worker| worker.st_databaseid == here && is_ours(worker, &is_no_runs));
+    (elsewhere, others)
+}
+
+fn count_workers(accept: impl Fn(&pg_sys::PgBackendStatus) -> bool) -> u64 {
     // SAFETY: the snapshot of the status array is local to this backend and lasts until it is
     // cleared; entries are numbered from 1.
     unsafe {
@@ -54,9 +77,9 @@ pub fn workers_in_use() -> u64 {
                 #[cfg(not(feature = "pg15"))]
                 let entry = pg_sys::pgstat_get_local_beentry_by_index(number);
                 !entry.is_null() && {
-                    let kind = status_of(entry).st_backendType;
+                    let status = status_of(entry);
                     // The logical replication launcher holds a slot as well and says so.
-                    kind == pg_sys::BackendType::B_BG_WORKER
+                    status.st_backendType == pg_sys::BackendType::B_BG_WORKER && accept(status)
                 }
             })
             .count() as u64

@@ -99,8 +99,10 @@ pub enum StopReason {
     Requested = 3,
     /// The caller of bench.run was canceled, terminated or disconnected.
     CallerGone = 4,
+    /// The extension is being dropped.
+    Dropped = 5,
     /// A client waits for a lock that the waiting caller holds.
-    BlockedByCaller = 5,
+    BlockedByCaller = 6,
 }
 
 /// A number that many processes change, on cache lines of its own.
@@ -231,6 +233,7 @@ impl Header {
             2 => StopReason::ClientAborted,
             3 => StopReason::Requested,
             4 => StopReason::CallerGone,
+            5 => StopReason::Dropped,
             _ => StopReason::BlockedByCaller,
         }
     }

@@ -19,7 +19,7 @@ use crate::launch::horizon::releasable_or_warn;
 use crate::launch::load::choose_jobs;
 use crate::launch::reach::Pairs;
 use crate::launch::run::{Prepared, prepare, slots_of};
-use crate::launch::{preflight, settings};
+use crate::launch::{preflight, role_limit, settings};
 use crate::server::background_worker::WorkerKind;
 use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
@@ -55,7 +55,12 @@ pub fn spec_of(options: SweepOptions, resumes: Option<i64>) -> SweepSpec {
 /// Everything that can be found wrong with the options, of any of the runs.
 pub fn check(options: &SweepOptions) -> Result<(), UserError> {
     let most = most_clients(options);
-    worker_slots::check_slots(slots(options)?, KIND.noun)?;
+    let needed = slots(options)?;
+    // Where clients are on several nodes, each node checks its own.
+    if needed > OWN {
+        role_limit::check(u64::from(most) + OWN)?;
+    }
+    worker_slots::check_slots(needed, KIND.noun)?;
     parameters::check(options)?;
     let mut is_told = false;
     let mut pairs = Pairs::Try;

@@ -28,7 +28,7 @@ use crate::server::process::{forget_cancel, my_pid, nap_until_canceled, now_ns, 
 use crate::server::roles::superuser;
 use crate::server::signals::OnTerminate;
 use crate::server::transaction::{durable_transaction, transaction};
-use crate::server::{at_exit, guc};
+use crate::server::{at_exit, dropping, guc};
 use crate::shm::{DetachCallback, Header, RunState, StopReason, Work, ask_to_stop};
 use crate::worker::{WorkerContext, attach, before};
 
@@ -140,6 +140,7 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
             durable_transaction(|| catalog::take_up_sweep(sweep_id, &context.segment)).map(|()| sweep_id)?
         }
     };
+    transaction(dropping::hold)?;
     UNFINISHED.set(Some((sweep_id, spec.options.changes_system())));
     let system = ServerParameters::new(sweep_id, &spec.options);
     let state = State::new(session, &spec.options);
@@ -154,7 +155,9 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
     let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
     UNFINISHED.set(None);
-    let blocked = stop.filter(|_| context.segment.header().stop() == StopReason::BlockedByCaller);
+    let is_told =
+        matches!(context.segment.header().stop(), StopReason::BlockedByCaller | StopReason::Dropped);
+    let blocked = stop.filter(|_| is_told);
     blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
@@ -191,6 +194,7 @@ fn stop_error(header: &Header) -> Option<UserError> {
     match header.stop() {
         StopReason::None | StopReason::Abandoned | StopReason::ClientAborted => None,
         StopReason::CallerGone => canceled("canceled with the call to bench.sweep"),
+        StopReason::Dropped => Some(dropping::error()),
         StopReason::Requested => canceled("stopped by bench.stop_sweep, or its leader was canceled"),
         StopReason::BlockedByCaller => Some(
             UserError::new(
@@ -434,9 +438,10 @@ fn await_launched_until(
             break outcome;
         }
         // A cancel of this session is a stop as well.
-        let nap = nap_until_canceled(200);
-        if nap.is_err() {
-            header.request_stop(StopReason::Requested);
+        match nap_until_canceled(200) {
+            Err(_) => header.request_stop(StopReason::Requested),
+            Ok(()) if dropping::is_coming() => header.request_stop(StopReason::Dropped),
+            Ok(()) => {}
         }
         if header.stop() != StopReason::None || looked.is_err() {
             ask_to_stop(launched.segment.header(), StopReason::Requested);

@@ -27,7 +27,7 @@ use crate::server::own_settings::own_settings;
 use crate::server::process::{NS_PER_SEC, current_timestamp, my_pid};
 use crate::server::signals::{OnTerminate, termination_requested};
 use crate::server::transaction::transaction;
-use crate::server::{guc, last_words};
+use crate::server::{dropping, guc, last_words};
 use crate::shm::{DetachCallback, Header, Segment, StopReason, build};
 
 /// What a worker has once it is connected.
@@ -106,6 +106,10 @@ fn stop_reason(header: &Header) -> Option<StopReason> {
         return Some(StopReason::Requested);
     }
     match header.stop() {
+        StopReason::None | StopReason::Abandoned if dropping::is_coming() => {
+            header.request_stop(StopReason::Dropped);
+            Some(StopReason::Dropped)
+        }
         StopReason::None | StopReason::Abandoned => None,
         reason => Some(reason),
     }

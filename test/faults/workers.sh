@@ -255,14 +255,43 @@ like "$OUT" 'FATAL:  57P01' 'DROP DATABASE … WITH (FORCE) under a bench.run: t
 nothing_left 'DROP DATABASE … WITH (FORCE) under a bench.run'
 no_restart 'DROP DATABASE … WITH (FORCE) under a bench.run: the server goes on'
 
-# The extension. bench.run holds it, bench.start does not.
+# The extension. A role that may not drop it does not disturb a run.
+sql 'CREATE ROLE nobody_special LOGIN'
 before=$(last_run)
-session caller "SELECT bench.run('pk_update', clients => 2, secs => 60, sample_interval => 0.2)"
+session caller "SELECT bench.run('pk_update', clients => 2, secs => 3, sample_interval => 0.2)"
 sampling "$before" 2
-try "SET lock_timeout = '500ms'" 'DROP EXTENSION pgbench_ext'
-like "$OUT" '55P03' 'DROP EXTENSION during a bench.run: waits for it'
-sql "SELECT bench.stop($RUN)" >/dev/null
+PGUSER=nobody_special try 'DROP EXTENSION pgbench_ext'
+like "$OUT" '42501' 'DROP EXTENSION of a role that does not own it: is refused'
+ended caller 15
+status_is "$RUN" completed 'DROP EXTENSION of a role that does not own it'
+sql 'DROP ROLE nobody_special'
+# Who drops it ends the run, whose caller is told that there are no results.
+for drop in 'DROP EXTENSION pgbench_ext CASCADE' 'DROP SCHEMA bench CASCADE'; do
+    before=$(last_run)
+    session caller "SELECT bench.run('pk_update', clients => 2, secs => 60, sample_interval => 0.2)" "SELECT 'usable'"
+    sampling "${before:-0}" 2
+    clock
+    sql "$drop" 2>/dev/null || tap_fail "$drop during a bench.run: works"
+    within 5000 "$drop during a bench.run: is prompt"
+    ended caller 5
+    like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped by role "postgres"' "$drop during a bench.run: its caller is told"
+    like "$OUT" usable "$drop during a bench.run: the session goes on"
+    nothing_left "$drop during a bench.run"
+    sql 'CREATE EXTENSION pgbench_ext'
+    try "SELECT bench.load('pk', 1000)"
+    like "$OUT" '42809.*bench.load..pk., 1000, options => .."adopt":true' "$drop: the hint on the tables that are left"
+    try "SELECT bench.load('pk', 1000, options => '{\"adopt\":true}')"
+    is "$OUT" 1000 "$drop: the tables that are left are adopted"
+done
+session caller "SELECT bench.sweep('pk_update', '{1,2}', 2, rounds => 3)" "SELECT 'usable'"
+eventually 10 'SELECT count(*) > 0 FROM bench.samples'
+clock
+sql 'DROP EXTENSION pgbench_ext CASCADE' 2>/dev/null || tap_fail 'DROP EXTENSION during a bench.sweep: works'
+within 5000 'DROP EXTENSION during a bench.sweep: is prompt'
 ended caller 5
+like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped' 'DROP EXTENSION during a bench.sweep: its caller is told'
+nothing_left 'DROP EXTENSION during a bench.sweep'
+sql 'DROP SCHEMA bench_data CASCADE' 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" >/dev/null 2>&1
 start "'pk_update', clients => 3, secs => 60"
 session waiter "SELECT bench.wait($RUN)" "SELECT 'usable'"
 clock

@@ -109,7 +109,12 @@ fn percentile_ms(histogram: &Histogram, p: f64) -> Option<f64> {
 pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
     transaction(|| {
         hold()?;
+        crate::server::dropping::hold()?;
         crate::server::guard::check_all()?;
+        // The coordinator of a run on several nodes has no clients of its own.
+        if !spec.is_of_several_nodes() {
+            super::in_use::check_clients_alone(spec)?;
+        }
         let o = &spec.options;
         let (secs, transactions) = match o.extent {
             Extent::Secs(secs) => (Some(secs), None),

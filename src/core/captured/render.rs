@@ -1,5 +1,8 @@
 //! A captured statement as a script, and as a text with values in it.
 
+use std::collections::HashMap;
+
+use crate::pulse;
 use crate::tokens::{Kind, Token, tokens};
 
 /// The name of the variable that takes a parameter's place.
@@ -18,8 +21,15 @@ pub fn script(
 ) -> String {
     let text = text.trim().trim_end_matches(';').trim_end();
     let all = tokens(text);
+    let mut mentions: HashMap<u32, usize> = HashMap::new();
+    for token in &all {
+        if let Kind::Parameter(number) = token.kind {
+            *mentions.entry(number).or_default() += 1;
+        }
+    }
     let mut result = String::with_capacity(text.len() + 16);
     for (place, token) in all.iter().enumerate() {
+        pulse::beat();
         match token.kind {
             Kind::Parameter(number) => {
                 let name = match mention(number) {
@@ -30,7 +40,8 @@ pub fn script(
                         continue;
                     }
                 };
-                match type_of(number).filter(|_| mentions(&all, number) > 1) {
+                let is_shared = mentions.get(&number).is_some_and(|&mentions| mentions > 1);
+                match type_of(number).filter(|_| is_shared) {
                     Some(sql_type) => result.push_str(&format!("CAST(:{name} AS {sql_type})")),
                     None => {
                         result.push_str(&format!(":{name}"));
@@ -57,10 +68,6 @@ fn plain(text: &str, all: &[Token], place: usize) -> String {
         ":" | ";" => format!("\\{written}"),
         _ => written.to_owned(),
     }
-}
-
-fn mentions(all: &[Token], number: u32) -> usize {
-    all.iter().filter(|token| token.kind == Kind::Parameter(number)).count()
 }
 
 /// The statement with the text that `value` says in each parameter's place.

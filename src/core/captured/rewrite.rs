@@ -1,6 +1,7 @@
 //! What pg_stat_statements has made of constants, made parsable again. It puts `$n` where a constant was; in some places the
 //! grammar takes only a constant there.
 
+use crate::pulse;
 use crate::tokens::{Kind, Token, tokens};
 
 /// Types whose name may stand before a constant, beside those of two words: as a keyword they are no function's name.
@@ -77,6 +78,7 @@ pub fn parsable(text: &str) -> String {
     }
     let mut place = 0;
     while place < loud.len() {
+        pulse::beat();
         if let Some(edit) = extract(text, &loud, place) {
             edits.extend(edit);
             place += 4;
@@ -304,7 +306,10 @@ fn as_before(
         is_same(before, of_item) || is_parameter(before) && is_constant(of_item)
     };
     let mut windows = all[..before].windows(item.len());
-    let found = windows.find(|window| is_same(&window[0], &item[0]) && window.iter().zip(item).all(fits));
+    let found = windows.find(|window| {
+        pulse::beat();
+        is_same(&window[0], &item[0]) && window.iter().zip(item).all(fits)
+    });
     let pairs = found.into_iter().flat_map(|found| found.iter().zip(item));
     let edit = |(before, of_item): (&Token, &Token)| match is_parameter(of_item) {
         true => (of_item.range.clone(), before.text(text).to_owned()),

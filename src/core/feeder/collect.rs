@@ -3,20 +3,24 @@
 use super::pack::{Cell, Unpacked, pack};
 use super::{Feeder, Order, invalid};
 use crate::error::{UserError, sqlstate};
+use crate::room::{copied, reserve};
 use crate::script::{Prng, format_double};
 
-/// The most bytes that the rows of a run's feeders take together.
+/// The most bytes that the rows of a run's feeders take together while they are collected. Clients read them in less.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// What a cell takes beside its text: itself, and its tag.
-const CELL_BYTES: usize = 9;
+/// What a text takes beside its bytes: the allocator's share.
+const TEXT_BYTES: usize = 16;
 
 /// The rows of a feeder as they come.
 pub struct Collector<'a> {
     feeder: &'a Feeder,
     /// For each column of the query; `None` for the weight.
     variables: Vec<Option<String>>,
-    rows: Vec<Box<[Cell]>>,
+    /// Cells of a row.
+    width: usize,
+    /// Of all rows that are kept, one after the other.
+    cells: Vec<Cell>,
     weights: Vec<f64>,
     seen: u64,
     bytes: usize,
@@ -30,10 +34,12 @@ impl<'a> Collector<'a> {
     /// # Errors
     /// As [`Feeder::variables`].
     pub fn new(feeder: &'a Feeder, columns: &[&str], seed: u64, room: usize) -> Result<Self, UserError> {
+        let variables = feeder.variables(columns)?;
         Ok(Self {
             feeder,
-            variables: feeder.variables(columns)?,
-            rows: Vec::new(),
+            width: variables.iter().flatten().count(),
+            variables,
+            cells: Vec::new(),
             weights: Vec::new(),
             seen: 0,
             bytes: 0,
@@ -47,6 +53,12 @@ impl<'a> Collector<'a> {
         self.variables.iter().flatten().map(String::as_str).collect()
     }
 
+    /// How many rows are kept.
+    fn rows(&self) -> usize {
+        // A query without a variable is refused.
+        self.cells.len() / self.width.max(1)
+    }
+
     /// Where the next row goes, if it is kept (J. S. Vitter, Random sampling with a reservoir, ACM Transactions on Mathematical
     /// Software 11, 1985, algorithm R).
     ///
@@ -56,7 +68,7 @@ impl<'a> Collector<'a> {
         let max = u64::from(self.feeder.max_rows);
         self.seen += 1;
         if self.seen <= max {
-            return Ok(Some(self.rows.len()));
+            return Ok(Some(self.rows()));
         }
         if self.feeder.order == Order::Sequence {
             let message = format!("a feeder in sequence has more than {max} rows");
@@ -68,43 +80,67 @@ impl<'a> Collector<'a> {
         Ok((place < max).then_some(place as usize))
     }
 
-    /// Keeps a row, at the place that [`Self::place`] told.
+    /// Keeps a row, at the place that [`Self::place`] told. `cells` has one for each column, of which none is copied that there
+    /// is no room for.
     ///
     /// # Errors
-    /// 22023 for a weight that is none; 54000 for more bytes than there is room for.
-    pub fn put(&mut self, place: usize, cells: Vec<Cell>) -> Result<(), UserError> {
-        let mut row = Vec::with_capacity(cells.len());
-        let mut weight = None;
-        for (cell, variable) in cells.into_iter().zip(&self.variables) {
-            if variable.is_some() {
-                row.push(cell);
-            } else {
-                weight = Some(self.weight(&cell)?);
-            }
+    /// Those of `cells`; 22023 for a weight that is none; 54000 for more bytes than there is room for; 53200.
+    pub fn put<'t>(
+        &mut self,
+        place: usize,
+        cells: impl Iterator<Item = Result<(Kind, Option<&'t str>), UserError>>,
+    ) -> Result<(), UserError> {
+        let at = place * self.width;
+        let is_new = at >= self.cells.len();
+        if is_new {
+            reserve(&mut self.cells, self.width)?;
+            reserve(&mut self.weights, 1)?;
         }
-        let row = row.into_boxed_slice();
-        self.bytes += bytes(&row);
-        match self.rows.get_mut(place) {
-            Some(old) => {
-                self.bytes -= bytes(old);
-                *old = row;
-                if let (Some(weight), Some(old)) = (weight, self.weights.get_mut(place)) {
-                    *old = weight;
+        let mut next = at;
+        for (column, cell) in cells.enumerate() {
+            let (kind, text) = cell?;
+            let length = text.map_or(0, str::len);
+            if self.bytes.saturating_add(length) > self.room {
+                return Err(self.too_large());
+            }
+            let cell = kind.cell(text)?;
+            if self.variables.get(column).is_some_and(Option::is_none) {
+                let weight = self.weight(&cell)?;
+                match self.weights.get_mut(place) {
+                    Some(old) => *old = weight,
+                    None => self.weights.push(weight),
                 }
+                continue;
             }
-            None => {
-                self.rows.push(row);
-                self.weights.extend(weight);
+            self.bytes += bytes(&cell);
+            match self.cells.get_mut(next) {
+                Some(old) => self.bytes -= bytes(&std::mem::replace(old, cell)),
+                None => self.cells.push(cell),
             }
+            next += 1;
         }
-        if self.bytes > self.room {
-            let message =
-                format!("the rows of a run's feeders must not take more than {} MB", MAX_BYTES >> 20);
-            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                .detail(self.named())
-                .hint("Lower max_rows of bench.add_feeder, or select fewer or shorter columns."));
-        }
-        Ok(())
+        if self.bytes > self.room { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    /// As [`Self::put`], with what the cells' texts would have become.
+    #[cfg(test)]
+    pub fn put_cells(&mut self, place: usize, cells: Vec<Cell>) -> Result<(), UserError> {
+        let texts = cells.iter().map(|cell| match cell {
+            Cell::Null => (Kind::Text, None),
+            Cell::Boolean(value) => (Kind::Boolean, Some(if *value { "t" } else { "f" }.to_owned())),
+            Cell::Integer(value) => (Kind::Integer, Some(value.to_string())),
+            Cell::Double(value) => (Kind::Float, Some(format_double(*value))),
+            Cell::Text(text) => (Kind::Text, Some(text.to_string())),
+        });
+        let texts: Vec<(Kind, Option<String>)> = texts.collect();
+        self.put(place, texts.iter().map(|(kind, text)| Ok((*kind, text.as_deref()))))
+    }
+
+    fn too_large(&self) -> UserError {
+        let message = format!("the rows of a run's feeders must not take more than {} MB", MAX_BYTES >> 20);
+        UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+            .detail(self.named())
+            .hint("Lower max_rows of bench.add_feeder, or select fewer or shorter columns.")
     }
 
     fn weight(&self, cell: &Cell) -> Result<f64, UserError> {
@@ -129,12 +165,12 @@ impl<'a> Collector<'a> {
             .hint("Leave such rows out: SELECT … WHERE …."))
     }
 
-    /// Appends the rows to what clients read, as those of this script; how many there are, and the bytes that they took.
+    /// Appends the rows to what clients read, as those of this script; how many there are.
     ///
     /// # Errors
-    /// 55000 where there is none.
-    pub fn pack(&self, script: u32, out: &mut Vec<u8>) -> Result<(u32, usize), UserError> {
-        if self.rows.is_empty() {
+    /// 55000 where there is none; 53200.
+    pub fn pack(&self, script: u32, out: &mut Vec<u8>) -> Result<u32, UserError> {
+        if self.cells.is_empty() {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 "a feeder's query returned no rows",
@@ -147,11 +183,11 @@ impl<'a> Collector<'a> {
             order: self.feeder.order,
             once: self.feeder.once,
             variables: self.variables(),
-            rows: &self.rows,
+            cells: &self.cells,
             weights: &self.weights,
         };
-        pack(&from, out);
-        Ok((self.rows.len() as u32, self.bytes))
+        pack(&from, out)?;
+        Ok(self.rows() as u32)
     }
 
     fn named(&self) -> String {
@@ -159,9 +195,8 @@ impl<'a> Collector<'a> {
     }
 }
 
-fn bytes(row: &[Cell]) -> usize {
-    let text = |cell: &Cell| if let Cell::Text(text) = cell { text.len() } else { 0 };
-    row.iter().map(|cell| CELL_BYTES + text(cell)).sum()
+fn bytes(cell: &Cell) -> usize {
+    size_of::<Cell>() + if let Cell::Text(text) = cell { TEXT_BYTES + text.len() } else { 0 }
 }
 
 /// The types of columns that are more than a text to a script.
@@ -185,8 +220,11 @@ impl Kind {
     }
 
     /// A value, which the type's output function has made a text.
-    pub fn cell(self, text: Option<&str>) -> Cell {
-        let Some(text) = text else { return Cell::Null };
+    ///
+    /// # Errors
+    /// 53200.
+    pub fn cell(self, text: Option<&str>) -> Result<Cell, UserError> {
+        let Some(text) = text else { return Ok(Cell::Null) };
         let typed = match self {
             Self::Boolean => Some(Cell::Boolean(text == "t")),
             Self::Integer => text.parse().ok().map(Cell::Integer),
@@ -194,6 +232,6 @@ impl Kind {
             Self::Float => text.parse().ok().filter(|&value| format_double(value) == text).map(Cell::Double),
             Self::Text => None,
         };
-        typed.unwrap_or_else(|| Cell::Text(text.into()))
+        typed.map_or_else(|| copied(text).map(Cell::Text), Ok)
     }
 }

@@ -3,6 +3,8 @@
 mod collect;
 mod pack;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{UserError, sqlstate};
@@ -13,6 +15,13 @@ pub use pack::{Cell, Rows, Source, Stride, unpack};
 
 /// The column of a weighted feeder that says how often its row is to come.
 pub const WEIGHT: &str = "weight";
+
+/// The most columns: those that a SELECT of PostgreSQL may have (MaxTupleAttributeNumber). Another server may say that it has
+/// more.
+pub const MAX_COLUMNS: usize = 1664;
+
+/// Characters of a column's name that messages show: another server may give it any.
+const SHOWN: usize = 100;
 
 /// Which row of a feeder a transaction takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,19 +118,27 @@ impl Feeder {
     ///
     /// # Errors
     /// 22023 for a column whose name is none of a variable with the prefix before it, for two of the same name, for no column
-    /// at all, and for a weighted feeder without weight.
+    /// at all, and for a weighted feeder without weight; 54000 for more than [`MAX_COLUMNS`].
     pub fn variables(&self, columns: &[&str]) -> Result<Vec<Option<String>>, UserError> {
+        if columns.len() > MAX_COLUMNS {
+            let message = format!("a feeder's query must not have more than {MAX_COLUMNS} columns");
+            return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+                .detail(format!("It has {}.", columns.len()))
+                .hint("Select only the columns that the script reads."));
+        }
         let is_weight = |column: &str| self.order == Order::Weighted && column == WEIGHT;
+        let mut seen = HashSet::new();
         let mut variables: Vec<Option<String>> = Vec::with_capacity(columns.len());
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].contains(column) {
-                return Err(invalid(format!("column \"{column}\" of the feeder's query appears twice"))
+        for column in columns {
+            let shown = column.chars().take(SHOWN).collect::<String>();
+            if !seen.insert(*column) {
+                return Err(invalid(format!("column \"{shown}\" of the feeder's query appears twice"))
                     .hint("Give each column a name of its own: SELECT … AS name."));
             }
             let variable = format!("{}{column}", self.prefix);
             if !is_weight(column) && !is_variable_name(&variable) {
                 return Err(invalid(format!(
-                    "column \"{column}\" of the feeder's query cannot be a variable"
+                    "column \"{shown}\" of the feeder's query cannot be a variable"
                 ))
                 .hint(
                     "Give it the name of a variable, of letters, digits and underscores: SELECT … AS name.",

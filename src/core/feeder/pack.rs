@@ -12,6 +12,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Order;
+use crate::error::UserError;
+use crate::pulse;
+use crate::room::reserve;
 use crate::script::{Prng, Value, VariableId, Variables};
 
 /// A value of a row.
@@ -30,35 +33,47 @@ const INTEGER: u8 = 2;
 const DOUBLE: u8 = 3;
 const TEXT: u8 = 4;
 
-/// What [`pack`] packs: the rows of one feeder, at least one, each with a cell for each variable.
+/// What [`pack`] packs: the rows of one feeder, at least one.
 pub struct Unpacked<'a> {
     /// Index of its script in the run.
     pub script: u32,
     pub order: Order,
     pub once: bool,
     pub variables: Vec<&'a str>,
-    pub rows: &'a [Box<[Cell]>],
+    /// Row by row, a cell for each variable.
+    pub cells: &'a [Cell],
     /// For each row, above 0; empty unless weighted.
     pub weights: &'a [f64],
 }
 
 /// Appends a feeder's rows.
-pub fn pack(from: &Unpacked, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// 53200.
+pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
     let start = out.len();
+    let rows = from.cells.len() / from.variables.len().max(1);
+    let cells = || {
+        from.cells.iter().inspect(|_| {
+            pulse::beat();
+        })
+    };
+    let of_cell = |cell: &Cell| 9 + if let Cell::Text(text) = cell { text.len() } else { 0 };
+    let names: usize = from.variables.iter().map(|name| 4 + name.len()).sum();
+    let most = 24 + names + cells().map(of_cell).sum::<usize>() + 8 * from.weights.len();
+    reserve(out, most)?;
     let put = |number: usize, out: &mut Vec<u8>| out.extend((number as u32).to_le_bytes());
     let order = match from.order {
         Order::Random => 0,
         Order::Sequence => 1,
         Order::Weighted => 2,
     };
-    let numbers =
-        [0, from.script as usize, from.rows.len(), from.variables.len(), order, usize::from(from.once)];
+    let numbers = [0, from.script as usize, rows, from.variables.len(), order, usize::from(from.once)];
     numbers.into_iter().for_each(|number| put(number, out));
     for name in &from.variables {
         put(name.len(), out);
         out.extend(name.as_bytes());
     }
-    let cells = || from.rows.iter().flat_map(|row| row.iter());
     out.extend(cells().map(|cell| match cell {
         Cell::Null => NULL,
         Cell::Boolean(_) => BOOLEAN,
@@ -94,6 +109,7 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) {
     }
     let length = (out.len() - start) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    Ok(())
 }
 
 /// For each row, how often of 2^32 times it is itself, where it was drawn, and which one it is otherwise.

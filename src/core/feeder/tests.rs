@@ -61,6 +61,20 @@ fn columns_become_variables() {
     );
 }
 
+#[test]
+fn columns_are_counted_before_they_are_compared() {
+    let names: Vec<String> = (0..60_000).map(|n| format!("column_{n}")).collect();
+    let columns: Vec<&str> = names.iter().map(String::as_str).collect();
+    let feeder = feeder("", "random", false, 1).expect("a feeder");
+    assert_eq!(
+        message(feeder.variables(&columns)),
+        "a feeder's query must not have more than 1664 columns (54000)"
+    );
+    assert_eq!(feeder.variables(&columns[..MAX_COLUMNS]).map(|variables| variables.len()), Ok(1664));
+    let long = "?".repeat(1_000_000);
+    assert!(message(feeder.variables(&[&long])).len() < 200);
+}
+
 mod rows {
     use std::sync::atomic::AtomicU64;
 
@@ -74,7 +88,8 @@ mod rows {
             Just(Cell::Null),
             any::<bool>().prop_map(Cell::Boolean),
             any::<i64>().prop_map(Cell::Integer),
-            (-1e300..1e300).prop_map(Cell::Double),
+            // As many digits as their text has.
+            any::<i32>().prop_map(|eighths| Cell::Double(f64::from(eighths) / 8.0)),
             any::<String>().prop_map(|text| Cell::Text(text.into())),
         ]
     }
@@ -98,7 +113,7 @@ mod rows {
         let mut collector = Collector::new(feeder, &["n"], 7, MAX_BYTES)?;
         for n in 0..rows {
             if let Some(place) = collector.place()? {
-                collector.put(place, vec![Cell::Integer(n)])?;
+                collector.put_cells(place, vec![Cell::Integer(n)])?;
             }
         }
         let mut bytes = Vec::new();
@@ -131,7 +146,7 @@ mod rows {
                 let mut collector = Collector::new(&feeder, &["a", "bü", "c"], 1, MAX_BYTES).expect("columns");
                 for row in &rows {
                     let place = collector.place().expect("room").expect("kept");
-                    collector.put(place, row.clone()).expect("room");
+                    collector.put_cells(place, row.clone()).expect("room");
                 }
                 collector.pack(script, &mut bytes).expect("rows");
             }
@@ -173,7 +188,7 @@ mod rows {
             let mut collector = Collector::new(&feeder, &["t", "weight"], 1, MAX_BYTES).expect("columns");
             for n in 1..5 {
                 let place = collector.place().expect("room").expect("kept");
-                collector.put(place, vec![Cell::Text("ü".into()), Cell::Integer(n)]).expect("room");
+                collector.put_cells(place, vec![Cell::Text("ü".into()), Cell::Integer(n)]).expect("room");
             }
             bytes.clear();
             collector.pack(0, &mut bytes).expect("rows");
@@ -230,7 +245,9 @@ mod rows {
         let mut collector = Collector::new(&feeder, &["n", "weight"], 7, MAX_BYTES).expect("columns");
         for (n, weight) in weights.iter().enumerate() {
             let place = collector.place().expect("room").expect("kept");
-            collector.put(place, vec![Cell::Integer(n as i64), Cell::Double(*weight)]).expect("weights");
+            collector
+                .put_cells(place, vec![Cell::Integer(n as i64), Cell::Double(*weight)])
+                .expect("weights");
         }
         let mut bytes = Vec::new();
         collector.pack(0, &mut bytes).expect("rows");
@@ -252,11 +269,11 @@ mod rows {
             let mut collector = Collector::new(&feeder, &["n"], seed, MAX_BYTES).expect("columns");
             for n in 0..100 {
                 if let Some(place) = collector.place().expect("no sequence") {
-                    collector.put(place, vec![Cell::Integer(n)]).expect("room");
+                    collector.put_cells(place, vec![Cell::Integer(n)]).expect("room");
                 }
             }
             let mut bytes = Vec::new();
-            assert_eq!(collector.pack(0, &mut bytes).expect("rows").0, 20);
+            assert_eq!(collector.pack(0, &mut bytes).expect("rows"), 20);
             let mut rows = kept(&bytes);
             rows.iter().for_each(|n| observed[*n as usize / 10] += 1.0);
             rows.sort_unstable();
@@ -280,10 +297,16 @@ mod rows {
             "a feeder's query returned no rows (55000)"
         );
         let small = feeder(Order::Random, false, 5);
-        let mut collector = Collector::new(&small, &["t"], 7, 20).expect("columns");
-        collector.put(0, vec![Cell::Text("0123456789".into())]).expect("19 bytes");
-        let error = collector.put(1, vec![Cell::Text("0123456789".into())]).expect_err("no room");
+        let mut collector = Collector::new(&small, &["t"], 7, 60).expect("columns");
+        collector.put_cells(0, vec![Cell::Text("0123456789".into())]).expect("50 bytes");
+        let error = collector.put_cells(1, vec![Cell::Text("0123456789".into())]).expect_err("no room");
         assert_eq!(error.to_string(), "the rows of a run's feeders must not take more than 256 MB (54000)");
+        // Before it is copied.
+        let text = "x".repeat(61);
+        let mut collector = Collector::new(&small, &["t"], 7, 60).expect("columns");
+        let error = collector.put(0, std::iter::once(Ok((Kind::Text, Some(&*text))))).expect_err("no room");
+        assert_eq!(error.sqlstate, "54000");
+        assert_eq!(collector.place(), Ok(Some(0)), "nothing is kept");
         let weighted = feeder(Order::Weighted, false, 5);
         for (cell, shown) in [
             (Cell::Null, "null"),
@@ -293,23 +316,23 @@ mod rows {
             (Cell::Boolean(true), "a boolean"),
         ] {
             let mut collector = Collector::new(&weighted, &["n", "weight"], 7, MAX_BYTES).expect("columns");
-            let error = collector.put(0, vec![Cell::Null, cell]).expect_err("no weight");
+            let error = collector.put_cells(0, vec![Cell::Null, cell]).expect_err("no weight");
             assert!(error.message.ends_with(&format!("above 0, not {shown}")), "{}", error.message);
         }
     }
 
     #[test]
     fn types_are_those_of_sql() {
-        assert_eq!(Kind::of(16).cell(Some("t")), Cell::Boolean(true));
-        assert_eq!(Kind::of(16).cell(Some("f")), Cell::Boolean(false));
-        assert_eq!(Kind::of(20).cell(Some("-9223372036854775808")), Cell::Integer(i64::MIN));
-        assert_eq!(Kind::of(701).cell(Some("0.1")), Cell::Double(0.1));
-        assert_eq!(Kind::of(701).cell(Some("1e+300")), Cell::Double(1e300));
-        assert_eq!(Kind::of(701).cell(Some("-Infinity")), Cell::Double(f64::NEG_INFINITY));
-        assert_eq!(Kind::of(1700).cell(Some("1.50")), Cell::Text("1.50".into()));
-        assert_eq!(Kind::of(25).cell(Some("")), Cell::Text("".into()));
-        assert_eq!(Kind::of(1007).cell(Some("{1,NULL}")), Cell::Text("{1,NULL}".into()));
-        assert_eq!(Kind::of(23).cell(None), Cell::Null);
+        assert_eq!(Kind::of(16).cell(Some("t")), Ok(Cell::Boolean(true)));
+        assert_eq!(Kind::of(16).cell(Some("f")), Ok(Cell::Boolean(false)));
+        assert_eq!(Kind::of(20).cell(Some("-9223372036854775808")), Ok(Cell::Integer(i64::MIN)));
+        assert_eq!(Kind::of(701).cell(Some("0.1")), Ok(Cell::Double(0.1)));
+        assert_eq!(Kind::of(701).cell(Some("1e+300")), Ok(Cell::Double(1e300)));
+        assert_eq!(Kind::of(701).cell(Some("-Infinity")), Ok(Cell::Double(f64::NEG_INFINITY)));
+        assert_eq!(Kind::of(1700).cell(Some("1.50")), Ok(Cell::Text("1.50".into())));
+        assert_eq!(Kind::of(25).cell(Some("")), Ok(Cell::Text("".into())));
+        assert_eq!(Kind::of(1007).cell(Some("{1,NULL}")), Ok(Cell::Text("{1,NULL}".into())));
+        assert_eq!(Kind::of(23).cell(None), Ok(Cell::Null));
     }
 
     #[test]

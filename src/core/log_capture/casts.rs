@@ -1,16 +1,21 @@
 //! Types for variables that a statement mentions more than once. A parameter of the log has one type wherever it stands; a script's
 //! variable is a parameter of its own at each place, and `$1 IS NULL` alone says nothing of its type.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use super::tokens::{Kind, tokens};
 
 /// A statement in which all places of a variable have one number, and the variables in the order of these numbers: `places[0]` is the
 /// variable of `$1`. None where every variable has one place.
-pub fn shared<T: PartialEq + Copy>(text: &str, places: &[T]) -> Option<(String, Vec<T>)> {
+pub fn shared<T: Eq + Hash + Copy>(text: &str, places: &[T]) -> Option<(String, Vec<T>)> {
     let mut distinct: Vec<T> = Vec::new();
+    let mut numbers: HashMap<T, usize> = HashMap::new();
     for &variable in places {
-        if !distinct.contains(&variable) {
+        numbers.entry(variable).or_insert_with(|| {
             distinct.push(variable);
-        }
+            distinct.len()
+        });
     }
     if distinct.len() == places.len() {
         return None;
@@ -19,8 +24,7 @@ pub fn shared<T: PartialEq + Copy>(text: &str, places: &[T]) -> Option<(String, 
     for token in tokens(text) {
         if let Kind::Parameter(number) = token.kind {
             let variable = places.get((number as usize).checked_sub(1)?)?;
-            let number = distinct.iter().position(|other| other == variable)? + 1;
-            out.push_str(&format!("${number}"));
+            out.push_str(&format!("${}", numbers.get(variable)?));
         } else {
             out.push_str(token.text);
         }

@@ -19,7 +19,8 @@ mod transaction;
 
 use std::collections::HashMap;
 
-use crate::error::UserError;
+use crate::error::{UserError, sqlstate};
+use crate::pulse;
 use session::Session;
 use shapes::Shapes;
 use transaction::Transaction;
@@ -90,14 +91,25 @@ pub struct Capture {
     last_ms: f64,
     idle_sum_ms: f64,
     idle_count: u64,
-    /// Sessions that worked in a second of the log.
-    active: HashMap<i64, u64>,
+    /// What the statements of open transactions take, in bytes.
+    open_bytes: usize,
+    /// How many sessions more worked in a second of the log than in the one before.
+    active: HashMap<i64, i64>,
     /// The last second in which a session was counted.
     counted: HashMap<String, i64>,
 }
 
 /// A transaction is counted as work in at most so many seconds.
 const LONGEST_SECS: i64 = 86_400;
+
+/// The most sessions of a log, the most seconds in which one of them began or ended to work, and the most bytes of statements
+/// in transactions that are open at the same place of the log.
+const MAX_SESSIONS: usize = 1_000_000;
+const MAX_SECONDS: usize = 8_000_000;
+const MAX_OPEN: usize = 256 << 20;
+
+/// The longest name of a session or a role, in bytes: servers write no longer ones.
+const MAX_NAME: usize = 256;
 
 impl Capture {
     pub fn new(options: Options) -> Self {
@@ -112,6 +124,7 @@ impl Capture {
             last_ms: f64::NEG_INFINITY,
             idle_sum_ms: 0.0,
             idle_count: 0,
+            open_bytes: 0,
             active: HashMap::new(),
             counted: HashMap::new(),
         }
@@ -120,28 +133,47 @@ impl Capture {
     /// Takes the next message.
     ///
     /// # Errors
-    /// 54000 for too many bytes of values.
+    /// 54000 for too many sessions, seconds, and bytes of statements and values.
     pub fn take(&mut self, entry: &Entry) -> Result<(), UserError> {
         let other = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
         if entry.database != self.options.database
             || self.options.roles.as_ref().is_some_and(|roles| !roles.contains(&entry.user))
             || other(&self.options.application, &entry.application)
+            || entry.session.len().max(entry.user.len()).max(entry.virtual_transaction.len()) > MAX_NAME
         {
             return Ok(());
         }
         self.figures.entries += 1;
         if !self.sessions.contains_key(&entry.session) {
+            if self.sessions.len() >= MAX_SESSIONS {
+                return Err(exceeded(format!("the log has more than {MAX_SESSIONS} sessions")));
+            }
             self.sessions.insert(entry.session.clone(), Session::default());
         }
         if let Some(session) = self.sessions.get_mut(&entry.session) {
+            let before = session.bytes();
             session.take(entry, &mut self.finished);
+            self.open_bytes = self.open_bytes + session.bytes() - before;
         }
-        self.count_finished()
+        self.count_finished()?;
+        if self.open_bytes > MAX_OPEN {
+            let megabytes = MAX_OPEN >> 20;
+            return Err(exceeded(format!(
+                "the log's open transactions have more than {megabytes} MB of statements"
+            )));
+        }
+        Ok(())
     }
 
     fn count_finished(&mut self) -> Result<(), UserError> {
         for transaction in std::mem::take(&mut self.finished) {
+            pulse::beat();
             self.count(&transaction);
+            if self.active.len() > MAX_SECONDS {
+                return Err(exceeded(format!(
+                    "the log's sessions worked in more than {MAX_SECONDS} seconds"
+                )));
+            }
             self.shapes.add(&transaction)?;
         }
         Ok(())
@@ -161,17 +193,29 @@ impl Capture {
             None => self.figures.is_timed &= transaction.problem.is_some(),
         }
         let second = |ms: f64| (ms / 1e3).floor() as i64;
-        let last = self.counted.get(&transaction.session).map_or(i64::MIN, |last| last + 1);
+        let last = self.counted.get(&transaction.session).map_or(i64::MIN, |last| last.saturating_add(1));
         let (from, to) = (second(transaction.start_ms).max(last), second(transaction.end_ms));
         if !self.counted.contains_key(&transaction.session) {
             self.figures.sessions += 1;
         }
-        for second in from.max(to - LONGEST_SECS)..=to {
-            let count = self.active.entry(second).or_default();
-            *count += 1;
-            self.figures.clients = self.figures.clients.max(*count);
+        let from = from.max(to.saturating_sub(LONGEST_SECS));
+        if from <= to {
+            *self.active.entry(from).or_default() += 1;
+            *self.active.entry(to.saturating_add(1)).or_default() -= 1;
         }
         self.counted.insert(transaction.session.clone(), to.max(last.saturating_sub(1)));
+    }
+
+    /// The most sessions that worked in the same second.
+    fn most_at_once(&self) -> u64 {
+        let mut changes: Vec<(i64, i64)> =
+            self.active.iter().map(|(second, change)| (*second, *change)).collect();
+        changes.sort_unstable();
+        let at_once = changes.iter().scan(0, |sum, (_, change)| {
+            *sum += change;
+            Some(*sum)
+        });
+        at_once.max().unwrap_or_default().unsigned_abs()
     }
 
     /// The scripts, when the log has ended.
@@ -185,6 +229,7 @@ impl Capture {
         }
         self.finished.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
         self.count_finished()?;
+        self.figures.clients = self.most_at_once();
         let mut figures = self.figures;
         figures.idle_ms = (self.idle_count > 0).then(|| self.idle_sum_ms / self.idle_count as f64);
         figures.secs = ((self.last_ms - self.first_ms) / 1e3).max(0.0);
@@ -193,6 +238,7 @@ impl Capture {
         let Shapes { shapes, mut skipped, .. } = self.shapes;
         let mut kept: Vec<Replayable> = Vec::new();
         for shape in shapes.into_values() {
+            pulse::beat();
             let replay = script::replay(&shape, self.options.think_times, self.options.mask);
             let shown = shape.outline.shown();
             if shape.writes && !self.options.writes {
@@ -224,6 +270,11 @@ impl Capture {
         skipped.sort_by_key(|(_, of)| std::cmp::Reverse(of.transactions));
         Ok(Captured { shapes: kept, skipped, figures })
     }
+}
+
+fn exceeded(message: String) -> UserError {
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+        .hint("Capture a shorter log, or with the options application and roles only a part of it.")
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@
 //! constant by a cast; a string stays of unknown type, which the server resolves for parameters as for constants. Others
 //! stay in the text: positions in ORDER BY and GROUP BY, modifiers of types, fields of extract.
 
+use std::collections::HashMap;
+
 use super::event::Value;
 use super::tokens::{Kind, Token, decode};
+use crate::pulse;
 
 /// What a value of a template is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +51,7 @@ pub struct Constant {
 pub fn normalise(tokens: &[Token], parameters: &[Value]) -> Option<(Template, Vec<Constant>)> {
     let mut normaliser = Normaliser { tokens, ..Normaliser::default() };
     for place in 0..tokens.len() {
+        pulse::beat();
         normaliser.take(place, parameters)?;
     }
     normaliser.trim_end();
@@ -170,8 +174,10 @@ struct Normaliser<'a> {
     /// Places of the tokens so far that are not blank.
     significant: Vec<usize>,
     depth: usize,
-    /// The depths of the lists behind ORDER BY and GROUP BY that have begun.
+    /// The depths of the lists behind ORDER BY and GROUP BY that have begun, in ascending order.
     lists: Vec<usize>,
+    /// The slot of each parameter that was mentioned, by its number.
+    parameters: HashMap<usize, usize>,
     /// The depth inside of a type's modifier.
     modifier: Option<usize>,
 }
@@ -234,24 +240,31 @@ impl<'a> Normaliser<'a> {
                     self.modifier = None;
                 }
                 self.depth = self.depth.saturating_sub(1);
-                self.lists.retain(|&depth| depth <= self.depth);
+                while self.lists.pop_if(|depth| *depth > self.depth).is_some() {}
             }
-            _ if token.is("by") && self.follows(&["order", "group"]) => self.lists.push(self.depth),
+            _ if token.is("by") && self.follows(&["order", "group"]) && !self.is_in_list() => {
+                self.lists.push(self.depth);
+            }
             _ if token.kind == Kind::Word
                 && ["limit", "offset", "having", "window", "union", "for", "values", "set"]
                     .iter()
                     .any(|w| token.is(w)) =>
             {
                 let depth = self.depth;
-                self.lists.retain(|&list| list != depth);
+                self.lists.pop_if(|list| *list == depth);
             }
             _ => {}
         }
     }
 
+    /// Whether this is a list behind ORDER BY or GROUP BY, and not in parentheses in it. Those of deeper levels have ended.
+    fn is_in_list(&self) -> bool {
+        self.lists.last() == Some(&self.depth)
+    }
+
     /// Whether a number here is no value.
     fn is_fixed_number(&self) -> bool {
-        let is_position = self.lists.contains(&self.depth)
+        let is_position = self.is_in_list()
             && (self.follows(&["by"]) || self.before(1).is_some_and(|token| token.text == ","));
         let counts_rows = self.follows(&["first", "next"]) && self.follows_at(2, &["fetch"]);
         is_position || counts_rows || self.modifier.is_some()
@@ -330,11 +343,13 @@ impl<'a> Normaliser<'a> {
     }
 
     fn slot(&mut self, slot: Slot, constant: Constant, cast: Option<String>) {
+        let next = self.template.slots.len();
         // A parameter that is mentioned again is the same value.
-        let known =
-            self.template.slots.iter().position(|&other| matches!(slot, Slot::Parameter(_)) && other == slot);
-        let place = known.unwrap_or(self.template.slots.len());
-        if known.is_none() {
+        let place = match slot {
+            Slot::Parameter(number) => *self.parameters.entry(number).or_insert(next),
+            _ => next,
+        };
+        if place == next {
             self.template.slots.push(slot);
             self.constants.push(constant);
         }

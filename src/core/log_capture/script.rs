@@ -1,8 +1,11 @@
 //! A shape as a script in pgbench's language, and the values of its transactions as rows of a feeder.
 
+use std::collections::HashSet;
+
 use super::normalise::{Piece, Slot};
 use super::shapes::{Row, Shape, Width};
 use super::transaction::Ending;
+use crate::pulse;
 
 /// Pauses whose mean is shorter are left out: each is the difference of two times of the log, which have milliseconds.
 const SHORTEST_PAUSE_US: f64 = 2000.0;
@@ -58,8 +61,14 @@ pub struct Replay {
 
 /// The script of a shape; with `hides_texts` no string constant of the log is in it.
 pub fn replay(shape: &Shape, think_times: ThinkTimes, hides_texts: bool) -> Replay {
-    let mut writer =
-        Writer { shape, think_times, hides_texts, prefix: prefix(shape), replay: Replay::default() };
+    let mut writer = Writer {
+        shape,
+        think_times,
+        hides_texts,
+        prefix: prefix(shape),
+        named: HashSet::new(),
+        replay: Replay::default(),
+    };
     let outline = &shape.outline;
     let needs_block =
         outline.ending != Ending::Implicit || outline.statements.len() > 1 || outline.begin.is_some();
@@ -81,19 +90,21 @@ pub fn replay(shape: &Shape, think_times: ThinkTimes, hides_texts: bool) -> Repl
     writer.replay
 }
 
-/// A beginning of names that no string constant of the shape mentions behind a colon.
+/// A beginning of names that no string constant of the shape mentions behind a colon: with an underscore more than any of
+/// those that begin with a `p`.
 fn prefix(shape: &Shape) -> String {
-    let texts = || {
-        let pieces = shape.outline.statements.iter().flat_map(|template| &template.pieces);
-        let texts = pieces.filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Slot { .. } => None,
-        });
-        texts.chain(shape.sources.iter().flatten().map(String::as_str))
-    };
+    let pieces = shape.outline.statements.iter().flat_map(|template| &template.pieces);
+    let texts = pieces.filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.as_str()),
+        Piece::Slot { .. } => None,
+    });
     let mut prefix = "p".to_owned();
-    while texts().any(|text| text.contains(&format!(":{prefix}"))) {
-        prefix.push('_');
+    for text in texts.chain(shape.sources.iter().flatten().map(String::as_str)) {
+        for (_, rest) in text.match_indices(":p").map(|(at, found)| text.split_at(at + found.len())) {
+            pulse::beat();
+            let underscores = rest.bytes().take_while(|&byte| byte == b'_').count();
+            prefix.extend(std::iter::repeat_n('_', (underscores + 2).saturating_sub(prefix.len())));
+        }
     }
     prefix
 }
@@ -103,6 +114,8 @@ struct Writer<'a> {
     think_times: ThinkTimes,
     hides_texts: bool,
     prefix: String,
+    /// Names of columns that there are.
+    named: HashSet<String>,
     replay: Replay,
 }
 
@@ -113,7 +126,7 @@ impl Writer<'_> {
     }
 
     fn column(&mut self, name: String, source: ColumnSource) {
-        if !self.replay.columns.iter().any(|column| column.name == name) {
+        if self.named.insert(name.clone()) {
             self.replay.columns.push(Column { name, source });
         }
     }
@@ -135,6 +148,7 @@ impl Writer<'_> {
     }
 
     fn piece(&mut self, piece: &Piece, first_slot: usize, slots: &[Slot]) -> String {
+        pulse::beat();
         let (slot, cast) = match piece {
             Piece::Text(text) => return text.clone(),
             Piece::Slot { slot, cast } => (*slot, cast.as_deref()),

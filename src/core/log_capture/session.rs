@@ -9,6 +9,16 @@ use super::event::{Event, Parameters, Value, event};
 use super::normalise::normalise;
 use super::tokens::{Kind, Token, tokens};
 use super::transaction::{Ending, Step, Transaction};
+use crate::error::MAX_TEXT;
+
+/// The longest message with statements, in bytes, that is divided into them.
+const MAX_MESSAGE: usize = 1 << 20;
+const LONG_MESSAGE: &str = "a message with more than 1 MB of statements";
+
+/// The most statements of a transaction, and the most bytes that they and their values take.
+const MAX_STEPS: usize = 10_000;
+const MAX_TRANSACTION: usize = 16 << 20;
+const LONG_TRANSACTION: &str = "more than 10,000 statements, or 16 MB of them";
 
 /// The state between two messages.
 #[derive(Debug, Default)]
@@ -33,6 +43,10 @@ struct Open {
     /// Of the virtual transaction id.
     id: Option<String>,
     transaction: Transaction,
+    /// What its statements take, roughly.
+    bytes: usize,
+    /// It is too long to be kept.
+    is_forgotten: bool,
 }
 
 /// An execution's statements and what is known of it.
@@ -130,7 +144,10 @@ impl Session {
             self.begin(entry, false, entry.at_ms);
         }
         if let Some(open) = &mut self.open {
-            open.problem(&format!("aborted by error {}", entry.sqlstate), &entry.query);
+            let is_state = |state: &str| state.len() == 5 && state.bytes().all(|b| b.is_ascii_alphanumeric());
+            let state = Some(entry.sqlstate.as_str()).filter(|state| is_state(state)).unwrap_or("unknown");
+            let query = &entry.query[..entry.query.floor_char_boundary(MAX_TEXT)];
+            open.problem(&format!("aborted by error {state}"), query);
             open.transaction.end_ms = entry.at_ms;
             if !open.is_block {
                 self.finish_open(finished);
@@ -152,7 +169,13 @@ impl Session {
             session: entry.session.clone(),
             user: entry.user.clone(),
         };
-        self.open = Some(Open { is_block, has_ended: false, id: transaction_id(entry), transaction });
+        let id = transaction_id(entry);
+        self.open = Some(Open { is_block, has_ended: false, id, transaction, bytes: 0, is_forgotten: false });
+    }
+
+    /// What it keeps of its statements, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.bytes)
     }
 
     fn finish_open(&mut self, finished: &mut Vec<Transaction>) {
@@ -173,14 +196,20 @@ impl Session {
         let start_ms = self.prepared_since_ms.take().map_or(start_ms, |prepared| prepared.min(start_ms));
         // Without durations, the end of the statement before is not known, nor is the pause.
         let mut pause_ms = (self.busy_until_ms.take()).map(|end| (start_ms - end).max(0.0));
-        let parts = statements(execution.text);
-        let parts = if parts.is_empty() { vec![tokens(execution.text)] } else { parts };
+        let (text, problem) = match execution.text {
+            long if long.len() > MAX_MESSAGE => {
+                (&long[..long.floor_char_boundary(MAX_TEXT)], Some(LONG_MESSAGE))
+            }
+            text => (text, execution.problem),
+        };
+        let parts = statements(text);
+        let parts = if parts.is_empty() { vec![tokens(text)] } else { parts };
         for (place, part) in parts.iter().enumerate() {
             // One duration for all statements of a message: the first one's; where it is still to come, the last one's.
             let is_timed =
                 if execution.duration_ms.is_some() { place == 0 } else { place + 1 == parts.len() };
             let duration_ms = if is_timed { execution.duration_ms } else { Some(0.0) };
-            let class = execution.problem.map_or_else(|| classify(part), Class::Other);
+            let class = problem.map_or_else(|| classify(part), Class::Other);
             match class {
                 Class::Begin => {
                     self.finish_cut_off(finished);
@@ -281,6 +310,16 @@ impl Open {
         pause_ms: Option<f64>,
         duration_ms: Option<f64>,
     ) {
+        if self.transaction.steps.len() >= MAX_STEPS || self.bytes > MAX_TRANSACTION {
+            self.problem(LONG_TRANSACTION, "");
+            self.transaction.forget_statements();
+            self.bytes = 0;
+            self.is_forgotten = true;
+        }
+        if self.is_forgotten {
+            self.transaction.frame_ms += duration_ms.unwrap_or(0.0);
+            return;
+        }
         let text = || text_of(tokens);
         let nothing: &[Value] = &[];
         let known = match parameters {
@@ -315,6 +354,11 @@ impl Open {
         let is_first = self.transaction.begin.is_none() && self.transaction.steps.is_empty();
         let writes = class == Class::Query { writes: true };
         let pause_ms = if is_first { Some(0.0) } else { pause_ms };
+        let values = constants
+            .iter()
+            .map(|constant| 80 + constant.value.as_ref().map_or(0, String::len))
+            .sum::<usize>();
+        self.bytes += 200 + values + 2 * tokens.iter().map(|token| token.text.len()).sum::<usize>();
         self.transaction.steps.push(Step { template, constants, pause_ms, duration_ms, writes });
     }
 }

@@ -7,15 +7,18 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::event::Value;
-use super::normalise::Template;
+use super::normalise::{Piece, Template};
 use super::transaction::{Ending, Step, Transaction};
-use crate::error::{UserError, sqlstate};
+use crate::error::{UserError, cut, sqlstate};
 
 /// Shapes that are told apart; transactions of further ones are counted together.
 const MAX_SHAPES: usize = 10_000;
 
-/// Bytes of values that are kept at most, over all shapes.
+/// Bytes of statements and values that are kept at most, over all shapes.
 const MAX_BYTES: usize = 256 << 20;
+
+/// Reasons that are told apart; transactions with further ones are counted together.
+const MAX_REASONS: usize = 1000;
 
 /// The sequence of a transaction's statements without their values, as one role executes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +38,15 @@ impl Outline {
             statements: transaction.steps.iter().map(|step| step.template.clone()).collect(),
             ending: transaction.ending,
         }
+    }
+
+    /// What a shape with it takes, roughly: it is kept twice, and for each slot a first value and its source.
+    fn bytes(&self) -> usize {
+        let pieces = self.statements.iter().flat_map(|template| &template.pieces).map(|piece| match piece {
+            Piece::Text(text) => 100 + 2 * text.len(),
+            Piece::Slot { .. } => 300,
+        });
+        1000 + pieces.sum::<usize>()
     }
 
     /// The statements, for people.
@@ -159,8 +171,11 @@ impl Shapes {
             return Ok(());
         }
         let row = Row::of(transaction);
-        let shape =
-            self.shapes.entry(outline).or_insert_with_key(|outline| Shape::new(outline.clone(), transaction));
+        let bytes = &mut self.bytes;
+        let shape = self.shapes.entry(outline).or_insert_with_key(|outline| {
+            *bytes += outline.bytes() + 2 * row.bytes();
+            Shape::new(outline.clone(), transaction)
+        });
         shape.count(transaction, &row);
         if shape.rows.len() < self.max_rows {
             self.bytes += row.bytes();
@@ -176,7 +191,7 @@ impl Shapes {
         if self.bytes <= MAX_BYTES {
             return Ok(());
         }
-        let message = "the values of the log's transactions take more memory than allowed";
+        let message = "the statements and values of the log's transactions take more memory than allowed";
         Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
             .detail(format!("The limit is {} MB.", MAX_BYTES >> 20))
             .hint("Lower the option max_rows, or capture a shorter log."))
@@ -184,9 +199,12 @@ impl Shapes {
 
     /// Counts a transaction that cannot be replayed.
     pub fn skip(&mut self, reason: &str, example: &str, transaction: &Transaction) {
-        let skipped = self.skipped.entry(reason.to_owned()).or_default();
+        let is_one_more = self.skipped.len() >= MAX_REASONS && !self.skipped.contains_key(reason);
+        let reason =
+            if is_one_more { format!("one of more than {MAX_REASONS} reasons") } else { reason.to_owned() };
+        let skipped = self.skipped.entry(reason).or_default();
         if skipped.transactions == 0 {
-            example.clone_into(&mut skipped.example);
+            skipped.example = cut(example).into_owned();
         }
         skipped.transactions += 1;
         skipped.busy_ms += transaction.busy_ms().unwrap_or(0.0);

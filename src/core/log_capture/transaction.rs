@@ -53,6 +53,13 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// Keeps how long the statements took, and nothing else of them.
+    pub fn forget_statements(&mut self) {
+        for step in &mut self.steps {
+            (step.template, step.constants) = Default::default();
+        }
+    }
+
     /// Milliseconds in the server; None where a duration is not known.
     pub fn busy_ms(&self) -> Option<f64> {
         let steps: Option<f64> = self.steps.iter().map(|step| step.duration_ms).sum();

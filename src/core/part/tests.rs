@@ -64,6 +64,7 @@ fn request() -> PartRequest {
         cluster: Some(ClusterSpec::default()),
         target: None,
         starter: Default::default(),
+        max_clients: None,
         part_of: None,
     };
     PartRequest { spec, tables: vec![vec![("bench_data".to_owned(), "pk".to_owned())]], kept: Vec::new() }

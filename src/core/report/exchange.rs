@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::content::clients_noun;
-use super::hygiene::one_line;
+use super::hygiene::{json, one_line};
 use super::number::finite;
 use crate::document::Document;
+use crate::error::cut;
 
 /// A format of another program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +45,16 @@ impl Exchange {
 /// Writes a run's figures. Those that are not known are left out.
 pub fn exchange(document: &Document, format: Exchange) -> String {
     match format {
-        Exchange::Bmf => bmf(document).to_string(),
-        Exchange::GithubBigger => Value::from(github(document, &throughput(document), "tps")).to_string(),
+        Exchange::Bmf => json(&bmf(document).to_string()),
+        Exchange::GithubBigger => {
+            json(&Value::from(github(document, &throughput(document), "tps")).to_string())
+        }
         Exchange::GithubSmaller => {
             let mut lines = github(document, &latencies(document), "ms");
             lines.extend(github(document, &server_cpu(document), "us"));
-            Value::from(lines).to_string()
+            json(&Value::from(lines).to_string())
         }
-        Exchange::Otava => otava(document).to_string(),
+        Exchange::Otava => json(&otava(document).to_string()),
         Exchange::OpenMetrics => open_metrics(document),
     }
 }
@@ -61,7 +64,7 @@ fn benchmark(document: &Document) -> String {
     let run = &document.run;
     let noun = clients_noun(run);
     let rate = finite(run.rate).map_or(String::new(), |rate| format!(", rate {rate}"));
-    format!("{}, {} {noun}{rate}", one_line(&run.workload), run.clients)
+    format!("{}, {} {noun}{rate}", shown(&run.workload), run.clients)
 }
 
 /// A figure under the name that metrics have in `bench.compare`.
@@ -113,7 +116,7 @@ fn bmf(document: &Document) -> Value {
 
 fn github(document: &Document, figures: &[Figure], unit: &str) -> Vec<Value> {
     let run = &document.run;
-    let extra = format!("run {}, PostgreSQL {}", run.run_id, one_line(&run.server_version));
+    let extra = format!("run {}, PostgreSQL {}", run.run_id, shown(&run.server_version));
     let line = |(name, value): &Figure| {
         json!({
             "name": format!("{}: {name}", benchmark(document)),
@@ -139,8 +142,8 @@ fn otava(document: &Document) -> Value {
         "metrics": metrics,
         "attributes": {
             "run_id": run.run_id.to_string(),
-            "workload": one_line(&run.workload),
-            "server_version": one_line(&run.server_version),
+            "workload": shown(&run.workload),
+            "server_version": shown(&run.server_version),
         },
     }])
 }
@@ -200,9 +203,14 @@ fn open_metrics(document: &Document) -> String {
     text + "# EOF"
 }
 
+/// A text on one line, of a bounded length.
+fn shown(text: &str) -> String {
+    one_line(&cut(text))
+}
+
 /// A text as the value of a label.
 fn label(text: &str) -> String {
-    one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
+    shown(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -331,6 +339,7 @@ mod tests {
     fn hostile_names_and_numbers_stay_what_they_are() {
         for document in [hostile(), Document::default()] {
             for format in &ALL[..4] {
+                assert!(!exchange(&document, *format).contains(['<', '>', '&']), "{format:?}");
                 let written = in_json(&document, *format).to_string();
                 assert!(!written.chars().any(|c| c.is_control() || c == '\u{202e}'), "{format:?}");
             }

@@ -18,6 +18,36 @@ pub fn one_line(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The text without anything that begins a tag or a comment of HTML, for where a `<` cannot be escaped: what is shown as it is,
+/// or as code, may end up in a page of somebody who escapes nothing. To SQL the blank says nothing.
+pub fn defused(text: &str) -> String {
+    let mut defused = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        defused.push(c);
+        let begins_tag = |next: &char| next.is_alphabetic() || matches!(next, '/' | '!' | '?');
+        if c == '<' && characters.peek().is_some_and(begins_tag) {
+            defused.push(' ');
+        }
+    }
+    defused
+}
+
+/// JSON that means the same, with escapes for what a page or a terminal would take for its own.
+pub fn json(written: &str) -> String {
+    let mut escaped = String::with_capacity(written.len());
+    for c in written.chars() {
+        // Between tokens there are none of these.
+        if matches!(c, '<' | '>' | '&') || !is_text(c) {
+            let mut units = [0; 2];
+            escaped.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
 /// Whether a character shows as itself and leaves its neighbours alone.
 fn is_text(c: char) -> bool {
     let turns_direction =
@@ -115,6 +145,25 @@ mod tests {
         );
         assert_eq!(one_line("  SELECT\n\t1;\u{7}  "), "SELECT 1;\u{FFFD}");
         assert_eq!(clean("naïve 数据 🐘"), "naïve 数据 🐘");
+    }
+
+    #[test]
+    fn no_tag_is_left() {
+        let statement = "SELECT a <b, 1<2, x <> y, '</p>', p<->q, ARRAY[1] <@ z -- <!-- <?";
+        assert_eq!(
+            defused(statement),
+            "SELECT a < b, 1<2, x <> y, '< /p>', p<->q, ARRAY[1] <@ z -- < !-- < ?"
+        );
+        assert_eq!(defused("<<script><"), "<< script><");
+    }
+
+    #[test]
+    fn json_stays_what_it_was() {
+        let value = serde_json::json!({"<b>": "a&b\u{9b}31m\u{202e}\u{7f}\u{1}", "n": [1.5, null, "\u{1fffe} naïve 数据"]});
+        let written = json(&value.to_string());
+        assert!(!written.contains(['<', '>', '&', '\u{9b}', '\u{202e}', '\u{7f}', '\u{1fffe}']), "{written}");
+        assert!(written.contains("naïve 数据") && written.contains("\\ud83f\\udffe"), "{written}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&written).expect("JSON"), value);
     }
 
     #[test]

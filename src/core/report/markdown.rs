@@ -1,7 +1,7 @@
 //! The report in GitHub's dialect of Markdown, for an issue or a mail.
 
 use super::content::{self, Body, Kind, Section, Table};
-use super::hygiene::{clean, one_line, shortened};
+use super::hygiene::{clean, defused, one_line, shortened};
 use super::number::count;
 use crate::document::Document;
 
@@ -18,7 +18,8 @@ pub fn render(document: &Document) -> String {
     let subject = format!("Run {}", run.run_id);
     let mut text = head(&subject, &run.workload, &content::subtitle(document), outcome.as_deref());
     // As pgbench prints them, so that they can be searched for.
-    let lines: Vec<_> = content::closing_lines(document).iter().map(|line| one_line(line)).collect();
+    let lines = content::closing_lines(document);
+    let lines: Vec<_> = lines.iter().map(|line| one_line(&shortened(line, CELL))).collect();
     text += &fenced(&lines.join("\n"));
     write_findings(&mut text, document);
     for section in content::sections(document) {
@@ -32,7 +33,8 @@ pub fn render(document: &Document) -> String {
 
 /// The title, a line under it, and how it ended where that is not as it should.
 pub fn head(subject: &str, workload: &str, subtitle: &str, outcome: Option<&str>) -> String {
-    let mut text = format!("# {subject}: {}\n\n{}\n\n", escaped(workload), escaped(subtitle));
+    let [workload, subtitle] = [workload, subtitle].map(|text| escaped(&shortened(text, CELL)));
+    let mut text = format!("# {subject}: {workload}\n\n{subtitle}\n\n");
     if let Some(outcome) = outcome {
         text += &format!("**Status** {}\n\n", escaped(&shortened(outcome, CELL)));
     }
@@ -68,13 +70,14 @@ pub fn write_section(text: &mut String, section: &Section) {
         Body::Facts(facts) => {
             *text += "| | |\n| --- | --- |\n";
             for (name, value) in facts {
-                *text += &format!("| {} | {} |\n", escaped(name), escaped(&shortened(value, CELL)));
+                let [name, value] = [name, value].map(|text| escaped(&shortened(text, CELL)));
+                *text += &format!("| {name} | {value} |\n");
             }
         }
         Body::Table(table) | Body::Wide { whole: table, .. } => write_table(text, table),
     }
     if let Some(note) = &section.note {
-        *text += &format!("\n{}\n", escaped(note));
+        *text += &format!("\n{}\n", escaped(&shortened(note, CELL)));
     }
 }
 
@@ -129,7 +132,7 @@ pub fn escaped(text: &str) -> String {
 
 /// A text as code on one line. In a table even code cannot hold a bar as it is.
 pub fn code(text: &str) -> String {
-    let text = one_line(text).replace('|', "\\|");
+    let text = defused(&one_line(text)).replace('|', "\\|");
     if text.is_empty() {
         return text;
     }
@@ -140,7 +143,8 @@ pub fn code(text: &str) -> String {
 
 /// A text as a block of code.
 pub fn fenced(text: &str) -> String {
-    let fence = "`".repeat((longest_fence(text) + 1).max(3));
+    let text = defused(text);
+    let fence = "`".repeat((longest_fence(&text) + 1).max(3));
     format!("{fence}\n{text}\n{fence}\n")
 }
 
@@ -159,5 +163,7 @@ mod tests {
         assert_eq!(code("SELECT 'a' || 'b'\n;"), "` SELECT 'a' \\|\\| 'b' ; `");
         assert_eq!(code("a``b"), "``` a``b ```");
         assert_eq!(fenced("```"), "````\n```\n````\n");
+        assert_eq!(code("</td>"), "` < /td> `");
+        assert_eq!(fenced("a\n<b>"), "```\na\n< b>\n```\n");
     }
 }

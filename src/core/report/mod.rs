@@ -64,7 +64,7 @@ pub fn render(document: &Document, format: Format) -> String {
         Format::Text => text::render(document),
         Format::Markdown => markdown::render(document),
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
-        Format::Json => serde_json::to_string(document).unwrap_or_default(),
+        Format::Json => hygiene::json(&serde_json::to_string(document).unwrap_or_default()),
         Format::Html => html::render(document),
     }
 }

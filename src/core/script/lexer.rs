@@ -14,6 +14,7 @@ use super::blanks::{continuation_length, is_blank, trim_end};
 use super::position::Source;
 use super::variables::{is_name_part, is_name_start};
 use crate::error::{UserError, sqlstate};
+use crate::pulse;
 use routine::Routine;
 
 /// A part of a script that becomes one command.
@@ -86,6 +87,7 @@ pub(super) fn split(source: Source) -> Result<Vec<Piece>, UserError> {
     };
     let mut pieces = Vec::new();
     while scanner.at < scanner.bytes.len() {
+        pulse::beat();
         let start = scanner.at;
         match scanner.token()? {
             Token::Blank => {}

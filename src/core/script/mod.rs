@@ -36,6 +36,7 @@ pub use sql::{Capture, Parameterized, Sql};
 pub use variables::{Symbols, Value, VariableId, Variables, format_double, is_variable_name};
 
 use crate::error::{SqlError, UserError, sqlstate};
+use crate::pulse;
 use blanks::trim_end;
 use lexer::Piece;
 use meta::Meta;
@@ -273,6 +274,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
     // The byte offset of each command.
     let mut starts = Vec::new();
     for piece in lexer::split(place)? {
+        pulse::beat();
         let (range, action) = match piece {
             Piece::Sql(statement) => {
                 (statement.range.clone(), Action::Sql(Sql::new(source, &statement, symbols)))

@@ -8,6 +8,7 @@ use super::lexer::{MentionKind, Statement};
 use super::position::{Source, excerpt};
 use super::variables::{VariableId, Variables, is_name_part};
 use crate::error::{UserError, sqlstate};
+use crate::pulse;
 
 /// How many parameters a statement has at most, as in pgbench.
 pub(super) const MAX_PARAMETERS: usize = 255;
@@ -254,7 +255,9 @@ impl Sql {
         fed: &dyn Fn(VariableId) -> bool,
         in_text: bool,
     ) -> Result<(), UserError> {
+        let has_escaped_quote = std::cell::LazyCell::new(|| self.text.contains("\\'"));
         for mention in self.mentions.iter().filter(|mention| fed(mention.id)) {
+            pulse::beat();
             let name = symbols.name(mention.id);
             let error = |message: String| source.error(mention.at, sqlstate::SYNTAX_ERROR, message);
             match mention.kind {
@@ -268,7 +271,7 @@ impl Sql {
                         format!("variable \"{name}\" of a feeder cannot stand inside a string constant");
                     return Err(error(message).hint(format!("Concatenate: 'text ' || :{name}.")));
                 }
-                MentionKind::Parameter if in_text && self.text.contains("\\'") => {
+                MentionKind::Parameter if in_text && *has_escaped_quote => {
                     let message =
                         "a statement with a feeder's values must not have a backslash before a single quote";
                     return Err(error(message.to_owned())

@@ -190,6 +190,7 @@ fn a_spec_survives_its_journey() {
         part_of: None,
         target: None,
         starter: Starter { pid: 7, has_unsent: true },
+        max_clients: None,
         horizon_held: false,
         sweep_id: None,
         system: Map::new(),

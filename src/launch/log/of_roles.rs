@@ -1,8 +1,10 @@
 //! Shapes of transactions, looked at in sessions of the role that executed them.
 
+use std::collections::HashMap;
+
 use bench_core::error::UserError;
 use bench_core::log_capture::{Replayable, shared, with_cast};
-use bench_core::script::{self, Action, Symbols, Variables};
+use bench_core::script::{self, Action, Symbols, VariableId, Variables};
 use bench_core::spec::Role;
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
@@ -85,7 +87,8 @@ fn check(shape: &Asked, writes: bool) -> Result<Checked, String> {
     let mut symbols = Symbols::new();
     let parsed = script::parse("log", &shape.script, &mut symbols).map_err(|error| error.message)?;
     let path = guc::initial_search_path().map_err(|error| error.message)?;
-    let column_of = |name: &str| shape.columns.iter().position(|column| column == name);
+    let columns: HashMap<&str, usize> =
+        shape.columns.iter().enumerate().map(|(place, column)| (column.as_str(), place)).collect();
     let mut is_text = vec![false; shape.columns.len()];
     let mut script = shape.script.clone();
     for command in &parsed.commands {
@@ -102,9 +105,11 @@ fn check(shape: &Asked, writes: bool) -> Result<Checked, String> {
                 // With one type for all places of a variable, as the log's statement had it.
                 (Err(_), Some((text, distinct))) => {
                     let analysed = analyse(&text)?;
+                    let mut places: HashMap<VariableId, usize> = HashMap::new();
+                    parameterized.parameters.iter().for_each(|id| *places.entry(*id).or_default() += 1);
                     for (id, parameter) in distinct.iter().zip(&analysed.parameters) {
-                        let places = parameterized.parameters.iter().filter(|&other| other == id).count();
-                        if places > 1 {
+                        pgrx::check_for_interrupts!();
+                        if places.get(id).is_some_and(|&places| places > 1) {
                             script = with_cast(&script, symbols.name(*id), &parameter.sql_type);
                         }
                     }
@@ -124,7 +129,7 @@ fn check(shape: &Asked, writes: bool) -> Result<Checked, String> {
             return Err("changes data (option writes)".to_owned());
         }
         for (&id, parameter) in variables.iter().zip(&analysed.parameters) {
-            if let Some(column) = column_of(symbols.name(id)) {
+            if let Some(&column) = columns.get(symbols.name(id)) {
                 let texts = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
                 is_text[column] |= texts.iter().any(|text| text.to_u32() == parameter.type_oid);
             }

@@ -1,5 +1,7 @@
 //! Where the log's messages come from: a table that has them, or the server's own files. Neither is ever in memory as a whole.
 
+use std::cell::Cell;
+use std::ffi::CStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -7,12 +9,11 @@ use std::path::{Path, PathBuf};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::log_capture::{Capture, CsvLog, Entry, Format, from_json};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
-use pgrx::spi::SpiHeapTupleData;
 
 use crate::server::files::{Interruptible, open_regular};
+use crate::server::query::{self, Row};
 use crate::server::roles::{as_run_role, current_role_oid};
-use crate::server::spi::{fetch, fetch_all, quote_identifier, spi_error};
+use crate::server::spi::{fetch, fetch_all, quote_identifier};
 use crate::server::trust::statement::Judged;
 
 /// A log.
@@ -33,14 +34,11 @@ pub struct Read {
     pub unreadable: u64,
 }
 
-/// Rows that are fetched at once.
-const BATCH: i64 = 1000;
-
 /// Bytes of one line of jsonlog, or of a file, that are read at once.
 const BUFFER: usize = 1 << 16;
 
-/// The longest line of jsonlog in bytes: longer ones are taken for broken.
-const MAX_LINE: u64 = 64 << 20;
+/// The longest message of csvlog and line of jsonlog, in bytes: longer ones are taken for broken.
+const MAX_LINE: u64 = 16 << 20;
 
 impl Source {
     /// Gives all messages to the capture.
@@ -103,9 +101,15 @@ fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Res
              ORDER BY session_id::pg_catalog.text, session_line_num::pg_catalog.int8",
             list.join(", ")
         );
-        return each_row(&sql, &mut |row| {
-            read.messages += 1;
-            capture.take(&from_row(row).map_err(spi_error)?)
+        return query::each_row(&sql, |row| {
+            match from_row(row) {
+                Some(entry) => {
+                    read.messages += 1;
+                    capture.take(&entry)?;
+                }
+                None => read.unreadable += 1,
+            }
+            Ok(true)
         });
     }
     let document = columns
@@ -125,50 +129,36 @@ fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Res
         get("session_id"),
         get("line_num")
     );
-    each_row(&sql, &mut |row| {
-        let line = row.get::<String>(1).map_err(spi_error)?;
-        take_line(line.as_deref().unwrap_or_default(), capture, read)
+    query::each_row(&sql, |row| {
+        take_line(&row.text(0).map_or_else(Default::default, CStr::to_string_lossy), capture, read)?;
+        Ok(true)
     })
 }
 
-/// Calls `take` with each row of a query.
-fn each_row(
-    sql: &str,
-    take: &mut dyn FnMut(&SpiHeapTupleData) -> Result<(), UserError>,
-) -> Result<(), UserError> {
-    Spi::connect(|client| {
-        let mut cursor = client.try_open_cursor(sql, &[]).map_err(spi_error)?;
-        loop {
-            let rows = cursor.fetch(BATCH).map_err(spi_error)?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            for row in rows {
-                take(&row)?;
-            }
-        }
-    })
-}
-
-fn from_row(row: &SpiHeapTupleData) -> pgrx::spi::Result<Entry> {
-    let text = |place: usize| row.get::<String>(place + 2).map(Option::unwrap_or_default);
-    Ok(Entry {
-        at_ms: row.get::<f64>(1)?.unwrap_or_default() * 1e3,
-        user: text(0)?,
-        database: text(1)?,
-        application: text(2)?,
-        session: text(3)?,
-        virtual_transaction: text(4)?,
-        severity: text(5)?,
-        sqlstate: text(6)?,
-        message: text(7)?,
-        detail: text(8)?,
-        query: text(9)?,
+/// None for one that is too long.
+fn from_row(row: &Row) -> Option<Entry> {
+    let texts: Vec<&CStr> = (0..=COLUMNS.len()).map(|column| row.text(column).unwrap_or_default()).collect();
+    if texts.iter().map(|text| text.count_bytes() as u64).sum::<u64>() > MAX_LINE {
+        return None;
+    }
+    let text = |place: usize| texts[place + 1].to_string_lossy().into_owned();
+    Some(Entry {
+        at_ms: texts[0].to_string_lossy().parse::<f64>().unwrap_or_default() * 1e3,
+        user: text(0),
+        database: text(1),
+        application: text(2),
+        session: text(3),
+        virtual_transaction: text(4),
+        severity: text(5),
+        sqlstate: text(6),
+        message: text(7),
+        detail: text(8),
+        query: text(9),
     })
 }
 
 fn take_line(line: &str, capture: &mut Capture, read: &mut Read) -> Result<(), UserError> {
-    match from_json(line) {
+    match Some(line).filter(|line| line.len() as u64 <= MAX_LINE).and_then(from_json) {
         Some(entry) => {
             read.messages += 1;
             capture.take(&entry)
@@ -238,6 +228,29 @@ fn unreadable(path: &Path, error: &std::io::Error) -> UserError {
     UserError::new(code, format!("could not read \"{}\": {error}", path.display())).hint(hint)
 }
 
+fn message_too_long(path: &Path) -> UserError {
+    let message = format!("a message in \"{}\" is longer than {} MB", path.display(), MAX_LINE >> 20);
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+        .hint("Take the message out of the log, or capture from a table of the others.")
+}
+
+/// A file of which only so much is read until somebody says that it may be more.
+struct Limited<'a> {
+    file: Interruptible,
+    left: &'a Cell<u64>,
+}
+
+impl std::io::Read for Limited<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left.get() == 0 {
+            return Err(std::io::Error::other("a message is too long"));
+        }
+        let read = self.file.read(buffer)?;
+        self.left.set(self.left.get().saturating_sub(read as u64));
+        Ok(read)
+    }
+}
+
 fn read_file(
     path: &Path,
     format: Option<Format>,
@@ -251,14 +264,16 @@ fn read_file(
         }
         _ => unreadable(path, &error),
     })?;
-    let mut input = BufReader::with_capacity(BUFFER, Interruptible(file));
+    let left = Cell::new(MAX_LINE);
+    let mut input = BufReader::with_capacity(BUFFER, Limited { file: Interruptible(file), left: &left });
     let first = input.fill_buf().map_err(|error| unreadable(path, &error))?.first().copied();
     let Some(first) = first else { return Ok(()) };
     let before = read.messages;
     match format.unwrap_or(Format::of(first)) {
         Format::Csv => {
             let mut log = CsvLog::new(input);
-            while let Some(entry) = log.read()? {
+            let too_long = |error| if left.get() == 0 { message_too_long(path) } else { error };
+            while let Some(entry) = log.read().map_err(too_long)? {
                 match entry {
                     Some(entry) => {
                         read.messages += 1;
@@ -266,6 +281,7 @@ fn read_file(
                     }
                     None => read.unreadable += 1,
                 }
+                left.set(MAX_LINE);
                 check_form(path, read, before)?;
             }
         }
@@ -273,6 +289,7 @@ fn read_file(
             let mut line = Vec::new();
             loop {
                 line.clear();
+                left.set(2 * MAX_LINE);
                 let length = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line);
                 if length.map_err(|error| unreadable(path, &error))? == 0 {
                     break;

@@ -59,17 +59,53 @@ pub fn tables_made(spec: &LoadSpec, load_id: i64) -> Result<Vec<(pg_sys::Oid, St
     }
 }
 
+/// A relation that has a name of the fixture's tables and is none of them.
+struct Stranger {
+    oid: pg_sys::Oid,
+    /// A whole table, as loads make them.
+    is_table: bool,
+    is_mine: bool,
+    owner: String,
+}
+
 /// The relation of that name, if there is one.
-fn relation(name: &str) -> Result<Option<pg_sys::Oid>, UserError> {
-    spi::fetch::<pg_sys::Oid>("SELECT pg_catalog.to_regclass($1)::pg_catalog.oid", &[name.into()])
+fn relation(name: &str) -> Result<Option<Stranger>, UserError> {
+    let found = spi::fetch_all(
+        "SELECT c.oid, c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog.\"char\"[]) AND NOT c.relispartition, \
+                pg_catalog.pg_has_role(c.relowner, 'USAGE'), pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text \
+         FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid",
+        &[name.into()],
+        |row| {
+            Ok(Stranger {
+                oid: row.get::<pg_sys::Oid>(1)?.unwrap_or(pg_sys::InvalidOid),
+                is_table: row.get::<bool>(2)? == Some(true),
+                is_mine: row.get::<bool>(3)? == Some(true),
+                owner: row.get::<String>(4)?.unwrap_or_default(),
+            })
+        },
+    )?;
+    Ok(found.into_iter().next())
 }
 
-fn in_the_way(relation: &str) -> UserError {
-    UserError::new(sqlstate::WRONG_OBJECT_TYPE, format!("relation {relation} exists and is not a fixture"))
-        .hint("Drop it, or choose another schema: options => '{\"schema\": \"…\"}'.")
+fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError {
+    let error = |message: String| UserError::new(sqlstate::WRONG_OBJECT_TYPE, message);
+    let otherwise = "drop it, or choose another schema: options => '{\"schema\": \"…\"}'.";
+    let unknown = error(format!("relation {relation} exists and is not a fixture"));
+    match stranger {
+        Stranger { is_table: true, is_mine: true, .. } => unknown.hint(format!(
+            "If a former installation of the extension has left it, replace it: {}. Otherwise {otherwise}",
+            spec.adopting_call()
+        )),
+        Stranger { is_table: true, owner, .. } if spec.adopt => UserError::new(
+            sqlstate::INSUFFICIENT_PRIVILEGE,
+            format!("table {relation} belongs to role \"{owner}\""),
+        )
+        .hint("Choose another schema: options => '{\"schema\": \"…\"}'."),
+        _ => unknown.hint(otherwise.replacen('d', "D", 1)),
+    }
 }
 
-/// The fixture's tables that are still there, which the load replaces.
+/// The fixture's tables that are still there, and those that it adopts, which the load replaces.
 ///
 /// # Errors
 /// 42501 when they are not this role's to replace, 42809 when a relation that is none of them has the name.
@@ -77,15 +113,18 @@ pub fn replaceable_tables<'a>(
     spec: &LoadSpec,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<pg_sys::Oid>, UserError> {
-    let tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
-    let own = relations::with_partitions(&tables)?;
+    let mut tables = spec.replaced()?.map(|f| f.tables).unwrap_or_default();
+    let mut own = relations::with_partitions(&tables)?;
     for name in names.map(|name| spec.qualified(name)) {
-        if relation(&name)?.is_some_and(|there| !own.contains(&there)) {
-            return Err(in_the_way(&name));
+        let Some(there) = relation(&name)?.filter(|there| !own.contains(&there.oid)) else { continue };
+        if !(spec.adopt && there.is_table && there.is_mine) {
+            return Err(in_the_way(spec, &name, &there));
         }
+        tables.push(there.oid);
+        own.extend(relations::with_partitions(&[there.oid])?);
     }
     // Those of a fixture whose tables somebody has dropped are still its own.
-    if !catalog::fixtures(&spec.name)?.iter().any(|known| known.schema == spec.schema) {
+    if !spec.adopt && !catalog::fixtures(&spec.name)?.iter().any(|known| known.schema == spec.schema) {
         fixture::check_no_functions(&spec.name, &spec.schema)?;
     }
     Ok(tables)

@@ -7,9 +7,9 @@ use bench_core::error::{UserError, is_of_data, sqlstate};
 use bench_core::spec::RunSpec;
 
 use crate::catalog::recorder::{ErrorLine, Status};
-use crate::server::guc;
 use crate::server::process::current_timestamp;
 use crate::server::signals::termination_requested;
+use crate::server::{dropping, guc};
 use crate::shm::{Segment, StopReason};
 
 /// What is known at the end.
@@ -232,6 +232,7 @@ pub fn stop_error(reason: StopReason, part_of: Option<&PartOf>) -> UserError {
             "a client waits for a lock of the session that waits for the run",
         )
         .hint("Commit before calling it, or use bench.start."),
+        StopReason::Dropped => dropping::error(),
         StopReason::CallerGone => {
             UserError::new(sqlstate::QUERY_CANCELED, "canceled with the call to bench.run")
         }

@@ -9,7 +9,7 @@ fn packed(once: bool, count: i64) -> Vec<u8> {
     let mut collector = Collector::new(&feeder, &["n"], 1, MAX_BYTES).expect("columns");
     for n in 0..count {
         let place = collector.place().expect("room").expect("kept");
-        collector.put(place, vec![Cell::Integer(n)]).expect("room");
+        collector.put_cells(place, vec![Cell::Integer(n)]).expect("room");
     }
     let mut bytes = Vec::new();
     collector.pack(0, &mut bytes).expect("rows");

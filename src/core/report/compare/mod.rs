@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use plans::PlanDifference;
 pub use sides::{Collected, ComparedRun, RunSamples, Side, WaitDifference};
 
-use super::hygiene::{clean, cut, one_line, shortened};
+use super::hygiene::{self, clean, cut, defused, one_line, shortened};
 use super::{Format, markdown, text};
 use crate::comparison::{Comparison, Difference, Line};
 
@@ -88,7 +88,7 @@ pub fn render(report: &ComparisonReport, format: Format) -> String {
         Format::Text => in_text(report),
         Format::Markdown => in_markdown(report),
         // Keys are strings and numbers that are not finite become null: there is nothing left to fail.
-        Format::Json => serde_json::to_string(report).unwrap_or_default(),
+        Format::Json => hygiene::json(&serde_json::to_string(report).unwrap_or_default()),
         Format::Html => html::render(report),
     }
 }
@@ -99,7 +99,7 @@ fn in_text(report: &ComparisonReport) -> String {
     for remark in content::remarks(report) {
         lines.extend(text::hanging("", &remark));
     }
-    lines.push(content::subtitle(report));
+    lines.extend(text::hanging("", &content::subtitle(report)));
     for section in &content::sections(report) {
         text::write_section(&mut lines, section);
     }
@@ -111,9 +111,9 @@ fn in_text(report: &ComparisonReport) -> String {
         for (side, plans) in plan.sides() {
             lines.push(format!("    {side}:"));
             let shown = plans.iter().flat_map(|plan| plan.lines().take(PLAN_LINES));
-            lines.extend(
-                shown.map(|line| format!("      {}", cut(&clean(line).replace('\t', " "), text::WIDTH - 6))),
-            );
+            lines.extend(shown.map(|line| {
+                format!("      {}", cut(&defused(&clean(line)).replace('\t', " "), text::WIDTH - 6))
+            }));
         }
     }
     text::joined(&lines)

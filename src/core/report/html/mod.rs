@@ -81,7 +81,8 @@ fn write_headline(page: &mut String, document: &Document) {
     }
     *page += "</dl>\n";
     // The very lines of pgbench, for those who look for them.
-    let lines: Vec<_> = content::closing_lines(document).iter().map(|line| escaped(line)).collect();
+    let lines: Vec<_> =
+        content::closing_lines(document).iter().map(|line| escaped(&shortened(line, CELL))).collect();
     *page += &format!(
         "<details class=\"closing\"><summary>As pgbench prints it</summary><pre>{}</pre></details>\n</header>\n",
         lines.join("\n")
@@ -152,7 +153,7 @@ pub fn write_plots(page: &mut String, figures: &[Figure]) {
 pub fn write_section(page: &mut String, section: &Section, plans: &mut Plans) {
     *page += &format!("<section id=\"{}\"><h2>{}</h2>\n", section.id, section.title);
     if let Some(note) = &section.note {
-        *page += &format!("<p class=\"note\">{}</p>\n", escaped(note));
+        *page += &format!("<p class=\"note\">{}</p>\n", escaped(&shortened(note, CELL)));
     }
     match &section.body {
         Body::Facts(facts) => {

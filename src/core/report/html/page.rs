@@ -56,7 +56,7 @@ pub fn open(page: &mut String, head: &Head) {
     *page += &format!(
         "<header>\n<p class=\"run\">{subject}{status}</p>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n",
         escaped(&name),
-        escaped(&head.subtitle)
+        escaped(&shortened(&head.subtitle, OUTCOME))
     );
     if let Some(outcome) = &head.outcome {
         *page += &format!("<p class=\"outcome\">{}</p>\n", escaped(&shortened(outcome, OUTCOME)));

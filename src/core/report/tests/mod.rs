@@ -51,6 +51,7 @@ fn json_is_the_document() {
     }
     let hostile: serde_json::Value = serde_json::from_str(&render(&hostile(), Format::Json)).unwrap();
     assert_eq!(hostile["run"]["role"], HOSTILE);
+    assert!(!render(&self::hostile::hostile(), Format::Json).contains(['<', '>', '&', '\u{202e}']));
     assert_eq!(hostile["summary"]["tps"], serde_json::Value::Null);
 }
 

@@ -169,7 +169,7 @@ fn names_stay_text() {
         document.nodes[0].name = "data-node<b>|x".to_owned();
         let report = render(&document, format);
         let escaped = match format {
-            Format::Text => "data-node<b>|x",
+            Format::Text => "data-node< b>|x",
             Format::Markdown => "data-node&lt;b&gt;\\|x",
             _ => "data-node&lt;b&gt;|x",
         };

@@ -14,6 +14,9 @@ pub fn check_lines(name: &str, text: &str) {
     }
     assert!(text.ends_with('\n'));
     assert!(!text.contains(HOSTILE));
+    for tag in ["<script", "</script", "</style", "</td"] {
+        assert!(!text.contains(tag), "{name}: {tag}");
+    }
 }
 
 #[test]

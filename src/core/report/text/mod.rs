@@ -4,7 +4,7 @@ mod sparkline;
 mod table;
 
 use super::content::{self, Body, Section};
-use super::hygiene::{clean, one_line, width, wrapped};
+use super::hygiene::{clean, defused, one_line, width, wrapped};
 use crate::document::Document;
 
 /// How wide a line is at most.
@@ -42,7 +42,7 @@ pub fn write_section(lines: &mut Vec<String>, section: &Section) {
     match &section.body {
         Body::Facts(facts) => {
             for (name, value) in facts {
-                lines.extend(hanging(&format!("  {}: ", one_line(name)), value));
+                lines.extend(hanging(&format!("  {}: ", defused(&one_line(name))), value));
             }
         }
         Body::Table(table) => lines.extend(table::lines(table)),
@@ -58,7 +58,9 @@ pub fn write_section(lines: &mut Vec<String>, section: &Section) {
         }
     }
     if let Some(note) = &section.note {
-        lines.extend(wrapped(note, WIDTH - 2).into_iter().map(|line| format!("  {line}")));
+        lines.extend(
+            wrapped(&defused(&one_line(note)), WIDTH - 2).into_iter().map(|line| format!("  {line}")),
+        );
     }
 }
 
@@ -90,7 +92,7 @@ const LINES: usize = 12;
 /// A value after its name, in as many lines as it needs, the further ones indented.
 pub fn hanging(name: &str, value: &str) -> Vec<String> {
     let indent = name.len() - name.trim_start().len() + 2;
-    let value = one_line(&clean(value));
+    let value = defused(&one_line(&clean(value)));
     // The first line has the name in it, which is wrapped with the value: its own blanks are put back.
     let blanks = indent - 2;
     let mut wrapped = wrapped(&format!("{}{value}", &name[blanks..]), WIDTH - indent);

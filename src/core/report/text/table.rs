@@ -2,7 +2,7 @@
 
 use super::{WIDTH, hanging};
 use crate::report::content::{Kind, Table};
-use crate::report::hygiene::{cut, one_line, width};
+use crate::report::hygiene::{cut, defused, one_line, width};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -30,8 +30,9 @@ pub fn fits(table: &Table) -> bool {
 
 /// The names of the columns and the rows under them, each cell on a line.
 fn cells(table: &Table) -> Vec<Vec<String>> {
-    let names = table.columns.iter().map(|(name, _)| one_line(name)).collect();
-    let rows = table.rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect());
+    let shown = |text: &str| defused(&one_line(text));
+    let names = table.columns.iter().map(|(name, _)| shown(name)).collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| shown(cell)).collect());
     std::iter::once(names).chain(rows).collect()
 }
 

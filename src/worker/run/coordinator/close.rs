@@ -93,7 +93,7 @@ impl Run<'_> {
             warmup_took_secs: self.warmup_took_secs(),
         };
         let finished = recorder::finish(self.run_id, &closing);
-        if self.segment.header().stop() == StopReason::BlockedByCaller
+        if matches!(self.segment.header().stop(), StopReason::BlockedByCaller | StopReason::Dropped)
             && let Some(error) = error
         {
             return Err(error);
