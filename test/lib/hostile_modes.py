@@ -143,6 +143,13 @@ def call(mode, number):
     return f"SELECT bench.run({what}, " + ", ".join(f"{name} => {value}" for name, value in arguments.items()) + ")"
 
 
+# How a run ended, and its clients' errors.
+STATUS = """SELECT status, error ->> 'sqlstate',
+    coalesce((SELECT string_agg(DISTINCT sqlstate || ' ' || left(message, 5000), ',')
+        FROM bench.errors e WHERE e.run_id = r.run_id), '')
+    FROM bench.runs r WHERE tags ->> 'mode' = '%s'"""
+
+
 class Processes:
     """The processes of the server, by the ports that they are connected to, and the memory that they have taken."""
 
@@ -227,15 +234,15 @@ class Tried:
             await asyncio.sleep(0.05)
         self.took = max(self.took, time.time() - ended_ns if left else 0)
         self.left += left
-        self.status = (await psql(f"SELECT status, error ->> 'sqlstate', coalesce((SELECT string_agg(DISTINCT sqlstate || ' ' || left(message, 5000), ',') "
-                                  f"FROM bench.errors e WHERE e.run_id = r.run_id), '') FROM bench.runs r WHERE tags ->> 'mode' = '{self.number}'")).strip()
+        self.status = (await psql(STATUS % self.number)).strip()
 
     async def end(self, processes):
         stopped = ""
         # A cancel is asked for by a stop alone.
         if self.number % 2 == 0 or self.mode.startswith("cancel"):
             self.how = "stopped"
-            stopped = await psql(f"SELECT bench.stop(run_id) FROM bench.runs WHERE tags ->> 'mode' = '{self.number}' AND status IN ('starting', 'running')")
+            stopped = await psql(f"SELECT bench.stop(run_id) FROM bench.runs WHERE tags ->> 'mode' = '{self.number}' "
+                                 "AND status IN ('starting', 'running')")
         if stopped.strip() != "t":
             # Before there is a run, its caller is all there is.
             self.how = "terminated"
