@@ -67,10 +67,12 @@ GRANT USAGE ON FOREIGN DATA WRAPPER bench_wire TO regress_target;
 SET ROLE regress_target;
 SET client_min_messages = error;
 SELECT bench.run(script => 'SELECT 1', transactions => 1, driver => 'wire') AS run_id \gset
-RESET client_min_messages;
-CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire OPTIONS (hostaddr '127.0.0.1', port '1', sslrootcert '/dev/zero');
+SET client_min_messages = warning;
+CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire
+    OPTIONS (hostaddr '127.0.0.1', port '1', sslmode 'require', sslrootcert '/dev/zero');
 RESET ROLE;
-CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire OPTIONS (hostaddr '127.0.0.1', port '1', sslrootcert '/dev/zero');
+CREATE SERVER regress_files FOREIGN DATA WRAPPER bench_wire
+    OPTIONS (hostaddr '127.0.0.1', port '1', sslmode 'require', sslrootcert '/dev/zero');
 CREATE USER MAPPING FOR PUBLIC SERVER regress_files OPTIONS (user 'bob', password 'secret');
 SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_files');
 ALTER SERVER regress_files OPTIONS (SET sslrootcert '/dev/ptmx');
@@ -82,8 +84,10 @@ SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_file
 RESET ROLE;
 
 -- What a connection's startup message takes for something else is no setting
-SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', settings => '{"user": "bob"}');
-SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far', settings => '{"Replication": "database"}');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far',
+    settings => '{"user": "bob"}');
+SELECT bench.run(script => 'SELECT 1', driver => 'wire', target => 'regress_far',
+    settings => '{"Replication": "database"}');
 SELECT bench.run(script => 'SELECT 1', driver => 'wire', settings => '{"_pq_.x": "1"}');
 
 -- Nothing is left behind

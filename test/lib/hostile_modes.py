@@ -22,9 +22,9 @@ import hostile
 # How long a run may go on with a peer that misbehaves before it is stopped or terminated, how long it may take to get
 # there, how long its end may then take, and what others take of the machine.
 PATIENCE_S = 0.6
-START_S = 10.0
+START_S = 20.0
 END_S = 3.0
-SLACK_S = 5.0
+SLACK_S = 7.0
 # How much memory a process of the run may take above what it had at its start.
 MEMORY_MB = 64
 # Ends of a run that tell of a peer: connections, authentication, what the peer says or exceeds, what is refused, a stop.
@@ -143,6 +143,13 @@ def call(mode, number):
     return f"SELECT bench.run({what}, " + ", ".join(f"{name} => {value}" for name, value in arguments.items()) + ")"
 
 
+# How a run ended, and its clients' errors.
+STATUS = """SELECT status, error ->> 'sqlstate',
+    coalesce((SELECT string_agg(DISTINCT sqlstate || ' ' || left(message, 5000), ',')
+        FROM bench.errors e WHERE e.run_id = r.run_id), '')
+    FROM bench.runs r WHERE tags ->> 'mode' = '%s'"""
+
+
 class Processes:
     """The processes of the server, by the ports that they are connected to, and the memory that they have taken."""
 
@@ -211,10 +218,7 @@ class Tried:
         run = asyncio.create_task(psql(call(self.mode, self.number), name=f"h{self.number}"))
         while not run.done() and not begun[self.number - 1] and time.time() < self.began + START_S:
             await asyncio.wait([run], timeout=0.05)
-        if self.mode.startswith(("cancel", "farewell")):
-            await asyncio.wait([run], timeout=PATIENCE_S)
-        else:
-            await asyncio.wait([run], timeout=PATIENCE_S * (5 if self.mode in EXPECTED else 1))
+        await asyncio.wait([run], timeout=START_S if self.mode in EXPECTED else PATIENCE_S)
         ended_ns = time.time()
         if not run.done():
             await self.end(processes)
@@ -230,15 +234,15 @@ class Tried:
             await asyncio.sleep(0.05)
         self.took = max(self.took, time.time() - ended_ns if left else 0)
         self.left += left
-        self.status = (await psql(f"SELECT status, error ->> 'sqlstate', coalesce((SELECT string_agg(DISTINCT sqlstate || ' ' || left(message, 5000), ',') "
-                                  f"FROM bench.errors e WHERE e.run_id = r.run_id), '') FROM bench.runs r WHERE tags ->> 'mode' = '{self.number}'")).strip()
+        self.status = (await psql(STATUS % self.number)).strip()
 
     async def end(self, processes):
         stopped = ""
         # A cancel is asked for by a stop alone.
         if self.number % 2 == 0 or self.mode.startswith("cancel"):
             self.how = "stopped"
-            stopped = await psql(f"SELECT bench.stop(run_id) FROM bench.runs WHERE tags ->> 'mode' = '{self.number}' AND status IN ('starting', 'running')")
+            stopped = await psql(f"SELECT bench.stop(run_id) FROM bench.runs WHERE tags ->> 'mode' = '{self.number}' "
+                                 "AND status IN ('starting', 'running')")
         if stopped.strip() != "t":
             # Before there is a run, its caller is all there is.
             self.how = "terminated"
@@ -259,7 +263,7 @@ class Tried:
         errors = re.findall(r"(?:ERROR|FATAL|PANIC):  ([0-9A-Z]{5})", self.output)
         errors += re.findall(r"(?:^|[|,])([0-9A-Z]{5})(?:[ |]|$)", self.status)
         # What has no SQLSTATE is an internal error.
-        may = ENDS + "|XX000" if re.search("bad-state|no-error|fields", self.mode) else ENDS
+        may = ENDS + "|XX000" if re.search("bad-state|no-error|fields|length E", self.mode) else ENDS
         strange = [code for code in errors if not re.fullmatch(may, code)]
         if strange:
             found.append(f"errors {strange}")
