@@ -105,6 +105,13 @@ pub enum StopReason {
     BlockedByCaller = 6,
 }
 
+impl StopReason {
+    /// Whether a call that waits for the work fails with it.
+    pub fn is_raised(self) -> bool {
+        matches!(self, Self::Dropped | Self::BlockedByCaller)
+    }
+}
+
 /// A number that many processes change, on cache lines of its own.
 #[repr(C, align(128))]
 pub struct OwnLine(pub AtomicI64);

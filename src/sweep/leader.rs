@@ -155,10 +155,8 @@ fn lead(context: &WorkerContext) -> Result<(), UserError> {
     let error = result.clone().and(put_back.clone()).err().or(stop.clone());
     let finished = write_end(&sweep.state.session, sweep_id, stop.is_some(), error.as_ref());
     UNFINISHED.set(None);
-    let is_told =
-        matches!(context.segment.header().stop(), StopReason::BlockedByCaller | StopReason::Dropped);
-    let blocked = stop.filter(|_| is_told);
-    blocked.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
+    let raised = stop.filter(|_| context.segment.header().stop().is_raised());
+    raised.map_or(Ok(()), Err).and(result).and(put_back).and(finished)
 }
 
 /// Writes how the sweep ended. Tries for a while, and then leaves it to the server's log.

@@ -274,7 +274,8 @@ for drop in 'DROP EXTENSION pgbench_ext CASCADE' 'DROP SCHEMA bench CASCADE'; do
     sql "$drop" 2>/dev/null || tap_fail "$drop during a bench.run: works"
     within 5000 "$drop during a bench.run: is prompt"
     ended caller 5
-    like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped by role "postgres"' "$drop during a bench.run: its caller is told"
+    like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped by role "postgres"' \
+        "$drop during a bench.run: its caller is told"
     like "$OUT" usable "$drop during a bench.run: the session goes on"
     nothing_left "$drop during a bench.run"
     sql 'CREATE EXTENSION pgbench_ext'
@@ -289,7 +290,8 @@ clock
 sql 'DROP EXTENSION pgbench_ext CASCADE' 2>/dev/null || tap_fail 'DROP EXTENSION during a bench.sweep: works'
 within 5000 'DROP EXTENSION during a bench.sweep: is prompt'
 ended caller 5
-like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped' 'DROP EXTENSION during a bench.sweep: its caller is told'
+like "$OUT" 'ERROR:  55000: extension "pgbench_ext" is being dropped' \
+    'DROP EXTENSION during a bench.sweep: its caller is told'
 nothing_left 'DROP EXTENSION during a bench.sweep'
 sql 'DROP SCHEMA bench_data CASCADE' 'CREATE EXTENSION pgbench_ext' "SELECT bench.load('pk', 1000)" >/dev/null 2>&1
 start "'pk_update', clients => 3, secs => 60"

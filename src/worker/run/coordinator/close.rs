@@ -16,7 +16,7 @@ use crate::observe::switches::Switches;
 use crate::observe::{counters, relations};
 use crate::server::process::{NS_PER_SEC, now_ns, own_cpu_ns};
 use crate::server::transaction::transaction;
-use crate::shm::{ClientSlot, ClientState, StopReason};
+use crate::shm::{ClientSlot, ClientState};
 use crate::worker::run::client::schedule;
 use crate::worker::run::statement_lines;
 use crate::worker::run::verdict;
@@ -93,7 +93,7 @@ impl Run<'_> {
             warmup_took_secs: self.warmup_took_secs(),
         };
         let finished = recorder::finish(self.run_id, &closing);
-        if matches!(self.segment.header().stop(), StopReason::BlockedByCaller | StopReason::Dropped)
+        if self.segment.header().stop().is_raised()
             && let Some(error) = error
         {
             return Err(error);
