@@ -20,8 +20,8 @@ const AGAIN_NS: i64 = 5_000_000;
 const REFUSALS: u32 = 2000;
 
 /// How often a connection is read in one turn: a server that sends without end does not keep the job from the others, nor
-/// from its end. With the buffer of a job that is a quarter of a megabyte, which takes less than a millisecond or two.
-const READS: usize = 4;
+/// from its end. With the buffer of a job that is a megabyte, which takes some milliseconds at most.
+const READS: usize = 16;
 
 /// As much as a server may have to say after the end of its session, in bytes. One that talks on is not waited for.
 const MOST_LAST_WORDS: usize = 1 << 20;
