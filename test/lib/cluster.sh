@@ -151,8 +151,8 @@ cluster_remove_all() {
 }
 
 # Words of a server's log that tell of a bug below SQL.
-BAD_WORDS='PANIC:|TRAP:|[ _]leak|unexpected state|non-empty SPI|still referenced|not closed|problem in alloc set|past chunk'
-BAD_WORDS+='|while in [A-Z]+ state|you don.t own a lock|still held'
+BAD_WORDS='PANIC:|TRAP:|[ _]leak|unexpected state|non-empty SPI|still referenced|not closed|problem in alloc set'
+BAD_WORDS+='|past chunk|while in [A-Z]+ state|you don.t own a lock|still held'
 
 at_exit() { AT_EXIT=("$1" "${AT_EXIT[@]}"); }
 
