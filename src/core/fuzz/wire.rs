@@ -19,7 +19,7 @@ fn session(stage: u8) -> Session {
     assert_eq!(session.receive(GREETING), Ok(Event::Ready));
     session.capture(stage % 5 == 2);
     match stage % 5 {
-        1 | 2 => session.query("SELECT 1").expect("no zero byte"),
+        1 | 2 => session.query(&"SELECT 1; ".repeat(20)).expect("no zero byte"),
         3 => {
             session.start_pipeline();
             for _ in 0..3 {
