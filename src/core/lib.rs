@@ -6,6 +6,9 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `error` | an error with SQLSTATE, DETAIL and HINT |
+//! | `pulse` | looks at interrupts from long loops |
+//! | `room` | memory for what others have written |
+//! | `tokens` | the tokens of SQL statements |
 //! | `foreign` | texts of others, cut and cleaned |
 //! | `similar` | the name that was probably meant by a mistyped one |
 //! | `progress` | the figures of a line of progress |
@@ -33,15 +36,12 @@
 //! | `shard_keys` | values that reach each shard of a distributed table |
 //! | `cluster` | nodes of a Citus cluster: placing clients, limits, clocks |
 //! | `spec` | arguments and specification of a run |
-//! | `tokens` | the tokens of SQL statements |
 //! | `captured` | captured statements as scripts, and how well a run replays them |
 //! | `part` | messages between nodes about the parts of a run |
 //! | `pieces` | a large document in parts |
 //! | `sweep` | arguments, plan and variants of a sweep |
 //! | `log_capture` | transactions of an application, taken from the server's log |
 //! | `preflight` | what would spoil a run that is to start |
-//! | `pulse` | looks at interrupts from long loops |
-//! | `room` | memory for what others have written |
 
 // Nothing here needs it; tests call the functions of C that they compare with.
 #![cfg_attr(not(test), forbid(unsafe_code))]

@@ -1,7 +1,7 @@
 //! What can be found wrong before any worker is started, apart from the arguments themselves.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::spec::{Role, ScriptSpec};
+use bench_core::spec::{Role, RunOptions, ScriptSpec};
 use pgrx::pg_sys;
 
 use crate::catalog;
@@ -146,6 +146,19 @@ pub fn lock_of(scripts: &[ScriptSpec]) -> i32 {
     } else {
         pg_sys::RowExclusiveLock as i32
     }
+}
+
+/// # Errors
+/// 22023 for a rate beside clients that wait on their own account.
+pub fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(), UserError> {
+    let Some(script) = scripts.iter().find(|script| script.terminal.is_some()) else { return Ok(()) };
+    if options.rate.is_none() {
+        return Ok(());
+    }
+    let message = format!("rate cannot be combined with workload \"{}\"", script.name);
+    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        .detail("Its clients have keying and think times of their own.")
+        .hint("Leave rate out, and change the number of clients to change the load."))
 }
 
 /// Whether a script has blocks of several statements, as far as its text tells.

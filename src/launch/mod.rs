@@ -21,6 +21,7 @@ pub mod role_session;
 pub mod room;
 pub mod run;
 pub mod run_progress;
+pub mod sessions;
 pub mod settings;
 pub mod target;
 pub mod workload;

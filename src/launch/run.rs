@@ -2,33 +2,32 @@
 
 use std::sync::atomic::Ordering::*;
 
-use bench_core::cluster::{ClusterSpec, Nodes};
+use bench_core::cluster::Nodes;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::preflight::Plan;
 use bench_core::spec::{
-    Before, Driver, FixtureSpec, Observation, Role, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
+    Before, Driver, FixtureSpec, Observation, RunArguments, RunOptions, RunSpec, ScriptSpec, Starter,
 };
 use bench_core::target::Secrets;
 use pgrx::pg_sys;
 
 use super::checks::{
-    check_connection_limit, check_connection_limit_of, check_length, check_own_locks, check_role,
-    check_server, check_session_of, lock_of,
+    check_connection_limit, check_length, check_own_locks, check_role, check_server, check_terminals, lock_of,
 };
 use super::feeders::{self, Fed, Rows};
 use super::handle::{LaunchHandle, stop_and_wait};
 use super::horizon::releasable_or_warn;
 use super::reach::Pairs;
 use super::run_progress::Reporter;
+use super::sessions::{as_sessions_of, check_sessions, role_of_captured, session_role, slots_of, workers_of};
 use super::target::{self, Reached};
 use super::workload::Found;
 use super::{load, nodes, outcome, preflight, role_limit, settings, workload};
 use crate::catalog;
 use crate::integration::citus;
-use crate::observe::{counters, machine};
+use crate::observe::counters;
 use crate::server::process::{my_pid, random_seed};
-use crate::server::roles::{self, as_run_role, current_role_oid};
-use crate::server::trust::objects::guarded;
+use crate::server::roles::{self, current_role_oid};
 use crate::server::{database, worker_slots};
 use crate::shm::{Segment, Shape, StopReason, log_for, ring_for};
 use crate::worker::before;
@@ -51,33 +50,6 @@ pub fn check(arguments: RunArguments) -> Result<Request, UserError> {
     as_sessions_of(role.as_ref(), || check_here(arguments))
 }
 
-/// The role whose sessions all of a run's clients are, where that is not the current one: the one that is named, or else the
-/// one that has executed all that was captured.
-///
-/// # Errors
-/// 42704, and 42501 for a role that the current one cannot become.
-fn session_role(arguments: &RunArguments) -> Result<Option<Role>, UserError> {
-    let role = match (&arguments.run_as, &arguments.workload) {
-        (Some(name), _) => Some(roles::named(name)?),
-        (None, Some(workload)) if arguments.target.is_none() => workload::captured_role(workload)?,
-        _ => None,
-    };
-    let role = role.filter(|role| role.oid != current_role_oid().to_u32());
-    role.as_ref().map_or(Ok(()), roles::check_may_become)?;
-    Ok(role)
-}
-
-/// Does something as a role whose sessions a run is to have: what that role may not do, its sessions may not either.
-fn as_sessions_of<T>(
-    role: Option<&Role>,
-    body: impl FnOnce() -> Result<T, UserError>,
-) -> Result<T, UserError> {
-    match role {
-        Some(role) => as_run_role(role.oid.into(), body),
-        None => body(),
-    }
-}
-
 fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     if arguments.workload.is_none() && arguments.script.is_none() {
         return Err(workload::missing()?);
@@ -93,7 +65,7 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     let mut builtin = Vec::with_capacity(mix.len());
     for (workload, share) in mix {
         builtin.push(workload.builtin);
-        let role = if workload.captured { workload::role_of_captured(&workload, &options)? } else { None };
+        let role = if workload.captured { role_of_captured(&workload, &options)? } else { None };
         let fixture = workload.fixture.map(|name| match fixture_names.iter().position(|n| *n == name) {
             Some(index) => index,
             None => {
@@ -137,19 +109,6 @@ fn check_here(arguments: RunArguments) -> Result<Request, UserError> {
     }
     check_before(&options)?;
     Ok(Request { options, scripts, checked, fixture_names, builtin })
-}
-
-/// # Errors
-/// 22023 for a rate beside clients that wait on their own account.
-fn check_terminals(scripts: &[ScriptSpec], options: &RunOptions) -> Result<(), UserError> {
-    let Some(script) = scripts.iter().find(|script| script.terminal.is_some()) else { return Ok(()) };
-    if options.rate.is_none() {
-        return Ok(());
-    }
-    let message = format!("rate cannot be combined with workload \"{}\"", script.name);
-    Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        .detail("Its clients have keying and think times of their own.")
-        .hint("Leave rate out, and change the number of clients to change the load."))
 }
 
 /// What the steps before the run need of the role, and where they cannot be done.
@@ -316,45 +275,6 @@ fn prepare_here(
     Ok(Prepared { spec, commands: checked.commands, secrets, fed })
 }
 
-/// What a run with sessions of several roles cannot have, and what each of these roles needs.
-///
-/// # Errors
-/// 0A000; 22023 for fewer clients than roles; those of [`check_session_of`]; 53300.
-fn check_sessions(spec: &RunSpec) -> Result<(), UserError> {
-    let sessions = spec.sessions()?;
-    let options = &spec.options;
-    // Over a connection, nobody judges what a statement leads to when it runs.
-    let is_captured = spec.scripts.iter().any(|script| script.captured);
-    if options.driver == Driver::Wire && is_captured && guarded()?.is_some() {
-        let message =
-            "driver => 'wire' is not supported with captured statements of a role with special rights";
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .detail(format!("Role \"{}\" executed them.", spec.role))
-            .hint("Use driver => 'engine', or capture what roles without special rights execute."));
-    }
-    if sessions.len() < 2 {
-        return Ok(());
-    }
-    let others = [
-        (options.rate.is_some(), "rate"),
-        (options.driver == Driver::Wire, "driver => 'wire'"),
-        (options.nodes != Nodes::Local, "nodes"),
-        (spec.scripts.iter().any(|script| script.is_dealt), "a deck"),
-    ];
-    if let Some((_, what)) = others.into_iter().find(|(is, _)| *is) {
-        let names: Vec<String> = sessions.iter().map(|(role, _)| format!("\"{}\"", role.name)).collect();
-        let message = format!("{what} is not supported with sessions of several roles");
-        return Err(UserError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .detail(format!("The statements were captured of roles {}.", names.join(", ")))
-            .hint("Capture each role by itself, with option roles."));
-    }
-    for (role, clients) in &sessions {
-        check_session_of(role)?;
-        check_connection_limit_of(role, *clients)?;
-    }
-    Ok(())
-}
-
 /// As [`prepare`], where the connections lead to another server: what of it there is to be seen is seen there.
 fn prepare_elsewhere(request: Request, mut reached: Reached, rows: Rows) -> Result<Prepared, UserError> {
     let Request { options, scripts, checked, fixture_names, builtin } = request;
@@ -413,29 +333,6 @@ const OWN_LOCKS_HINT: &str = "Commit or roll back before the call, or use bench.
 fn reload(name: &str) -> Result<(), UserError> {
     let Some(loaded) = load::loaded_as(name)? else { return Ok(()) };
     load::load(name, &loaded.options, Some(loaded.rows), None).map(drop)
-}
-
-/// The workers of a run's clients: each is one, or its jobs share them.
-fn workers_of(options: &RunOptions) -> u32 {
-    match options.driver {
-        Driver::Engine => options.clients,
-        // Half of the processors: a server has the rest, and to serve a connection takes it more than it takes a job.
-        Driver::Wire => {
-            let jobs = options.jobs.unwrap_or_else(|| machine::processors_granted() / 2);
-            jobs.clamp(1, options.clients)
-        }
-    }
-}
-
-/// Slots of background workers that a run takes on this node: those of its clients' workers, one that leads them, and on a
-/// Citus cluster one for each node, and one that leads the whole where several have clients.
-pub fn slots_of(options: &RunOptions, cluster: Option<&ClusterSpec>) -> u64 {
-    let here = u64::from(workers_of(options)) + 1;
-    let Some(cluster) = cluster else { return here };
-    let is_here = cluster.nodes.iter().any(|node| node.is_local && node.clients > 0);
-    let whole = u64::from(options.nodes != Nodes::Local);
-    let here = if is_here { here } else { 0 };
-    here + cluster.nodes.len() as u64 + whole
 }
 
 /// The most shared memory that a run may take, in bytes: it is taken at once, for the worst case.

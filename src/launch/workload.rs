@@ -6,11 +6,11 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::script::{self, Script, Symbols};
 use bench_core::shard_keys;
 use bench_core::similar;
-use bench_core::spec::{self, Driver, FixtureSpec, QueryMode, Role, RunOptions, SCRIPT, ScriptSpec, Share};
+use bench_core::spec::{self, Driver, FixtureSpec, QueryMode, RunOptions, SCRIPT, ScriptSpec, Share};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
-use super::load;
+use super::{load, sessions};
 use crate::catalog::{self, Workload};
 use crate::fixture::{self, SHARDS};
 use crate::integration::citus;
@@ -59,7 +59,7 @@ pub fn find(name: &str) -> Result<Workload, UserError> {
 /// 42501 for a role with special rights before another one's script, and for a private one of a role that this one cannot become.
 fn usable(workload: Workload) -> Result<Workload, UserError> {
     if workload.private {
-        roles::check_may_become(&owner_of(&workload)?)?;
+        roles::check_may_become(&sessions::owner_of(&workload)?)?;
     }
     // What was captured runs in sessions of the role that executed it.
     if workload.captured {
@@ -93,7 +93,7 @@ pub fn resolve(mix: &[Share]) -> Result<Vec<(Workload, Share)>, UserError> {
 }
 
 /// The workloads of a mix by their names, where there are such.
-fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {
+pub(super) fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> {
     let mut known: HashMap<String, Workload> = HashMap::new();
     let shares = spec::expand(mix, |name| match catalog::workload(name)? {
         Some(Workload { mix: Some(mix), .. }) => spec::mix(&mix).map(Some),
@@ -104,54 +104,6 @@ fn expanded(mix: &[Share]) -> Result<Vec<(Option<Workload>, Share)>, UserError> 
         None => captured(name),
     })?;
     Ok(shares.into_iter().map(|share| (known.remove(&share.workload), share)).collect())
-}
-
-/// The role that has executed all that a mix consists of; `None` where that is not one role, or not all of it was captured.
-/// What is wrong with the mix is found out later.
-pub fn captured_role(workload: &str) -> Result<Option<Role>, UserError> {
-    let Ok(parts) = spec::mix(workload).and_then(|mix| expanded(&mix)) else { return Ok(None) };
-    let mut role = None;
-    for part in parts {
-        let found = match part {
-            (None, share) => catalog::workload(&share.workload)?,
-            (found, _) => found,
-        };
-        let Some(workload) = found else { return Ok(None) };
-        if !workload.captured
-            || role.as_ref().is_some_and(|role: &Role| role.oid != workload.owner_oid.to_u32())
-        {
-            return Ok(None);
-        }
-        role = Some(owner_of(&workload)?);
-    }
-    Ok(role)
-}
-
-/// The role whose sessions execute a captured workload, where that is another one than the current role: the role that has
-/// executed it before. On another server, the user mapping says whose sessions they are.
-///
-/// # Errors
-/// 42501 where the current role cannot become it; 22023 where another one was asked for.
-pub fn role_of_captured(workload: &Workload, options: &RunOptions) -> Result<Option<Role>, UserError> {
-    let owner = owner_of(workload)?;
-    if options.target.is_some() || owner.oid == roles::current().oid {
-        return Ok(None);
-    }
-    if let Some(given) = &options.run_as {
-        let message =
-            format!("workload \"{}\" runs only in sessions of role \"{}\"", workload.name, owner.name);
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-            .detail(format!("That role executed it before it was captured; run_as is '{given}'."))
-            .hint("Leave run_as out."));
-    }
-    roles::check_may_become(&owner)?;
-    Ok(Some(owner))
-}
-
-/// # Errors
-/// 42704 for a role that has been dropped.
-fn owner_of(workload: &Workload) -> Result<Role, UserError> {
-    roles::existing(workload.owner_oid, &workload.owner)
 }
 
 /// The workloads that a capture has kept; `None` for a name that is no capture's.

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# What was captured runs in sessions of the role that executed it, with that role's rights and settings and no others; and
-# what a role with special rights executes, by a capture, touches nothing of others'. Eve tries to have her code run by the
-# role of whoever captures, runs a capture or reads a log: each time that it runs, it says as whom in the server's log.
+# What was captured runs in sessions of the role that executed it, with that role's rights and settings and no
+# others; and
+# what a role with special rights executes, by a capture, touches nothing of others'. Eve tries to have her code run
+# by the
+# role of whoever captures, runs a capture or reads a log: each time that it runs, it says as whom in the server's
+# log.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/common.sh
@@ -42,7 +45,8 @@ for _ in 1 2 3; do sql 'SELECT v FROM eve.t WHERE id = 7' "SELECT v FROM own WHE
 as reader 'SELECT v FROM eve.t WHERE id = 7' 'SELECT v FROM public.own WHERE id = 9' >/dev/null
 swap
 capture postgres superusers '{"roles": "own"}' >/dev/null
-like "$(reason_of superusers '%eve.t%')" 'schema eve belongs to role "eve"' 'superuser: a statement on a table of hers is refused'
+like "$(reason_of superusers '%eve.t%')" 'schema eve belongs to role "eve"' \
+    'superuser: a statement on a table of hers is refused'
 is "$(kept_of superusers '%FROM own%')" t 'superuser: one on a superuser'"'"'s table is kept'
 run=$(sql "SELECT bench.run('superusers', clients => 2, transactions => 20)" 2>/dev/null)
 is "$(sql "SELECT status, run_as IS NULL FROM bench.runs WHERE run_id = $run")" 'completed|t' 'superuser: and runs'
@@ -52,18 +56,22 @@ like "$(reason_of readers '%eve.t%')" 'schema eve belongs to role "eve"' 'pg_rea
 is "$(kept_of readers '%FROM public.own%')" t 'pg_read_all_stats: a superuser'"'"'s table is in order'
 not_sprung reader 'pg_read_all_stats: nothing of hers has run'
 capture reader others >/dev/null
-like "$(sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements WHERE capture = 'others' AND role = 'postgres'")" \
-    'role "postgres" executed it, and role "reader" cannot SET ROLE to it' 'of roles that it cannot become nothing is kept'
+like "$(sql "SELECT string_agg(reason, ' ') FROM bench.capture_statements
+    WHERE capture = 'others' AND role = 'postgres'")" \
+    'role "postgres" executed it, and role "reader" cannot SET ROLE to it' \
+    'of roles that it cannot become nothing is kept'
 swap_back
 
 # Where she does not own what is named, but what it leads to.
-sql "CREATE VIEW public.middle AS SELECT v FROM eve.t" 'CREATE VIEW public.outer_one AS SELECT v FROM public.middle' >/dev/null
+sql 'CREATE VIEW public.middle AS SELECT v FROM eve.t' \
+    'CREATE VIEW public.outer_one AS SELECT v FROM public.middle' >/dev/null
 reset
 sql "SELECT count(*) FROM outer_one WHERE v = 'v1'" "SELECT count(*) FROM own WHERE v = 'v1'" >/dev/null
 capture postgres deep >/dev/null
 like "$(reason_of deep '%outer_one%')" 'table eve.t belongs to role "eve"' 'at any depth: a view of a view'
 sql 'DROP VIEW public.outer_one, public.middle' >/dev/null
-for what in "CREATE INDEX by_eve ON own (eve.pure(v))" "ALTER TABLE own ADD CONSTRAINT by_eve CHECK (eve.pure(v) <> '')" \
+for what in 'CREATE INDEX by_eve ON own (eve.pure(v))' \
+    "ALTER TABLE own ADD CONSTRAINT by_eve CHECK (eve.pure(v) <> '')" \
     "CREATE POLICY by_eve ON own USING (eve.pure(v) <> '')" "ALTER TABLE own ALTER v SET DEFAULT eve.pure('x')" \
     'CREATE TRIGGER by_eve BEFORE UPDATE ON own FOR EACH ROW EXECUTE FUNCTION eve.fire()' \
     "CREATE RULE by_eve AS ON UPDATE TO own DO ALSO SELECT eve.pure('x')" \
@@ -82,8 +90,10 @@ for what in "CREATE INDEX by_eve ON own (eve.pure(v))" "ALTER TABLE own ADD CONS
     capture postgres parts '{"writes": true}' >/dev/null
     like "$(reason_of parts '%FROM own%')" 'belongs to role "eve"' "at any depth: ${what:0:40}…"
     is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$ran" "and it has not run (${before}, ${own_made})"
-    sql 'DROP INDEX IF EXISTS by_eve' 'ALTER TABLE own DROP CONSTRAINT IF EXISTS by_eve' 'DROP POLICY IF EXISTS by_eve ON own' \
-        'ALTER TABLE own ALTER v DROP DEFAULT' 'DROP TRIGGER IF EXISTS by_eve ON own' 'DROP RULE IF EXISTS by_eve ON own' \
+    sql 'DROP INDEX IF EXISTS by_eve' 'ALTER TABLE own DROP CONSTRAINT IF EXISTS by_eve' \
+    'DROP POLICY IF EXISTS by_eve ON own' \
+        'ALTER TABLE own ALTER v DROP DEFAULT' 'DROP TRIGGER IF EXISTS by_eve ON own' \
+        'DROP RULE IF EXISTS by_eve ON own' \
         'DROP TABLE IF EXISTS eve.child' >/dev/null 2>&1
 done
 sprung=$(grep -c 'sprung as postgres' "$PGHOST/log")
@@ -95,10 +105,13 @@ reset
 sql "SELECT v FROM own WHERE id = 11" >/dev/null
 as eve 'SET search_path = public' 'SELECT v FROM own WHERE id = 11' >/dev/null 2>&1
 as eve 'CREATE SCHEMA postgres' 'GRANT USAGE ON SCHEMA postgres TO PUBLIC' \
-    'CREATE VIEW postgres.own AS SELECT id, eve.spring(v) AS v FROM eve.t' 'GRANT SELECT ON postgres.own TO PUBLIC' >/dev/null
+    'CREATE VIEW postgres.own AS SELECT id, eve.spring(v) AS v FROM eve.t' \
+    'GRANT SELECT ON postgres.own TO PUBLIC' >/dev/null
 capture postgres shadowed >/dev/null
-like "$(reason_of shadowed '%FROM own%')" 'schema postgres belongs to role "eve"' 'a schema of the superuser'"'"'s name is refused'
-like "$(try "SELECT bench.run('superusers', transactions => 5)"; echo "$OUT")" '42501.*schema postgres belongs to role "eve"' \
+like "$(reason_of shadowed '%FROM own%')" 'schema postgres belongs to role "eve"' \
+    'a schema of the superuser'"'"'s name is refused'
+like "$(try "SELECT bench.run('superusers', transactions => 5)"; echo "$OUT")" \
+    '42501.*schema postgres belongs to role "eve"' \
     'and so is an older capture'
 is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'nothing of hers has run'
 as eve 'DROP SCHEMA postgres CASCADE' >/dev/null 2>&1
@@ -127,7 +140,8 @@ sql 'DROP FUNCTION public.ours' 'REVOKE CREATE ON SCHEMA public FROM eve' >/dev/
 #
 as eve "CREATE VIEW eve.log AS SELECT eve.spring('{}') AS line" 'GRANT SELECT ON eve.log TO PUBLIC' >/dev/null
 try "SELECT bench.capture_log('logged', log => 'eve.log')"
-like "$OUT" '42501: function eve.spring.text. belongs to role "eve"|42501: .*belongs to role "eve"' 'a view of hers is no log'
+like "$OUT" '42501: function eve.spring.text. belongs to role "eve"|42501: .*belongs to role "eve"' \
+    'a view of hers is no log'
 like "$OUT" 'run_as' 'with a hint'
 is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'and is not read'
 
@@ -135,11 +149,14 @@ is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'and is not read'
 # An application's statements run as the application
 #
 as app 'CREATE SCHEMA shop' 'CREATE TABLE shop.own (id int PRIMARY KEY, v text, who name)' \
-    "INSERT INTO shop.own SELECT g, 'v' || g, CASE WHEN g <= 10 THEN 'app' ELSE 'nobody' END FROM generate_series(1, 500) g" \
+    "INSERT INTO shop.own SELECT g, 'v' || g, CASE WHEN g <= 10 THEN 'app' ELSE 'nobody' END
+        FROM generate_series(1, 500) g" \
     'ALTER TABLE shop.own ENABLE ROW LEVEL SECURITY' 'ALTER TABLE shop.own FORCE ROW LEVEL SECURITY' \
     'CREATE POLICY mine ON shop.own USING (who = current_user)' 'ANALYZE shop.own' >/dev/null
 reset
-for _ in 1 2 3 4; do as app 'SELECT id, v FROM own WHERE who IS NOT NULL' "SELECT v FROM own WHERE id = 5" >/dev/null; done
+for _ in 1 2 3 4; do
+    as app 'SELECT id, v FROM own WHERE who IS NOT NULL' 'SELECT v FROM own WHERE id = 5' >/dev/null
+done
 capture dba shop >/dev/null
 is "$(sql "SELECT string_agg(DISTINCT role, ',') FROM bench.capture_statements WHERE capture = 'shop' AND kept")" app \
     'a capture keeps what roles have executed that the caller can become'
@@ -151,13 +168,15 @@ is "$(sql "SELECT status, role, run_as FROM bench.runs WHERE run_id = $run")" 'c
 is "$(sql "SELECT rows_replayed FROM bench.fidelity($run) f JOIN bench.capture_statements s USING (workload)
     WHERE query LIKE '%IS NOT NULL%'")" 10 'with its search_path and its row level security'
 is "$(as dba "SELECT count(*) > 0 FROM bench.samples WHERE run_id = $run")" t 'the run is the caller'"'"'s'
-run=$(as dba "SELECT bench.run('shop', clients => 2, transactions => 50, driver => 'wire')" 2>"$work/notices") || cat "$work/notices"
+run=$(as dba "SELECT bench.run('shop', clients => 2, transactions => 50, driver => 'wire')" 2>/dev/null)
 is "$(sql "SELECT status, run_as FROM bench.runs WHERE run_id = $run")" 'completed|app' 'over connections, too'
 for who in stranger reader; do
     is "$(as $who "SELECT count(*) FROM bench.workloads WHERE name LIKE 'shop/%'" \
-        "SELECT count(*) FROM bench.feeders WHERE workload LIKE 'shop/%'")" $'0\n0' "$who sees neither texts nor feeders"
+        "SELECT count(*) FROM bench.feeders WHERE workload LIKE 'shop/%'")" $'0\n0' \
+        "$who sees neither texts nor feeders"
 done
-like "$(as reader "SELECT bench.run('shop/1')" 2>&1)" 'permission denied to have sessions of role "app"' 'nor may it run them'
+like "$(as reader "SELECT bench.run('shop/1')" 2>&1)" 'permission denied to have sessions of role "app"' \
+    'nor may it run them'
 like "$(as reader "SELECT bench.preview(NULL, workload => 'shop/1')" 2>&1)" 'permission denied' 'nor preview them'
 is "$(as dba "SELECT count(*) > 0 FROM bench.preview(NULL, workload => 'shop/1', transactions => 3)")" t \
     'who may become the role previews them'
@@ -185,24 +204,31 @@ for _ in 1 2 3; do
 done
 capture postgres several >/dev/null
 is "$(sql "SELECT string_agg(role, ',' ORDER BY role) FROM bench.capture_statements
-    WHERE capture = 'several' AND kept AND query LIKE '%FROM own%'")" 'app,postgres' 'the same text of two roles is two statements'
+    WHERE capture = 'several' AND kept AND query LIKE '%FROM own%'")" 'app,postgres' \
+    'the same text of two roles is two statements'
 run=$(sql "SELECT bench.run('several', clients => 4, transactions => 25)" 2>"$work/notices")
 is "$(sql "SELECT status, transactions FROM bench.summary WHERE run_id = $run")" 'completed|100' 'and both run'
 like "$(sql "SELECT run_as FROM bench.runs WHERE run_id = $run")" 'app' 'each in sessions of its role'
-is "$(sql "SELECT bool_and(calls > 0) FROM bench.fidelity($run) WHERE workload IS NOT NULL")" t 'each statement is executed'
+is "$(sql "SELECT bool_and(calls > 0) FROM bench.fidelity($run) WHERE workload IS NOT NULL")" t \
+    'each statement is executed'
 like "$(sql "SELECT bench.run('several')" 2>&1)" 'clients must be at least [2-9]' 'with a client for each role'
-like "$(sql "SELECT bench.run('several', clients => 4, rate => 10)" 2>&1)" 'rate is not supported with sessions of several roles' \
+like "$(sql "SELECT bench.run('several', clients => 4, rate => 10)" 2>&1)" \
+    'rate is not supported with sessions of several roles' \
     'a rate is refused'
 
 #
 # run_as
 #
-run=$(as dba "SELECT bench.run(script => 'SELECT count(*) FROM own WHERE who = current_user;', transactions => 5, run_as => 'app')" 2>/dev/null)
-is "$(sql "SELECT status, role, run_as FROM bench.runs WHERE run_id = $run")" 'completed|dba|app' 'run_as: sessions of that role'
-is "$(sql "SELECT count(*) FROM bench.preflight(script => 'SELECT 1;', run_as => 'app') WHERE severity = 'x'")" 0 'preflight takes it'
+run=$(as dba "SELECT bench.run(script => 'SELECT count(*) FROM own WHERE who = current_user;', transactions => 5,
+    run_as => 'app')" 2>/dev/null)
+is "$(sql "SELECT status, role, run_as FROM bench.runs WHERE run_id = $run")" 'completed|dba|app' \
+    'run_as: sessions of that role'
+is "$(sql "SELECT count(*) FROM bench.preflight(script => 'SELECT 1;', run_as => 'app') WHERE severity = 'x'")" 0 \
+    'preflight takes it'
 like "$(as app "SELECT bench.run(script => 'SELECT 1;', run_as => 'postgres')" 2>&1)" \
     'permission denied to have sessions of role "postgres"' 'run_as: only who could become it'
-like "$(sql "SELECT bench.run(script => 'SELECT 1;', run_as => 'nobody')" 2>&1)" 'role "nobody" does not exist' 'run_as: which there is'
+like "$(sql "SELECT bench.run(script => 'SELECT 1;', run_as => 'nobody')" 2>&1)" 'role "nobody" does not exist' \
+    'run_as: which there is'
 like "$(sql "SELECT bench.run(script => 'SELECT * FROM shop.own;', transactions => 1, run_as => 'stranger')" 2>&1)" \
     'permission denied for schema shop' 'run_as: with its rights'
 is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'at the end: nothing of hers has run'

@@ -107,7 +107,8 @@ like "$(PGUSER=cap_owner sql "SELECT bench.export_capture('writes')" 2>&1)" \
     'belongs to role' 'of the role that captured'
 sql "SELECT bench.drop_capture('writes')"
 is "$(psql -XAt -v document="$document" <<<"SELECT bench.import_capture(:'document')")" writes 'a capture is imported'
-is "$(sql "SELECT bench.export_capture('writes') = replace(\$\$$document\$\$, '\"cap_owner\"', '\"postgres\"')::jsonb")" t \
+is "$(sql "SELECT bench.export_capture('writes') =
+    replace(\$\$$document\$\$, '\"cap_owner\"', '\"postgres\"')::jsonb")" t \
     'as it was, of the role that imports it'
 run=$(sql "SELECT bench.run('writes', transactions => 50)" 2>/dev/null)
 is "$(sql "SELECT status, transactions + failed FROM bench.summary WHERE run_id = $run")" 'completed|50' 'and runs'

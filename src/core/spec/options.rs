@@ -224,16 +224,7 @@ impl RunOptions {
         };
         let driver = Driver::parse(a.driver, results, nodes)?;
         let connecting = Connecting::parse(driver, a.target, a.jobs, a.reconnect, a.on_disconnect)?;
-        if let Some(role) = &a.run_as {
-            limits::check_text("run_as", role)?;
-            if connecting.target.is_some() {
-                return Err(invalid("run_as and target are mutually exclusive")
-                    .hint("The user mapping of the target says whose sessions its connections are."));
-            }
-            if nodes != Nodes::Local {
-                return Err(unsupported(&format!("run_as with nodes => '{}'", nodes.as_str())));
-            }
-        }
+        check_run_as(a.run_as.as_deref(), connecting.target.as_deref(), nodes)?;
         let log_rate = required("log_rate", a.log_rate)?;
         if !(0.0..=1.0).contains(&log_rate) {
             return Err(invalid(format!("log_rate must be between 0 and 1, not {log_rate}"))
@@ -306,6 +297,21 @@ impl RunOptions {
             run_as: self.run_as.clone(),
         }
     }
+}
+
+/// # Errors
+/// 22023 beside a target, 0A000 on several nodes.
+fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Result<(), UserError> {
+    let Some(role) = role else { return Ok(()) };
+    limits::check_text("run_as", role)?;
+    if target.is_some() {
+        return Err(invalid("run_as and target are mutually exclusive")
+            .hint("The user mapping of the target says whose sessions its connections are."));
+    }
+    if nodes != Nodes::Local {
+        return Err(unsupported(&format!("run_as with nodes => '{}'", nodes.as_str())));
+    }
+    Ok(())
 }
 
 /// The workload as given, or the name of a script in its place.

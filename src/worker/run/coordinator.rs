@@ -168,6 +168,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Launches the workers of the clients: those of the engine are sessions of the roles that the run has.
+    fn launch_clients(&self, kind: WorkerKind, slots: u32) -> Result<(), UserError> {
+        let (handle, database) = (self.segment.handle(), self.spec.database_oid);
+        if self.spec.options.driver == Driver::Wire {
+            // Jobs share the connections, all of which are of one role.
+            return workers::launch(kind, handle, slots, database, self.spec.role_oid);
+        }
+        let mut first = 0;
+        for (role, count) in self.spec.sessions()? {
+            workers::launch_more(kind, handle, first..first + count, database, role.oid)?;
+            first += count;
+        }
+        Ok(())
+    }
+
     /// Launches the clients and waits until all stand at the gate.
     fn start(&mut self) -> Result<(), UserError> {
         let part_of = self.spec.part_of.as_ref();
@@ -184,21 +199,7 @@ impl<'a> Run<'a> {
             }
         };
         let clients = self.segment.shape().slots;
-        let handle = self.segment.handle();
-        match self.spec.options.driver {
-            Driver::Engine => {
-                let mut first = 0;
-                for (role, count) in self.spec.sessions()? {
-                    let clients = first..first + count;
-                    first += count;
-                    workers::launch_more(kind, handle, clients, self.spec.database_oid, role.oid)?;
-                }
-            }
-            // Jobs share the connections, all of which are of one role.
-            Driver::Wire => {
-                workers::launch(kind, handle, clients, self.spec.database_oid, self.spec.role_oid)?;
-            }
-        }
+        self.launch_clients(kind, clients)?;
         if self.spec.cluster.is_some() {
             self.links = Some(Links::launch(self.segment, self.spec)?);
         }

@@ -8,7 +8,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| !path.ends_with("target"))
+        .filter(|path| !path.join("CACHEDIR.TAG").exists())
         .collect();
     paths.sort();
     paths.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
