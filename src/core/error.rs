@@ -119,7 +119,7 @@ pub fn cut(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let kept = text.floor_char_boundary(MAX_TEXT);
-    Cow::Owned(format!("{}… ({} more bytes)", &text[..kept], text.len() - kept))
+    Cow::Owned(format!("{} … ({} bytes cut)", &text[..kept], text.len() - kept))
 }
 
 /// An error for the user: what PostgreSQL's `ereport` carries.

@@ -1,8 +1,7 @@
 //! Texts of others: what a server says that is not ours. They come in any length and in any encoding, and are cut and cleaned
 //! before they are logged, kept or shown.
 
-/// The longest text of others that is kept, in bytes.
-pub const MAX_TEXT: usize = 4096;
+use crate::error::MAX_TEXT;
 
 /// A text of others as it may be kept: at most [`MAX_TEXT`] bytes of it, with how much was cut at its end, and without what
 /// no text of the server's may have. `left_out` is how many bytes more there were, which are not here.

@@ -45,7 +45,7 @@ static DROP_EVERYTHING: raw::PQcommMethods = raw::PQcommMethods {
 
 thread_local! {
     static CAPTURING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-    static CAPTURED: RefCell<Captured> = const { RefCell::new(Captured::new()) };
+    static CAPTURED: RefCell<Captured> = const { RefCell::new(Captured::own()) };
 }
 
 /// From now on what queries return is kept, or is not.

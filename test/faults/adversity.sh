@@ -41,7 +41,7 @@ try "SELECT bench.run('pk_insert', transactions => 1)"
 like "$OUT" '42501: schema "hers" belongs' "$name: a superuser does not run in it"
 sql 'ALTER SCHEMA hers OWNER TO postgres' 'ALTER TABLE hers.log OWNER TO mallory'
 try "SELECT bench.run('pk_insert', transactions => 1)"
-like "$OUT" '42501: fixture "log"' "$name: nor on a table that is hers"
+like "$OUT" '42501: table hers.log belongs to role "mallory"' "$name: nor on a table that is hers"
 sql 'ALTER TABLE hers.log OWNER TO postgres'
 
 # The snapshot is kept where anything could still read with it.

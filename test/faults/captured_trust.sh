@@ -45,14 +45,14 @@ for _ in 1 2 3; do sql 'SELECT v FROM eve.t WHERE id = 7' "SELECT v FROM own WHE
 as reader 'SELECT v FROM eve.t WHERE id = 7' 'SELECT v FROM public.own WHERE id = 9' >/dev/null
 swap
 capture postgres superusers '{"roles": "own"}' >/dev/null
-like "$(reason_of superusers '%eve.t%')" 'schema eve belongs to role "eve"' \
+like "$(reason_of superusers '%eve.t%')" 'schema "eve" belongs to role "eve"' \
     'superuser: a statement on a table of hers is refused'
 is "$(kept_of superusers '%FROM own%')" t 'superuser: one on a superuser'"'"'s table is kept'
 run=$(sql "SELECT bench.run('superusers', clients => 2, transactions => 20)" 2>/dev/null)
 is "$(sql "SELECT status, run_as IS NULL FROM bench.runs WHERE run_id = $run")" 'completed|t' 'superuser: and runs'
 not_sprung postgres 'superuser: nothing of hers has run'
 capture reader readers '{"roles": "own"}' >/dev/null
-like "$(reason_of readers '%eve.t%')" 'schema eve belongs to role "eve"' 'pg_read_all_stats: it is refused, too'
+like "$(reason_of readers '%eve.t%')" 'schema "eve" belongs to role "eve"' 'pg_read_all_stats: it is refused, too'
 is "$(kept_of readers '%FROM public.own%')" t 'pg_read_all_stats: a superuser'"'"'s table is in order'
 not_sprung reader 'pg_read_all_stats: nothing of hers has run'
 capture reader others >/dev/null
@@ -108,10 +108,10 @@ as eve 'CREATE SCHEMA postgres' 'GRANT USAGE ON SCHEMA postgres TO PUBLIC' \
     'CREATE VIEW postgres.own AS SELECT id, eve.spring(v) AS v FROM eve.t' \
     'GRANT SELECT ON postgres.own TO PUBLIC' >/dev/null
 capture postgres shadowed >/dev/null
-like "$(reason_of shadowed '%FROM own%')" 'schema postgres belongs to role "eve"' \
+like "$(reason_of shadowed '%FROM own%')" 'schema "postgres" belongs to role "eve"' \
     'a schema of the superuser'"'"'s name is refused'
 like "$(try "SELECT bench.run('superusers', transactions => 5)"; echo "$OUT")" \
-    '42501.*schema postgres belongs to role "eve"' \
+    '42501.*schema "postgres" belongs to role "eve"' \
     'and so is an older capture'
 is "$(grep -c 'sprung as postgres' "$PGHOST/log")" "$sprung" 'nothing of hers has run'
 as eve 'DROP SCHEMA postgres CASCADE' >/dev/null 2>&1

@@ -284,7 +284,7 @@ eventually 10 "SELECT count(*) > 0 FROM bench.samples s JOIN bench.runs r USING 
 as_mallory sql 'CREATE TRIGGER spring AFTER UPDATE ON our_data.pk FOR EACH ROW EXECUTE FUNCTION trap.on_change()'
 ended early
 she_is_no_superuser 'a trigger on a fixture that comes during a run'
-like "$OUT" 'is incomplete: function trap.on_change.. belongs to role "mallory"' \
+like "$OUT" 'is incomplete: trigger "spring" of table our_data.pk belongs to role "mallory"' \
     'a trigger on a fixture that comes during a run: the run says whose it is'
 try "SELECT bench.run('pk_update', secs => 0.2)"
 she_is_no_superuser 'a trigger on a fixture'

@@ -5,9 +5,12 @@ use super::sql::Capture;
 use super::variables::{Symbols, Value, Variables, is_variable_name};
 use crate::error::{SqlError, UserError, sqlstate};
 
-/// The most that is kept of what one command returns, in bytes: columns and rows, and [`EACH`] more for each query and each
-/// row. It is also the most that the variables of a client hold for `\gset` and `\aset`.
+/// The most that is kept of what one command returns over a connection, in bytes: columns and rows, and [`EACH`] more for each
+/// query and each row. It is also the most that the variables of a client hold for `\gset` and `\aset`.
 pub const MAX_CAPTURED: usize = 8 << 20;
+
+/// As [`MAX_CAPTURED`], of what a session of this very server returns to itself: no peer sizes it.
+pub const MAX_OWN: usize = 64 << 20;
 
 /// The most columns of a result that is kept: as many as the server's own may have (MaxTupleAttributeNumber).
 pub const MAX_COLUMNS: usize = 1664;
@@ -64,7 +67,16 @@ impl Default for Captured {
 impl Captured {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, most: MAX_CAPTURED, excess: None }
+        Self::limited(MAX_CAPTURED)
+    }
+
+    /// Nothing yet, of a session's own results.
+    pub const fn own() -> Self {
+        Self::limited(MAX_OWN)
+    }
+
+    const fn limited(most: usize) -> Self {
+        Self { queries: Vec::new(), length: 0, keeps_rows: false, bytes: 0, most, excess: None }
     }
 
     /// From now on, has all rows kept or the last one alone, and at most so many bytes of a command.
@@ -259,10 +271,10 @@ impl Captured {
                 }
                 let id = symbols.intern_bounded(&name)?;
                 held = (held + value.len()).saturating_sub(variables.get(id).map_or(0, Value::text_bytes));
-                if held > MAX_CAPTURED {
+                if held > self.most {
                     let message = "the variables of a client hold too much";
                     return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-                        .detail(format!("The limit for their texts is {MAX_CAPTURED} bytes."))
+                        .detail(format!("The limit for their texts is {} bytes.", self.most))
                         .into());
                 }
                 variables.set(id, Value::Text(decode(value)?.into()));

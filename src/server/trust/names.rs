@@ -79,9 +79,11 @@ fn check_places(role: pg_sys::Oid, names: &[String], with_path: bool) -> Result<
     })?;
     match found.into_iter().next() {
         None => Ok(()),
-        Some((schema, true, other)) => Err(refusal(format!("schema {schema} belongs to role \"{other}\""))),
+        Some((schema, true, other)) => {
+            Err(refusal(format!("schema \"{schema}\" belongs to role \"{other}\"")))
+        }
         Some((schema, false, other)) => {
-            Err(refusal(format!("role \"{other}\" may create objects in schema {schema}")))
+            Err(refusal(format!("role \"{other}\" may create objects in schema \"{schema}\"")))
         }
     }
 }
@@ -109,7 +111,7 @@ pub fn check_schema(schema: &str) -> Result<(), UserError> {
     );
     match fetch::<String>(&sql, &[vec![schema.to_owned()].into(), role.into()])? {
         None => Ok(()),
-        Some(other) => Err(refusal(format!("role \"{other}\" owns objects in schema {schema}"))),
+        Some(other) => Err(refusal(format!("role \"{other}\" owns objects in schema \"{schema}\""))),
     }
 }
 
@@ -128,7 +130,7 @@ pub fn check_schema_owner(schema: &str) -> Result<(), UserError> {
     );
     match fetch::<String>(&sql, &[vec![schema.to_owned()].into(), role.into()])? {
         None => Ok(()),
-        Some(other) => Err(refusal(format!("schema {schema} belongs to role \"{other}\""))),
+        Some(other) => Err(refusal(format!("schema \"{schema}\" belongs to role \"{other}\""))),
     }
 }
 

@@ -41,7 +41,10 @@ impl Object {
 /// that let it past checks, and a member of the server's predefined roles.
 pub fn guarded() -> Result<Option<pg_sys::Oid>, UserError> {
     let role = roles::current_role_oid();
-    let sql = "SELECT r.rolsuper OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
+    if roles::superuser() {
+        return Ok(Some(role));
+    }
+    let sql = "SELECT r.rolcreaterole OR r.rolreplication OR r.rolbypassrls OR EXISTS ( \
                    SELECT FROM pg_catalog.pg_roles p WHERE pg_catalog.starts_with(p.rolname::pg_catalog.text, 'pg_') \
                        AND p.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name \
                        AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER')) \
@@ -139,7 +142,7 @@ const OF_OTHERS: &str = " \
     FROM ( \
         SELECT t.class, t.id, c.relowner FROM touched t JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.id \
         WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass \
-          AND c.relkind OPERATOR(pg_catalog.<>) ALL ('{i,I,t}'::pg_catalog.\"char\"[]) UNION ALL \
+          AND c.relkind OPERATOR(pg_catalog.<>) ALL ('{i,I,t,S}'::pg_catalog.\"char\"[]) UNION ALL \
         SELECT t.class, t.id, p.proowner FROM touched t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.id \
         WHERE t.class OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass UNION ALL \
         SELECT t.class, t.id, y.typowner FROM touched t JOIN pg_catalog.pg_type y ON y.oid OPERATOR(pg_catalog.=) t.id \

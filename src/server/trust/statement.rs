@@ -142,17 +142,8 @@ pub unsafe fn check_query(
     check_seeds(role, unsafe { objects_of(query, relations) })
 }
 
-/// Judges relations that a statement about to be planned names.
-///
-/// # Errors
-/// As [`check_query`].
-pub fn check_relations(role: pg_sys::Oid, relations: &[pg_sys::Oid]) -> Result<(), UserError> {
-    check_seeds(role, relations.iter().map(|&relation| Object::relation(relation)).collect())
-}
-
 /// Each set of objects once, until a catalog changes.
 fn check_seeds(role: pg_sys::Oid, seeds: Vec<Object>) -> Result<(), UserError> {
-    listen();
     forget_what_changed();
     if IN_ORDER.with_borrow(|known| known.contains(&seeds)) {
         return Ok(());
