@@ -262,6 +262,6 @@ mod tests {
     fn texts_are_cut_between_characters() {
         assert_eq!(cut("naïve"), "naïve");
         let long = "ï".repeat(5000);
-        assert_eq!(cut(&long), format!("{}… (5904 more bytes)", "ï".repeat(2048)));
+        assert_eq!(cut(&long), format!("{} … (5904 bytes cut)", "ï".repeat(2048)));
     }
 }

@@ -107,7 +107,8 @@ sql "SELECT bench.unload('tpcb')" 'DROP VIEW public.pgbench_branches' 'SET ROLE 
     'CREATE TABLE pgbench_branches (bid int PRIMARY KEY, bbalance int, filler char(88))' \
     'INSERT INTO pgbench_branches VALUES (1, 0)' >/dev/null
 try "SELECT bench.run('tpcb_select', transactions => 1)"
-like "$OUT" '42501: table public.pgbench_branches belongs to role "eve"' "another role's table is refused to a superuser"
+like "$OUT" '42501: table public.pgbench_branches belongs to role "eve"' \
+    "another role's table is refused to a superuser"
 
 still_works 'all that'
 is "$(grep -cE 'PANIC|TRAP|leak|unexpected state|still referenced' "$PGHOST/log")" 0 \
