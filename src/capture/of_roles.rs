@@ -8,18 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::feeders::{self, Replay};
-use crate::launch::role_session::{answer, ask};
+use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::trust::statement::Judged;
 
 /// The kind of worker that looks at statements.
-const KIND: WorkerKind = WorkerKind {
-    entry: c"pgbench_ext_replays_main",
-    title: c"pgbench_ext capture",
-    noun: "session",
-    connects: true,
-    returns_after_crash: false,
-};
+const KIND: WorkerKind = kind(c"pgbench_ext_replays_main", c"pgbench_ext capture");
 
 /// A statement as the role has executed it.
 #[derive(Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 //! to no server. The answer comes in a segment of its own.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
@@ -47,6 +48,11 @@ pub fn check_may_start() -> Result<(), UserError> {
     }
     let message = "cannot start workers or connections while a captured statement is tried";
     Err(UserError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message))
+}
+
+/// A kind of session that is asked: its entry, and its title in pg_stat_activity.
+pub const fn kind(entry: &'static CStr, title: &'static CStr) -> WorkerKind {
+    WorkerKind { entry, title, noun: "session", connects: true, returns_after_crash: false }
 }
 
 /// An answer: what is told, and bytes beside it.

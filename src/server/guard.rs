@@ -13,6 +13,7 @@ use bench_core::error::{UserError, sqlstate};
 use pgrx::{pg_guard, pg_sys};
 
 use super::relations::owner_of;
+use super::roles::{is_superuser, name_of as name_of_role};
 use super::spi::{fetch_all, quote_identifier};
 use super::transaction::transaction;
 use super::trust::{objects, statement};
@@ -146,7 +147,7 @@ unsafe fn check_relation(oid: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: by the caller.
     unsafe {
         look_at(oid, |relation| {
-            check_owner(relation).and_then(|()| check_triggers(relation, &is_trusted, RECORDER))
+            check_owner(relation).and_then(|()| check_triggers(relation, &is_superuser, RECORDER))
         })
     }
 }
@@ -172,7 +173,7 @@ unsafe fn look_at(
 unsafe fn check_owner(relation: pg_sys::Relation) -> Result<(), UserError> {
     // SAFETY: by the caller, an open relation.
     let (owner, kind) = unsafe { ((*(*relation).rd_rel).relowner, (*(*relation).rd_rel).relkind) };
-    if is_trusted(owner) {
+    if is_superuser(owner) {
         return Ok(());
     }
     // SAFETY: as above.
@@ -224,8 +225,7 @@ const RECORDER: &str = "It would run with the privileges of the recorder, which 
 /// A relation that is locked.
 unsafe fn look_at_triggers(role: pg_sys::Oid, table: pg_sys::Oid) -> Result<(), UserError> {
     // SAFETY: catalog look-ups inside a transaction, of a role that may have gone.
-    let is_trusted =
-        |owner| unsafe { pg_sys::superuser_arg(owner) || pg_sys::is_member_of_role(owner, role) };
+    let is_trusted = |owner| unsafe { is_superuser(owner) || pg_sys::is_member_of_role(owner, role) };
     let detail = "It would run with the privileges of the role whose sessions run the workload.";
     // SAFETY: by the caller.
     unsafe { look_at(table, |relation| check_triggers(relation, &is_trusted, detail)) }
@@ -284,7 +284,7 @@ pub fn check_schema(schema: pg_sys::Oid) -> Result<(), UserError> {
         pg_sys::ReleaseSysCache(tuple);
         (name, owner)
     };
-    if is_trusted(owner) {
+    if is_superuser(owner) {
         return Ok(());
     }
     Err(refusal(format!("schema {name} belongs to role \"{}\", which is not a superuser", role_name(owner)))
@@ -307,24 +307,13 @@ fn owner_of_function(function: pg_sys::Oid) -> Result<pg_sys::Oid, UserError> {
     }
 }
 
-fn is_trusted(owner: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog look-up inside a transaction.
-    unsafe { pg_sys::superuser_arg(owner) }
-}
-
 fn refusal(message: String) -> UserError {
     UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
 }
 
 /// By its number where it is gone.
 fn role_name(role: pg_sys::Oid) -> String {
-    // SAFETY: a palloc'd string, or NULL.
-    unsafe {
-        match pg_sys::GetUserNameFromId(role, true) {
-            name if name.is_null() => role.to_u32().to_string(),
-            name => CStr::from_ptr(name).to_string_lossy().into_owned(),
-        }
-    }
+    name_of_role(role).unwrap_or_else(|| role.to_u32().to_string())
 }
 
 /// Qualified, and quoted where it has to be.

@@ -69,15 +69,16 @@ impl RunSpec {
         Ok(roles.into_iter().zip(counts).collect())
     }
 
-    /// Whether a client executes a script: one whose role is the client's.
-    pub fn executes(&self, client: u32, script: usize) -> bool {
+    /// Which of the scripts a client executes: those whose role is the client's.
+    pub fn executed_by(&self, client: u32) -> Vec<bool> {
         let mut first = 0;
         let sessions = self.sessions().unwrap_or_default();
         let own = sessions.iter().find(|(_, clients)| {
             first += clients;
             client < first
         });
-        own.is_none_or(|(role, _)| self.role_of(&self.scripts[script]).oid == role.oid)
+        let is_own = |script: &ScriptSpec| own.is_none_or(|(role, _)| self.role_of(script).oid == role.oid);
+        self.scripts.iter().map(is_own).collect()
     }
 }
 

@@ -7,18 +7,12 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use super::{Fed, Rows, read_here};
-use crate::launch::role_session::{answer, ask};
+use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::roles;
 
 /// The kind of worker that reads feeders.
-const KIND: WorkerKind = WorkerKind {
-    entry: c"pgbench_ext_feeders_main",
-    title: c"pgbench_ext feeders",
-    noun: "session",
-    connects: true,
-    returns_after_crash: false,
-};
+const KIND: WorkerKind = kind(c"pgbench_ext_feeders_main", c"pgbench_ext feeders");
 
 #[derive(Serialize, Deserialize)]
 struct Question {

@@ -10,20 +10,14 @@ use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::parameters::analyse;
-use crate::launch::role_session::{answer, ask};
+use crate::launch::role_session::{answer, ask, kind};
 use crate::server::background_worker::WorkerKind;
 use crate::server::guc;
 use crate::server::transaction::rolled_back;
 use crate::server::trust::statement::{self, Judged};
 
 /// The kind of worker that looks at shapes.
-const KIND: WorkerKind = WorkerKind {
-    entry: c"pgbench_ext_shapes_main",
-    title: c"pgbench_ext capture",
-    noun: "session",
-    connects: true,
-    returns_after_crash: false,
-};
+const KIND: WorkerKind = kind(c"pgbench_ext_shapes_main", c"pgbench_ext capture");
 
 #[derive(Serialize, Deserialize)]
 struct Asked {

@@ -94,14 +94,13 @@ fn work(context: &WorkerContext) -> Result<(), Ending> {
     let counters = context.segment.commands(context.index);
     let plans = if spec.observation == Observation::Off { &[] } else { context.segment.plans() };
     let mut workload = workload(&spec, Some(&context.segment))?;
-    for (script, program) in workload.programs.iter_mut().enumerate() {
-        if !spec.executes(context.index, script) {
-            program.weight = 0;
-        }
+    let executed = spec.executed_by(context.index);
+    for (program, _) in workload.programs.iter_mut().zip(&executed).filter(|(_, is)| !**is) {
+        program.weight = 0;
     }
     let beginning = beginning(&spec, context.index, &mut workload.symbols);
     let mut statements = Statements::new(session, counters, plans);
-    compile(&spec, context.index, &workload, &beginning, &mut statements)?;
+    compile(&spec, &executed, &workload, &beginning, &mut statements)?;
     statements.session.report_idle();
     slot.set_state(ClientState::Ready);
     wake(header.coordinator_pid.load(Relaxed));
@@ -244,21 +243,21 @@ pub fn start(spec: &RunSpec, workload: &Workload, beginning: Beginning, header: 
 pub fn examine(spec: &RunSpec, session: Session, counters: &[CommandCounters]) -> Result<(), SqlError> {
     let mut workload = workload(spec, None)?;
     let beginning = beginning(spec, 0, &mut workload.symbols);
-    compile(spec, 0, &workload, &beginning, &mut Statements::new(session, counters, &[]))
+    compile(spec, &spec.executed_by(0), &workload, &beginning, &mut Statements::new(session, counters, &[]))
 }
 
 /// Prepares all statements, and leaves in the client's counters what can be told of each.
 fn compile(
     spec: &RunSpec,
-    client: u32,
+    executed: &[bool],
     workload: &Workload,
     beginning: &Beginning,
     statements: &mut Statements,
 ) -> Result<(), SqlError> {
     let counters = statements.counters;
     let mut variables = beginning.variables.clone();
-    for (script, (program, own)) in workload.programs.iter().zip(&beginning.own).enumerate() {
-        if !spec.executes(client, script) {
+    for ((program, own), is_executed) in workload.programs.iter().zip(&beginning.own).zip(executed) {
+        if !is_executed {
             statements.skip(program);
             continue;
         }
