@@ -155,6 +155,8 @@ like "$(told)" '^a checkpoint is under way' 'a checkpoint under way: a run tells
 is "$(told "'pk_select'")" '' 'a checkpoint under way: not one that reads'
 sql CHECKPOINT "ALTER SYSTEM SET checkpoint_timeout = '30s'" 'SELECT pg_reload_conf()' >/dev/null
 eventually 10 "SELECT setting = '30' FROM pg_settings WHERE name = 'checkpoint_timeout'"
+# A tenth of a second after it began, by a clock of whole seconds.
+eventually 10 "SELECT clock_timestamp() - checkpoint_time > '1.2 s' FROM pg_control_checkpoint()"
 like "$(found "'pk_update', secs => 20, warmup => 9.9")" '^checkpoint notice: (A checkpoint is due in|The last)' \
     'checkpoint_timeout: one is due within a run that is shorter'
 is "$(topics "'pk_update', secs => 30")" '' 'checkpoint_timeout: a run as long as it has one in any case'

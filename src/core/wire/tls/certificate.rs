@@ -75,9 +75,9 @@ impl Certificate {
             der: der.to_owned(),
             contents: signed.contents.to_der()?,
             signature_algorithm: signed.algorithm.value().to_owned(),
-            signature: signed.signature.raw_bytes().to_owned(),
+            signature: octets(signed.signature)?,
             key_algorithm: key.algorithm.value().to_owned(),
-            key: key.key.raw_bytes().to_owned(),
+            key: octets(key.key)?,
             parsed,
         })
     }
@@ -132,6 +132,11 @@ impl Certificate {
         };
         Some(hash)
     }
+}
+
+/// A string of bits that has to be one of octets, as all keys and signatures are.
+fn octets(bits: BitStringRef<'_>) -> Result<Vec<u8>, der::Error> {
+    bits.as_bytes().map(<[u8]>::to_owned).ok_or_else(|| der::ErrorKind::Failed.into())
 }
 
 /// The hashes of channel binding.

@@ -77,7 +77,10 @@ impl Server {
         };
         let mut config = builder.with_cert_resolver(Arc::new(own));
         config.alpn_protocols = self.alpn.iter().map(|name| name.to_vec()).collect();
-        ServerConnection::new(Arc::new(config)).expect("a server")
+        let mut server = ServerConnection::new(Arc::new(config)).expect("a server");
+        // What it says is taken at once, however small its records are.
+        server.set_buffer_limit(None);
+        server
     }
 }
 

@@ -252,6 +252,7 @@ proptest! {
         }
     }
 
+    /// Nor is any good: not even with a bit more or less in what frames the signature.
     #[test]
     fn a_broken_certificate_is_no_panic(place in 0..600_usize, bit in 0..8_u8) {
         let read = |name: &str| CertificateDer::from_pem_slice(&pem(name)).expect("PEM").to_vec();
