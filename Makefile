@@ -24,7 +24,7 @@ INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/tables/*.sql src/sche
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-quick test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -33,9 +33,9 @@ help:
 	@echo 'make deb       a Debian package for the server of PG_CONFIG, in build/'
 	@echo 'make dist      the archive for PGXN, in build/'
 	@echo 'make demo      set up, install, and run the headline benchmark in a throwaway cluster'
-	@echo 'make test      every test; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
-	@echo 'make test-quick  lints, unit tests, pg_regress and most of pgTAP, in three minutes'
-	@echo 'make test-versions  pg_regress, pgTAP, differential and chosen fault tests on servers of VERSIONS (16 17 18), which it downloads'
+	@echo 'make test      the tests, in ten minutes; SUITE=check|core|regress|pgtap|faults|scenarios|citus|differential|storm and FILE=name choose, JOBS=n runs n files at a time'
+	@echo 'make test-full  all tests, and those that depend on the version on servers of VERSIONS (16 17 18), which it downloads'
+	@echo 'make test-versions  only those, on these servers'
 	@echo 'make test-asserts  pg_regress, pgTAP, fault and differential tests on a server with assertions, which it builds; an hour; CACHES=1 drops all caches all the time'
 	@echo 'make test-valgrind  a run of each kind, loads, a sweep, captures, an import on that server under valgrind; ONLY=name chooses'
 	@echo 'make test-shm  the shared segment without a server, under Miri where a nightly toolchain has it'
@@ -160,14 +160,14 @@ demo:
 test:
 	@SUITE="$(SUITE)" FILE="$(FILE)" test/run
 
-test-quick:
-	@SUITE="check core regress pgtap" QUICK=yes test/run
-
-# PG_CONFIG does not matter: each version has its own.
 VERSIONS ?= 16 17 18
 
+test-full:
+	@FULL=yes SERVERS="here $(VERSIONS)" SUITE="$(SUITE)" FILE="$(FILE)" test/run
+
+# PG_CONFIG does not matter: each version has its own.
 test-versions:
-	@SUITE="$(SUITE)" FILE="$(FILE)" test/versions $(VERSIONS)
+	@FULL=yes SERVERS="$(VERSIONS)" SUITE="$(SUITE)" FILE="$(FILE)" test/run
 
 # Their server is built by scripts/servers 15-assert.
 test-asserts:
@@ -190,7 +190,7 @@ test-shm:
 	  fi
 
 storm:
-	@SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
+	@FULL=yes SUITE=storm FILE=storm SECS="$(SECS)" SEED="$(SEED)" ROUND="$(ROUND)" test/run
 
 bench:
 	@benches/run

@@ -15,14 +15,16 @@ fn main() {
     let mut files = vec![PathBuf::from("Cargo.lock"), PathBuf::from("Cargo.toml")];
     collect(Path::new("src"), &mut files);
     files.sort();
+    // A file of SQL that is added is noticed by its folder, one of Rust by the file that names it. Not src as a whole: a
+    // changed test would have the library built anew.
+    println!("cargo:rerun-if-changed=src/schema/tables");
+    println!("cargo:rerun-if-changed=src/schema/code");
     let mut hash = Fnv(0xCBF2_9CE4_8422_2325);
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());
         hash.add(file.to_string_lossy().as_bytes());
         hash.add(&fs::read(file).unwrap_or_default());
     }
-    // A file that is added is noticed by its folder.
-    println!("cargo:rerun-if-changed=src");
     let mut settings: Vec<String> = env::vars()
         .filter(|(name, _)| {
             name.starts_with("CARGO_FEATURE_") || ["TARGET", "PROFILE", "OPT_LEVEL"].contains(&&**name)
@@ -36,10 +38,14 @@ fn main() {
     println!("cargo:rustc-env=PGBENCH_EXT_BUILD={:016x}", hash.0);
 }
 
-/// All sources below a folder: of the library, and of the install SQL.
+/// All sources below a folder: of the library, and of the install SQL; not of tests and updates.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if ["tests", "tests.rs", "fuzz", "upgrade"].contains(&name) {
+            continue;
+        }
         if path.is_dir() {
             collect(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "sql") {

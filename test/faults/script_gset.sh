@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 . test/lib/script.sh
 # shellcheck disable=SC2034 # for as_pgbench
 # On other versions only the server's part of a script can differ.
-if [ -n "${QUICK:-}" ]; then DRIVERS=engine; else DRIVERS='engine wire'; fi
+if [ -n "${ELSEWHERE:-}" ]; then DRIVERS=engine; else DRIVERS='engine wire'; fi
 
 #
 # \gset and \aset

@@ -12,9 +12,9 @@
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
 #   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes
 # first
-#   cluster_template        from now on copy one new data directory, in this script and those that it calls, which is
-#                           faster than initdb. Such clusters have one system identifier: a test that needs two says
-#                           `CLUSTER_TEMPLATE='' cluster_start`
+#   cluster_template FOLDER makes a new data directory in that new folder. Where CLUSTER_TEMPLATE names it, clusters copy
+#                           it, which is faster than initdb. Such clusters have one system identifier: a test that needs
+#                           two says `CLUSTER_TEMPLATE='' cluster_start`
 #
 # Clusters listen only on a socket in their own temporary directory, so they get in the way
 # of nobody. Several may run at once: keep the PGHOST of each; $PGHOST/log is its log and
@@ -86,9 +86,8 @@ cluster_initdb() { # DIRECTORY
         >"$1/initdb.log" 2>&1 || { cat "$1/initdb.log" >&2; return 1; }
 }
 
-cluster_template() {
-    local DIR
-    cluster_directory && cluster_initdb "$DIR" && export CLUSTER_TEMPLATE=$DIR
+cluster_template() { # FOLDER
+    as_pg mkdir "$1" && as_pg touch "$1/initdb.log" && cluster_initdb "$1"
 }
 
 cluster_start() {

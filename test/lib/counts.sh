@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What test/run and test/versions count, a line for each file: suite, file, passed, failed, skipped, milliseconds.
-# Source this file; COUNTS names the file of the lines.
+# What test/run counts, a line for each file: suite, file, passed, failed, skipped, milliseconds. The suite of a further
+# server stands behind its version. Source this file; COUNTS names the file of the lines.
 #
 #   now, since THEN     microseconds of the clock; milliseconds since then
-#   counted FIELD…      adds a line; to the file that TEST_COUNTS names as well, its suite behind TEST_PREFIX
+#   counted FIELD…      adds a line
 #   told TITLE          keeps the lines of its input, what failed and why, to be told at the end again: the table and
 #                       what is below it is what one sees of a long log
-#   table MILLISECONDS  the suites, and the files that took longest
+#   table MILLISECONDS  the suites, the files that took longest, and those that exceed test/budget by half
 #   closing             what was told, and "N passed, N failed"; false if any failed
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
@@ -14,12 +14,10 @@ since() { echo $((($(now) - $1) / 1000)); }
 
 counted() { # SUITE FILE PASSED FAILED SKIPPED MILLISECONDS
     echo "$*" >>"$COUNTS"
-    [ -z "${TEST_COUNTS:-}" ] || echo "${TEST_PREFIX:-}$*" >>"$TEST_COUNTS"
 }
 
 told() { # TITLE, and lines
-    { echo "${TEST_PREFIX:-}$1" && cut -c 1-200 | tail -n 40 | sed 's/^/    /'; } |
-        tee -a "$COUNTS.told" >>"${TEST_TOLD:-/dev/null}"
+    { echo "$1" && cut -c 1-200 | tail -n 40 | sed 's/^/    /'; } >>"$COUNTS.told"
 }
 
 # The suites in the order in which they came, with the seconds of all their files; and the files that took longest.
@@ -45,6 +43,12 @@ table() {
         version = index($1, "/") ? substr($1, 1, index($1, "/") - 1) " " : ""
         printf "%8.1f  %s%s\n", $6 / 1000, version, $2
     }'
+    awk '/^(#|$)/ { next }
+        FNR == NR { budget[$2] = $1; next }
+        $1 !~ /^[0-9]/ && $2 in budget && $6 / 1000 > 1.5 * budget[$2] + 2 {
+            if (!n++) print "\nMore than half above their budget, in seconds:"
+            printf "%8.1f  %s, for which test/budget has %d\n", $6 / 1000, $2, budget[$2]
+        }' test/budget "$COUNTS"
 }
 
 closing() {

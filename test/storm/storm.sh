@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A storm of faults, SECS seconds of it (120): calls from several sessions, faults among them, and after each round the
-# invariants. SEED repeats a schedule, though not the interleaving; ROUND makes only that round, again and again.
+# A storm of faults, SECS seconds of it: calls from several sessions, faults among them, and after each round the
+# invariants. 120, or without FULL 20 of a schedule that is always the same. SEED repeats a schedule, though not the interleaving; ROUND makes only that round, again and again.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/cluster.sh
@@ -34,6 +34,7 @@ if [ "$(id -u)" -eq 0 ]; then
     STORM_AS="runuser -u $CLUSTER_USER -- env HOME=/nonexistent"
 fi
 export STORM_DISK=$disk STORM_AS=${STORM_AS:-} PYTHONDONTWRITEBYTECODE=1
+if [ -z "${FULL:-}${SEED:-}${SECS:-}" ]; then SECS=20 SEED=1; fi
 python3 test/storm/storm.py "${SECS:-120}" "${SEED:-}" "${ROUND:-}" </dev/null &
 storm=$!
 wait "$storm"
