@@ -19,12 +19,11 @@ FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
-# In the order of their names, whichever folder they are in.
-INSTALL_SQL = $$(printf '%s\n' src/schema/*.sql src/schema/tables/*.sql src/schema/code/*.sql | sed 's,.*/,& ,' | LC_ALL=C sort -k2 | tr -d ' ')
+INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
 DELTAS := $(notdir $(wildcard src/schema/upgrade/pgbench_ext--*--$(VERSION).sql))
 
-.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version
+.PHONY: help setup build install install-built deb deb-possible dist demo test test-full test-versions test-asserts test-valgrind test-shm storm bench bench-load bench-observation bench-connections bench-paced bench-cold bench-instructions bench-citus bench-orders fuzz check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version
 
 help:
 	@echo 'make setup     install what is missing to build, install and test (Debian, Ubuntu)'
@@ -65,7 +64,7 @@ ifneq ($(INVOKER),)
 
 INVOKER_HOME := $(shell getent passwd $(INVOKER) | cut -d: -f6)
 
-build check check-format check-lints check-scripts check-crates clean core-test oracle-test rust-version:
+build check check-format check-lints check-scripts check-crates clean core-test crates oracle-test rust-install rust-version:
 	@runuser -u $(INVOKER) -- env HOME=$(INVOKER_HOME) $(MAKE) --no-print-directory $@
 
 else
@@ -117,6 +116,13 @@ oracle-test:
 
 rust-version:
 	@rustc --version && rustfmt --version
+
+# By the rustup of a distribution's package, which has no toolchain yet.
+rust-install:
+	@rustup toolchain install stable --profile minimal --component rustfmt && rustup default stable
+
+crates:
+	@cargo fetch --locked --quiet
 
 endif
 

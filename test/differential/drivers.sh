@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Generated scripts, a hundred or all thousand, by the engine and over connections, with the same seed: the rows that they leave, the
-# variables that they keep, the counts of transactions and statements and the errors that end their clients must be the
-# same, in each query mode. SEED chooses other scripts.
+# Generated scripts, a hundred or all thousand, by the engine and over connections, with the same seed: the rows that
+# they leave, the variables that they keep, the counts of transactions and statements and the errors that end their
+# clients must be the same, in each query mode. SEED chooses other scripts.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/cluster.sh

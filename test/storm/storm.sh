@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A storm of faults, SECS seconds of it: calls from several sessions, faults among them, and after each round the
-# invariants. 120, or without FULL 20 of a schedule that is always the same. SEED repeats a schedule, though not the interleaving; ROUND makes only that round, again and again.
+# invariants. 120 s, or without FULL 20 s of a schedule that is always the same. SEED repeats a schedule, though not the
+# interleaving; ROUND makes only that round, again and again.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=test/lib/cluster.sh
