@@ -73,12 +73,12 @@ build:
 	$(CARGO) build --release $(FEATURES)
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
-	   cat $(INSTALL_SQL); } > $(SQL)
+	   sed -e '/^@run_arguments@$$/{' -e 'r src/schema/run_arguments.sql' -e 'd' -e '}' $(INSTALL_SQL); } > $(SQL)
 	@for delta in $(DELTAS); do \
 	  { printf '%s\n' '\echo Use "ALTER EXTENSION pgbench_ext UPDATE" to load this file. \quit'; \
 	    cat src/schema/upgrade/preamble.sql src/schema/upgrade/$$delta; \
-	    sed -E 's/^CREATE (FUNCTION|VIEW) /CREATE OR REPLACE \1 /; s/^CREATE (TABLE|SEQUENCE|SCHEMA|INDEX|UNIQUE INDEX) /&IF NOT EXISTS /' \
-	      $(INSTALL_SQL); cat src/schema/upgrade/postamble.sql; } > build/$$delta || exit; done
+	    sed -E -e 's/^CREATE (FUNCTION|VIEW) /CREATE OR REPLACE \1 /; s/^CREATE (TABLE|SEQUENCE|SCHEMA|INDEX|UNIQUE INDEX) /&IF NOT EXISTS /' \
+	      -e '/^.echo /d' $(SQL); cat src/schema/upgrade/postamble.sql; } > build/$$delta || exit; done
 
 check: check-format check-lints check-scripts check-crates
 

@@ -50,7 +50,7 @@ SELECT bench.capture_log('pk_select', 'capture_log_lines');
 SELECT workload, weight, calls, round(share::numeric, 3) AS share, kept, reason, exec_ms_avg, value_rows, query
 FROM bench.capture_log('capture_log', 'capture_log_lines');
 SELECT name, script FROM bench.workloads WHERE name LIKE 'capture_log/%' ORDER BY name;
-SELECT workload, prefix, query, "order" FROM bench.feeders WHERE workload LIKE 'capture_log/%' ORDER BY 1;
+SELECT workload, prefix, query, pick FROM bench.feeders WHERE workload LIKE 'capture_log/%' ORDER BY 1;
 SELECT workload, row FROM bench.captured_rows WHERE row_number < 3
     AND workload LIKE 'capture_log/%' ORDER BY workload, row_number;
 SELECT source, status, secs, calls, exec_ms, notes FROM bench.captures WHERE name = 'capture_log';

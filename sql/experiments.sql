@@ -26,7 +26,8 @@ END $$;
 -- NULLs
 SELECT bench.sweep(NULL, '{1}');
 SELECT bench.sweep('nothing', NULL);
-SELECT bench.sweep('nothing', '{1}', secs => NULL);
+SELECT bench.sweep('nothing', '{1}', max_tries => NULL);
+SELECT bench.sweep('nothing', '{1}', results => NULL);
 SELECT bench.sweep('nothing', '{1}', rounds => 0);
 SELECT bench.sweep('nothing', '{1}', variants => NULL);
 SELECT bench.sweep('nothing', '{1}', warmup => NULL, nodes => 'workers');
@@ -48,7 +49,10 @@ SELECT * FROM bench.ab('nothing', '{}', NULL);
 SELECT * FROM bench.ab(NULL, '{}', '{}');
 SELECT * FROM bench.ab('nothing', '{}', '{}', rounds => 0);
 SELECT * FROM bench.ab('nothing', '{}', '{}', clients => NULL);
-SELECT * FROM bench.ab('nothing', '{}', '{}', secs => NULL);
+SELECT * FROM bench.ab('nothing', '{}', '{}', margin => NULL);
+SELECT * FROM bench.ab('nothing', '{}', '{}', margin => 2);
+SELECT * FROM bench.ab('nothing', '{}', '{}', secs => 1, transactions => 1);
+SELECT * FROM bench.ab('nothing', '{}', '{}', script => 'SELECT 1');
 SELECT * FROM bench.calibrate('nothing', rounds => 2);
 SELECT * FROM bench.calibrate('nothing', rounds => NULL);
 SELECT * FROM bench.calibrate(NULL);
@@ -56,6 +60,8 @@ SELECT * FROM bench.calibrate('nonesuch');
 SELECT * FROM bench.calibrate('nothing', clients => 0);
 SELECT bench.capacity(NULL);
 SELECT bench.capacity('nonesuch');
+SELECT bench.capacity('nothing', rate => 100);
+SELECT bench.capacity('nothing', transactions => 100);
 SELECT bench.capacity('nothing', latency_limit => 0);
 SELECT bench.capacity('nothing', latency_limit => 'NaN');
 SELECT bench.capacity('nothing', latency_limit => 5, latency_limits => '{5}');
@@ -68,7 +74,7 @@ SELECT bench.capacity('nothing', clients => 0);
 SELECT bench.capacity('nothing', clients => 1000);
 SELECT bench.capacity('nothing', secs => 0);
 SELECT bench.capacity('nothing', trials => 0);
-SELECT bench.capacity('nothing', "precision" => 0);
+SELECT bench.capacity('nothing', margin => 0);
 SELECT bench.capacity('nothing', rounds => 101);
 SELECT bench.capacity('nothing', max_failed => 2);
 SELECT bench.capacity('nothing', driver => 'libpq');
@@ -189,14 +195,32 @@ WHERE sweep_id > :last_sweep;
 
 -- what can only be seen later is the run's error
 SET client_min_messages = error;
-SELECT bench.sweep('pk_insert', '{1}', 0.2,
+SELECT bench.sweep('pk_insert', '{1}', secs => 0.2,
     variants => '{"full": {"load": {"rows": 10}}, "empty": {"load": {"rows": 0}}}', before => 'truncate') AS sweep \gset
 SELECT status, runs, completed, error FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT variant, run_id IS NOT NULL AS run, status, error FROM bench.sweep_runs WHERE sweep_id = :sweep ORDER BY variant;
 SET client_min_messages = warning;
 
+-- Whatever a run takes, its experiments take
+SELECT bench.sweep(NULL, '{1,2}', script => 'SELECT 1;', transactions => 5, max_tries => 3, results => 'discard',
+    log_rate => 1, sample_interval => 0.5, latency_limit => 5000) AS sweep \gset
+SELECT workload, secs, run FROM bench.sweeps WHERE sweep_id = :sweep;
+SELECT r.workload, r.clients, r.secs, r.transactions, r.max_tries, r.results, r.sample_interval, r.latency_limit,
+       (SELECT count(*) FROM bench.transactions t WHERE t.run_id = r.run_id) AS logged
+FROM bench.sweep_runs s JOIN bench.runs r USING (run_id) WHERE s.sweep_id = :sweep ORDER BY r.clients;
+SELECT line FROM regexp_split_to_table(bench.sweep_report(:sweep), '\n') AS line WHERE line ~ 'per client';
+SELECT bench.create_workload('divide_at_times', 'SELECT 1 / (:client_id % 2);');
+SELECT metric, baseline > 0 AS a, candidate > 0 AS b, verdict <> '' AS verdict
+FROM bench.ab('divide_at_times', '{}', '{"work_mem": "1MB"}', rounds => 3, clients => 2, secs => 0.1, warmup => 0.1,
+    max_tries => 0, continue_on_error => true, margin => 0.5, before => 'none', tags => '{"errors": "go on"}')
+WHERE metric = 'tps';
+SELECT count(*) AS runs, bool_and(r.max_tries = 0) AS tries, bool_and(r.status = 'completed') AS completed,
+       bool_and(s.failed > 0) AS failed, bool_and(r.warmup = 0.1) AS warmup
+FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE r.tags @> '{"errors": "go on"}';
+SELECT bench.drop_workload('divide_at_times');
+
 -- The order of the runs: random in each round, and the same for a seed
-SELECT bench.sweep('pk_update', '{1,2,3}', 0.2, rounds => 2,
+SELECT bench.sweep('pk_update', '{1,2,3}', secs => 0.2, rounds => 2,
     variants => '{"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}}', seed => 1,
     tags => '{"host": "a"}', settings => '{"work_mem": "5MB"}', variables => '{"x": 1}', warmup => 0.1,
     query_mode => 'extended') AS sweep \gset
@@ -278,8 +302,8 @@ SELECT clients, rounds, status, tags FROM bench.sweeps WHERE tags ? 'calibrated'
 -- What a calibration of runs like those of the baseline says of a comparison
 SELECT count(*) FROM bench.calibrate('nothing', secs => 0.2, rounds => 5);
 SELECT max(sweep_id) AS calibration FROM bench.sweeps \gset
-SELECT bench.sweep('nothing', '{1}', 0.2, rounds => 4, tags => '{"side": "a"}') AS alike \gset
-SELECT bench.sweep('nothing', '{1}', 0.1, rounds => 4) AS shorter \gset
+SELECT bench.sweep('nothing', '{1}', secs => 0.2, rounds => 4, tags => '{"side": "a"}') AS alike \gset
+SELECT bench.sweep('nothing', '{1}', secs => 0.1, rounds => 4) AS shorter \gset
 SELECT
     s.sweep_id = :alike AS alike,
     bool_and(coalesce(c.advice, '') ~ format(
@@ -307,7 +331,7 @@ FROM bench.sweep_results s, bench.compare(s.run_ids[1:2], s.run_ids[3:4]) AS c
 WHERE s.sweep_id = :shorter;
 
 -- Over connections, but for a variant that is not
-SELECT bench.sweep('nothing', '{1}', 0.1, driver => 'wire', jobs => 1,
+SELECT bench.sweep('nothing', '{1}', secs => 0.1, driver => 'wire', jobs => 1,
     variants => '{"wire": {}, "engine": {"driver": "engine"}}') AS sweep \gset wire_
 SELECT s.variant, s.status, r.driver, r.jobs, w.run
 FROM bench.sweep_runs s JOIN bench.runs r USING (run_id) JOIN bench.sweeps w ON w.sweep_id = s.sweep_id
@@ -412,7 +436,7 @@ END $$;
 SELECT (pg_temp.error_of(format('SELECT * FROM bench.compare(%L, %L)', ARRAY[:a], ARRAY[:unended]))).*;
 SELECT bench.stop(:unended);
 -- a sweep none of whose runs completes
-SELECT bench.sweep('divide', '{1,2}', 0.2) AS sweep \gset
+SELECT bench.sweep('divide', '{1,2}', secs => 0.2) AS sweep \gset
 SELECT status, runs, completed FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT place, status, run_id IS NOT NULL AS run, error FROM bench.sweep_runs WHERE sweep_id = :sweep ORDER BY place;
 SELECT count(*) AS results FROM bench.sweep_results WHERE sweep_id = :sweep;

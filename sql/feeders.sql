@@ -11,14 +11,14 @@ SELECT bench.create_workload('feeders_w', 'SELECT :id, :note;');
 SELECT bench.add_feeder(NULL, 'SELECT 1 AS id');
 SELECT bench.add_feeder('feeders_w', NULL);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', NULL);
-SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', "order" => NULL);
+SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', pick => NULL);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', once => NULL);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', max_rows => NULL);
 SELECT bench.add_feeder('nonesuch', 'SELECT 1 AS id');
 SELECT bench.add_feeder('pk_select', 'SELECT 1 AS id');
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', prefix => '1');
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', prefix => repeat('x', 64));
-SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', "order" => 'shuffled');
+SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', pick => 'shuffled');
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', once => true);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id', max_rows => 0);
 
@@ -35,8 +35,8 @@ SELECT bench.add_feeder('feeders_w', 'SELECT id FROM feeders_rows WHERE id = $1'
 SELECT bench.add_feeder('feeders_w', 'SELECT count(*), count(id) FROM feeders_rows');
 SELECT bench.add_feeder('feeders_w', 'SELECT 1');
 SELECT bench.add_feeder('feeders_w', 'SELECT FROM feeders_rows');
-SELECT bench.add_feeder('feeders_w', 'SELECT id FROM feeders_rows', "order" => 'weighted');
-SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS weight', "order" => 'weighted');
+SELECT bench.add_feeder('feeders_w', 'SELECT id FROM feeders_rows', pick => 'weighted');
+SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS weight', pick => 'weighted');
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS id FROM feeders_nonesuch');
 SELECT * FROM bench.feeders;
 SELECT bench.drop_feeder('feeders_w');
@@ -44,7 +44,7 @@ SELECT bench.drop_feeder('feeders_w');
 
 -- One that is kept, replaced, joined by another, and removed
 SELECT bench.add_feeder('feeders_w', 'SELECT id FROM feeders_rows');
-SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows ORDER BY id', "order" => 'sequence',
+SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows ORDER BY id', pick => 'sequence',
     once => true);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS te', prefix => 'no', max_rows => 5);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 AS more', prefix => 'no', max_rows => 5);
@@ -71,9 +71,9 @@ FROM bench.runs r JOIN bench.summary s USING (run_id) WHERE run_id = :run;
 -- What is wrong when a run is to start
 SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows WHERE id > 9');
 SELECT bench.run('feeders_w', secs => 1);
-SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows', "order" => 'sequence', max_rows => 4);
+SELECT bench.add_feeder('feeders_w', 'SELECT id, note FROM feeders_rows', pick => 'sequence', max_rows => 4);
 SELECT bench.run('feeders_w', secs => 1);
-SELECT bench.add_feeder('feeders_w', 'SELECT id, note, id - 3 AS weight FROM feeders_rows', "order" => 'weighted');
+SELECT bench.add_feeder('feeders_w', 'SELECT id, note, id - 3 AS weight FROM feeders_rows', pick => 'weighted');
 SELECT bench.run('feeders_w', secs => 1);
 SELECT bench.add_feeder('feeders_w', 'SELECT 1 / (id - 3) AS id, note FROM feeders_rows');
 SELECT bench.run('feeders_w', secs => 1);

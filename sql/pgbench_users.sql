@@ -63,7 +63,22 @@ SELECT count FROM bench.errors WHERE run_id = :run_id AND sqlstate = '22012';
 SELECT bench.run(script => $$DO 'BEGIN RAISE serialization_failure; END';$$, transactions => 5, exit_on_abort => true)
     AS run_id \gset
 SELECT status, failed, aborted FROM bench.summary WHERE run_id = :run_id;
+-- Errors of any class fail their transactions only, by either driver; those of meta commands end the client
+SELECT bench.run(script => 'SELECT 1 / :client_id;', clients => 2, transactions => 5, continue_on_error => true)
+    AS engine \gset
+SELECT bench.run(script => 'SELECT 1 / :client_id;', clients => 2, transactions => 5, continue_on_error => true,
+    driver => 'wire') AS wire \gset
+SELECT r.driver, r.status, s.transactions, s.failed, s.aborted, e.sqlstate, e.failed AS of_these
+FROM bench.runs r JOIN bench.summary s USING (run_id) JOIN bench.errors e USING (run_id)
+WHERE run_id IN (:engine, :wire) ORDER BY r.driver;
+SELECT bench.run(script => E'SELECT 1 / 0;\n\\set x 1 / 0', transactions => 5, continue_on_error => true)
+    AS run_id \gset
+SELECT r.status, s.failed, s.aborted FROM bench.summary s JOIN bench.runs r USING (run_id) WHERE run_id = :run_id;
+SELECT bench.run(script => E'SELECT 1;\n\\set x 1 / 0', transactions => 5, continue_on_error => true)
+    AS run_id \gset
+SELECT r.status, s.failed, s.aborted FROM bench.summary s JOIN bench.runs r USING (run_id) WHERE run_id = :run_id;
 SET client_min_messages = warning;
+SELECT bench.run('pk_select', continue_on_error => NULL);
 SELECT bench.run('pk_select', nodes => 'all', exit_on_abort => true);
 SELECT bench.run('pk_select', exit_on_abort => NULL);
 

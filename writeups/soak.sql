@@ -79,7 +79,7 @@ SELECT :'is_superuser' AND :'change_system' AS tries_without \gset
 \if :tries_without
     \echo 'full_page_writes off against on (a setting of the whole server, which is put back afterwards)'
     SELECT bench.load('pk', :rows, options => :'options') AS loaded \gset
-    SELECT bench.sweep('pk_update', ARRAY[:update_clients], :side_secs, :rounds, before => 'checkpoint', tags => :'tags', variants =>
+    SELECT bench.sweep('pk_update', ARRAY[:update_clients], secs => :side_secs, rounds => :rounds, before => 'checkpoint', tags => :'tags', variants =>
         '{"off": {"system": {"full_page_writes": "off"}}, "on": {"system": {"full_page_writes": "on"}}}') AS sweep_id \gset
     \set sweep_ids :sweep_id
     SELECT r.variant AS setting, round(avg(s.tps)::numeric, 1) AS avg, round(min(s.tps)::numeric, 1) AS min,

@@ -17,9 +17,9 @@ SELECT format('{%s}', btrim(:'clients', '{} ')) AS clients, greatest(1, round(10
 \ir parts/room.sql
 
 SELECT bench.load('name', :rows, options => :'options') AS loaded \gset
-SELECT bench.sweep('name_select', :'clients', :secs, :rounds, variants => :'variants', before => 'reload', tags => :'tags')
+SELECT bench.sweep('name_select', :'clients', secs => :secs, rounds => :rounds, variants => :'variants', before => 'reload', tags => :'tags')
     AS select_sweep \gset
-SELECT bench.sweep('name_update', :'clients', :secs, :rounds, variants => :'variants', before => 'reload', tags => :'tags')
+SELECT bench.sweep('name_update', :'clients', secs => :secs, rounds => :rounds, variants => :'variants', before => 'reload', tags => :'tags')
     AS update_sweep \gset
 \set sweep_ids :select_sweep,:update_sweep
 

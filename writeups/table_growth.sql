@@ -24,7 +24,7 @@ SELECT format('{%s}', btrim(:'clients', '{} ')) AS clients, least(:jobs, greates
 \set published_rows 1000000000
 \set load_jobs :most_jobs
 \ir parts/table_growth_size.sql
-SELECT bench.sweep('pk_update_hot', :'clients', :secs, :rounds, tags => :'tags') AS hot_sweep \gset
+SELECT bench.sweep('pk_update_hot', :'clients', secs => :secs, rounds => :rounds, tags => :'tags') AS hot_sweep \gset
 SELECT concat_ws(',', :'sweep_ids', :'hot_sweep') AS sweep_ids \gset
 
 CREATE OR REPLACE TEMPORARY VIEW growth AS

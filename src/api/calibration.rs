@@ -2,84 +2,52 @@
 
 use bench_core::comparison::calibration::{LEAST_RUNS, Line, calibrate};
 use bench_core::error::{UserError, sqlstate};
+use bench_core::spec::RunArguments;
 use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::json;
 
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use crate::error::{OrRaise, notice};
-use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
 
-/// Makes equal runs and says how much they vary. See the COMMENT ON.
-#[pg_extern(sql = false)]
-#[allow(clippy::too_many_arguments, clippy::type_complexity)]
-fn calibrate_workload(
-    workload: Option<String>,
-    clients: Option<i32>,
-    secs: Option<f64>,
-    rounds: Option<i32>,
-    warmup: Option<f64>,
-    rate: Option<f64>,
-    variables: Option<Jsonb>,
-    settings: Option<Jsonb>,
-    before: Option<String>,
-    seed: Option<i64>,
-    query_mode: Option<String>,
-    nodes: Option<String>,
-    tags: Option<Jsonb>,
-    driver: Option<String>,
-    target: Option<String>,
-    jobs: Option<i32>,
-    reconnect: Option<bool>,
-) -> TableIterator<
-    'static,
-    (
-        name!(metric, String),
-        name!(mean, Option<f64>),
-        name!(cv, Option<f64>),
-        name!(cv_low, Option<f64>),
-        name!(cv_high, Option<f64>),
-        name!(rounds, i32),
-        name!(detectable, Option<f64>),
-        name!(advice, Option<String>),
-    ),
-> {
-    let json = |value: Option<Jsonb>| value.map(|v| v.0);
-    let lines = of_runs(SweepArguments {
-        workload,
-        clients: Some(vec![clients]),
-        secs,
-        rounds,
-        variants: Some(json!({})),
-        warmup,
-        rate,
-        variables: json(variables),
-        settings: json(settings),
-        before,
-        seed,
-        query_mode,
-        nodes,
-        tags: json(tags),
-        driver,
-        target,
-        jobs,
-        reconnect,
-        search: None,
-        paired: false,
-    });
-    TableIterator::new(lines.or_raise().into_iter().map(|line| {
+run_function! {
+    /// Makes equal runs and says how much they vary. See the COMMENT ON.
+    calibrate_workload(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [TableIterator<
+        'static,
         (
-            line.metric.to_owned(),
-            line.mean,
-            line.cv,
-            line.cv_low,
-            line.cv_high,
-            line.rounds.cast_signed(),
-            line.detectable,
-            line.advice,
-        )
-    }))
+            name!(metric, String),
+            name!(mean, Option<f64>),
+            name!(cv, Option<f64>),
+            name!(cv_low, Option<f64>),
+            name!(cv_high, Option<f64>),
+            name!(rounds, i32),
+            name!(detectable, Option<f64>),
+            name!(advice, Option<String>),
+        ),
+    >] = |workload, rounds, clients, run| {
+        let lines = of_runs(SweepArguments {
+            clients: Some(vec![clients]),
+            rounds,
+            variants: Some(json!({})),
+            run: RunArguments { workload, ..run },
+            search: None,
+            paired: false,
+        });
+        TableIterator::new(lines.or_raise().into_iter().map(|line| {
+            (
+                line.metric.to_owned(),
+                line.mean,
+                line.cv,
+                line.cv_low,
+                line.cv_high,
+                line.rounds.cast_signed(),
+                line.detectable,
+                line.advice,
+            )
+        }))
+    }
 }
 
 /// Makes the runs, which are kept as a sweep.

@@ -2,88 +2,64 @@
 
 use bench_core::error::UserError;
 use bench_core::report::sweep::answer_sentence;
-use bench_core::sweep::{SweepArguments, search_of};
+use bench_core::spec::RunArguments;
+use bench_core::sweep::{SearchArguments, SweepArguments};
 use pgrx::prelude::*;
+use serde_json::json;
+
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 
 use crate::catalog::searches;
 use crate::error::{OrRaise, notice};
 use crate::launch::room;
-use crate::server::jsonb::Jsonb;
 use crate::sweep::launch::{plan, run_to_the_end, start};
 
-/// Everything that bench.capacity and bench.start_capacity take, in their order.
-macro_rules! capacity_function {
-    ($(#[$doc:meta])* $name:ident, $then:ident) => {
-        $(#[$doc])*
-        #[pg_extern(sql = false)]
-        #[allow(clippy::too_many_arguments)]
-        fn $name(
-            workload: Option<String>,
-            latency_limit: Option<f64>,
-            latency_limits: Option<Vec<Option<f64>>>,
-            percentile: Option<f64>,
-            clients: Option<i32>,
-            secs: Option<f64>,
-            trials: Option<i32>,
-            precision: Option<f64>,
-            rounds: Option<i32>,
-            max_failed: Option<f64>,
-            warmup: Option<f64>,
-            variables: Option<Jsonb>,
-            settings: Option<Jsonb>,
-            before: Option<String>,
-            driver: Option<String>,
-            target: Option<String>,
-            nodes: Option<String>,
-            query_mode: Option<String>,
-            seed: Option<i64>,
-            tags: Option<Jsonb>,
-            jobs: Option<i32>,
-            reconnect: Option<bool>,
-        ) -> i64 {
-            let json = |value: Option<Jsonb>| value.map(|v| v.0);
-            search_of(latency_limit, latency_limits, percentile, trials, precision, max_failed, rounds)
-                .and_then(|search| {
-                    $then(SweepArguments {
-                        workload,
-                        clients: Some(vec![Some(match clients {
-                            Some(clients) => clients,
-                            None => room::clients(driver.as_deref(), target.is_some(), nodes.as_deref())?,
-                        })]),
-                        secs,
-                        rounds,
-                        warmup,
-                        variables: json(variables),
-                        settings: json(settings),
-                        before,
-                        seed,
-                        query_mode,
-                        nodes,
-                        tags: json(tags),
-                        driver,
-                        target,
-                        jobs,
-                        reconnect,
-                        search: Some(search),
-                        ..SweepArguments::with_defaults()
-                    })
-                })
-                .or_raise()
-        }
-    };
+run_function! {
+    /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
+    capacity_of_workload(
+        workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
+        trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [i64] = |workload, latency_limits, percentile, trials, margin, rounds, max_failed, clients, run| {
+        let search = SearchArguments { latency_limits, percentile, trials, margin, rounds, max_failed };
+        search_for(workload, clients, search, run).and_then(search_and_wait).or_raise()
+    }
 }
 
-capacity_function!(
-    /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
-    capacity_of_workload,
-    search_and_wait
-);
-
-capacity_function!(
+run_function! {
     /// Starts a search and returns at once. See the COMMENT ON.
-    start_capacity_of_workload,
-    start_only
-);
+    start_capacity_of_workload(
+        workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
+        trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [i64] = |workload, latency_limits, percentile, trials, margin, rounds, max_failed, clients, run| {
+        let search = SearchArguments { latency_limits, percentile, trials, margin, rounds, max_failed };
+        search_for(workload, clients, search, run).and_then(start_only).or_raise()
+    }
+}
+
+/// The sweep that a search is, of trials as a run's arguments have them.
+fn search_for(
+    workload: Option<String>,
+    clients: Option<i32>,
+    search: SearchArguments,
+    run: RunArguments,
+) -> Result<SweepArguments, UserError> {
+    let (search, run) = search.of_trials(RunArguments { workload, ..run })?;
+    let clients = match clients {
+        Some(clients) => clients,
+        None => room::clients(run.driver.as_deref(), run.target.is_some(), run.nodes.as_deref())?,
+    };
+    Ok(SweepArguments {
+        clients: Some(vec![Some(clients)]),
+        // Those of the search.
+        rounds: Some(1),
+        variants: Some(json!({})),
+        run,
+        search: Some(search),
+        paired: false,
+    })
+}
 
 fn search_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     let sweep_id = run_to_the_end(plan(arguments)?)?;

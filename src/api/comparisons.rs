@@ -7,21 +7,19 @@ use bench_core::comparison::{
 use bench_core::document::Document;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::report::compare::{Collected, ComparisonReport, render};
-use bench_core::spec::limits;
+use bench_core::spec::{RunArguments, limits};
 use bench_core::stats::change_points::change_points as changes_of;
 use bench_core::stats::{Estimate, scalability as usl};
 use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
 use super::required;
 use crate::error::{OrRaise, notice, warn};
 use crate::server::jsonb::Jsonb;
 use crate::{catalog, sweep};
-
-/// What bench.ab takes as the same, as bench.compare by default.
-const MARGIN: f64 = 0.02;
 
 type Row = (
     String,
@@ -162,63 +160,68 @@ fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
     Ok(collected)
 }
 
-/// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
-#[pg_extern(sql = false)]
-#[allow(clippy::type_complexity)]
-fn ab(
-    workload: Option<String>,
+run_function! {
+    /// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
+    ab(
+        workload: [Option<String>], a: [Option<Jsonb>], b: [Option<Jsonb>], rounds: [Option<i32>], margin: [Option<f64>],
+        clients: [Option<i32>]
+    ) -> [TableIterator<
+        'static,
+        (
+            name!(metric, String),
+            name!(baseline, Option<f64>),
+            name!(candidate, Option<f64>),
+            name!(ratio, Option<f64>),
+            name!(ratio_low, Option<f64>),
+            name!(ratio_high, Option<f64>),
+            name!(verdict, String),
+            name!(advice, Option<String>),
+            name!(differences, Option<pgrx::JsonB>),
+        ),
+    >] = |workload, a, b, rounds, margin, clients, run| {
+        let run = RunArguments { workload, ..run };
+        TableIterator::new(rows(paired(a, b, rounds, margin, clients, run).or_raise()))
+    }
+}
+
+/// Makes pairs of runs, which are kept as a sweep, and compares within them.
+fn paired(
     a: Option<Jsonb>,
     b: Option<Jsonb>,
     rounds: Option<i32>,
+    margin: Option<f64>,
     clients: Option<i32>,
-    secs: Option<f64>,
-    nodes: Option<String>,
-) -> TableIterator<
-    'static,
-    (
-        name!(metric, String),
-        name!(baseline, Option<f64>),
-        name!(candidate, Option<f64>),
-        name!(ratio, Option<f64>),
-        name!(ratio_low, Option<f64>),
-        name!(ratio_high, Option<f64>),
-        name!(verdict, String),
-        name!(advice, Option<String>),
-        name!(differences, Option<pgrx::JsonB>),
-    ),
-> {
-    let compared = (|| {
-        let spec = sweep::launch::plan(SweepArguments {
-            workload,
-            clients: Some(vec![clients]),
-            secs,
-            rounds,
-            nodes,
-            variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
-            paired: true,
-            ..SweepArguments::with_defaults()
-        })?;
-        let sweep_id = sweep::launch::run_to_the_end(spec)?;
-        let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
-        let ids = |side: fn(&(i64, i64)) -> i64| {
-            pairs.iter().map(|pair| side(pair).to_string()).collect::<Vec<_>>().join(",")
-        };
-        notice(
-            format!("the runs belong to sweep {sweep_id}"),
-            format!(
-                "For a report: SELECT bench.compare_report('{{{}}}', '{{{}}}', paired => true).",
-                ids(|pair| pair.0),
-                ids(|pair| pair.1)
-            ),
-        );
-        let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
-        let pairs = pairs
-            .into_iter()
-            .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
-            .collect::<Result<Vec<_>, UserError>>()?;
-        calibrated(compare_pairs(&pairs, MARGIN)?, &baseline, (pairs.len(), true), MARGIN)
-    })();
-    TableIterator::new(rows(compared.or_raise()))
+    run: RunArguments,
+) -> Result<Comparison, UserError> {
+    let margin = required("margin", margin)?;
+    check_margin(margin)?;
+    let spec = sweep::launch::plan(SweepArguments {
+        clients: Some(vec![clients]),
+        rounds,
+        variants: Some(json!({"a": required("a", a)?.0, "b": required("b", b)?.0})),
+        run,
+        search: None,
+        paired: true,
+    })?;
+    let sweep_id = sweep::launch::run_to_the_end(spec)?;
+    let pairs = catalog::sweep_pairs(sweep_id, "a", "b")?;
+    let ids = |side: fn(&(i64, i64)) -> i64| {
+        pairs.iter().map(|pair| side(pair).to_string()).collect::<Vec<_>>().join(",")
+    };
+    notice(
+        format!("the runs belong to sweep {sweep_id}"),
+        format!(
+            "For a report: SELECT bench.compare_report('{{{}}}', '{{{}}}', paired => true).",
+            ids(|pair| pair.0),
+            ids(|pair| pair.1)
+        ),
+    );
+    let baseline: Vec<i64> = pairs.iter().map(|pair| pair.0).collect();
+    let pairs = pairs
+        .into_iter()
+        .map(|(a, b)| Ok((catalog::visible_headline(a)?, catalog::visible_headline(b)?)))
+        .collect::<Result<Vec<_>, UserError>>()?;
+    calibrated(compare_pairs(&pairs, margin)?, &baseline, (pairs.len(), true), margin)
 }
 
 /// The universal scalability law, fitted to each variant of a sweep. See the COMMENT ON.

@@ -17,28 +17,28 @@ fn add_feeder(
     workload: Option<String>,
     query: Option<String>,
     prefix: Option<String>,
-    order: Option<String>,
+    pick: Option<String>,
     once: Option<bool>,
     max_rows: Option<i32>,
 ) {
-    add(workload, query, prefix, order, once, max_rows).or_raise();
+    add(workload, query, prefix, pick, once, max_rows).or_raise();
 }
 
 fn add(
     workload: Option<String>,
     query: Option<String>,
     prefix: Option<String>,
-    order: Option<String>,
+    pick: Option<String>,
     once: Option<bool>,
     max_rows: Option<i32>,
 ) -> Result<(), UserError> {
     check_encoding()?;
     let name = required("workload", workload)?;
     let query = required("query", query)?;
-    let (prefix, order) = (required("prefix", prefix)?, required("order", order)?);
+    let (prefix, pick) = (required("prefix", prefix)?, required("pick", pick)?);
     let (once, max_rows) = (required("once", once)?, required("max_rows", max_rows)?);
     check_length([query.as_str()])?;
-    let feeder = Feeder::new(prefix, query, &order, once, max_rows)?;
+    let feeder = Feeder::new(prefix, query, &pick, once, max_rows)?;
     let workload = owned(&name)?;
     let mut feeders = catalog::feeders(&name)?;
     feeders.retain(|other| other.prefix != feeder.prefix);

@@ -7,13 +7,13 @@ use bench_core::spec::RunArguments;
 use pgrx::prelude::*;
 use serde_json::Value;
 
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use super::runs::{run_function, stop_run};
+use super::runs::{run_of, stop_run};
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::pg_cron;
 use crate::launch::run::{check, start};
-use crate::server::jsonb::Jsonb;
 use crate::server::locks::OwnLock;
 use crate::server::roles::current_role_oid;
 use crate::server::spi::quote_literal;
@@ -23,21 +23,20 @@ use crate::worker::run::coordinator;
 /// The tag that holds the name of the job that has started a run.
 const TAG: &str = "job";
 
-run_function!(
+run_function! {
     /// Makes a job of pg_cron's that starts runs. See the COMMENT ON.
-    schedule_workload,
-    schedule_runs,
-    name,
-    schedule
-    => i64
-);
+    schedule_workload(
+        name: [Option<String>], schedule: [Option<String>], workload: [Option<String>], clients: [Option<i32>]
+    ) -> [i64] = |name, schedule, workload, clients, run| {
+        schedule_runs(name, schedule, run_of(workload, clients, run)).or_raise()
+    }
+}
 
-run_function!(
+run_function! {
     /// Starts a run of a job. See the COMMENT ON.
-    start_scheduled_workload,
-    start_unless_under_way
-    => i64
-);
+    start_scheduled_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+        |workload, clients, run| start_unless_under_way(run_of(workload, clients, run)).or_raise()
+}
 
 fn schedule_runs(
     name: Option<String>,
@@ -66,42 +65,12 @@ fn schedule_runs(
 
 /// The call that starts the run. Apart from the warm-up, what is NULL is so by default.
 fn command(arguments: &RunArguments) -> String {
-    let a = arguments;
-    let text = |value: &Option<String>| value.as_deref().map(quote_literal);
-    let json = |value: &Option<Value>| value.as_ref().map(|json| quote_literal(&json.to_string()));
-    let number = |value: Option<f64>| value.map(|number| number.to_string());
-    let given = [
-        ("workload", text(&a.workload)),
-        ("clients", a.clients.map(|n| n.to_string())),
-        ("secs", number(a.secs)),
-        ("transactions", a.transactions.map(|n| n.to_string())),
-        // NULL is not its default.
-        ("warmup", number(a.warmup).or_else(|| Some("NULL".to_owned()))),
-        ("rate", number(a.rate)),
-        ("latency_limit", number(a.latency_limit)),
-        ("max_tries", a.max_tries.map(|n| n.to_string())),
-        // Quoted, for the least bigint is none without its sign.
-        ("seed", a.seed.map(|n| quote_literal(&n.to_string()))),
-        ("variables", json(&a.variables)),
-        ("settings", json(&a.settings)),
-        ("sample_interval", number(a.sample_interval)),
-        ("driver", text(&a.driver)),
-        ("query_mode", text(&a.query_mode)),
-        ("results", text(&a.results)),
-        ("nodes", text(&a.nodes)),
-        ("tags", json(&a.tags)),
-        ("script", text(&a.script)),
-        ("before", text(&a.before)),
-        ("log_rate", number(a.log_rate)),
-        ("exit_on_abort", a.exit_on_abort.map(|flag| flag.to_string())),
-        ("target", text(&a.target)),
-        ("jobs", a.jobs.map(|n| n.to_string())),
-        ("reconnect", a.reconnect.map(|flag| flag.to_string())),
-        ("on_disconnect", text(&a.on_disconnect)),
-        ("run_as", text(&a.run_as)),
-    ];
-    let given: Vec<String> =
-        given.into_iter().filter_map(|(name, value)| Some(format!("{name} => {}", value?))).collect();
+    let texts = arguments.texts().into_iter();
+    let mut given: Vec<String> =
+        texts.map(|(name, text)| format!("{name} => {}", quote_literal(&text))).collect();
+    if arguments.warmup.is_none() {
+        given.push("warmup => NULL".to_owned());
+    }
     format!("SELECT bench.start_scheduled({})", given.join(", "))
 }
 

@@ -4,20 +4,18 @@ use bench_core::error::UserError;
 use bench_core::spec::RunArguments;
 use pgrx::prelude::*;
 
-use super::runs::run_function;
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
+use super::runs::run_of;
 use crate::error::OrRaise;
 use crate::launch::preflight::look;
-use crate::server::jsonb::Jsonb;
 
-run_function!(
+run_function! {
     /// Says what would spoil a run that started now. See the COMMENT ON.
-    preflight,
-    rows
-    => TableIterator<
+    preflight(workload: [Option<String>], clients: [Option<i32>]) -> [TableIterator<
         'static,
         (name!(topic, String), name!(severity, String), name!(finding, String), name!(advice, String)),
-    >
-);
+    >] = |workload, clients, run| rows(run_of(workload, clients, run)).or_raise()
+}
 
 type Row = (String, String, String, String);
 

@@ -10,10 +10,10 @@ use crate::error::OrRaise;
 
 /// A latency percentile of a run. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn percentile(run_id: Option<i64>, p: Option<f64>) -> Option<f64> {
+fn percentile(run_id: Option<i64>, percentile: Option<f64>) -> Option<f64> {
     (|| {
         let run_id = required("run_id", run_id)?;
-        let p = required("p", p)?;
+        let p = required("percentile", percentile)?;
         if !(0.0..=1.0).contains(&p) {
             let error = UserError::new(
                 sqlstate::INVALID_PARAMETER_VALUE,

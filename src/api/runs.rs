@@ -7,6 +7,7 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunArguments;
 use pgrx::prelude::*;
 
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
 use crate::catalog::{self, current_status, is_open};
 use crate::error::OrRaise;
@@ -14,94 +15,25 @@ use crate::launch::handle::{Watch, stop_and_wait};
 use crate::launch::horizon::releasable_or_warn;
 use crate::launch::run::{run_to_the_end, start};
 use crate::server::database::is_standby;
-use crate::server::jsonb::Jsonb;
 use crate::server::roles;
 use crate::shm::{Segment, StopReason, Work, build, is_under_way};
 
-/// Everything that bench.run and its like take, in their order, after texts of the function's own; and what it returns.
-macro_rules! run_function {
-    ($(#[$doc:meta])* $name:ident, $then:ident $(, $before:ident)* => $($result:tt)+) => {
-        $(#[$doc])*
-        #[pg_extern(sql = false)]
-        #[allow(clippy::too_many_arguments)]
-        fn $name(
-            $($before: Option<String>,)*
-            workload: Option<String>,
-            clients: Option<i32>,
-            secs: Option<f64>,
-            transactions: Option<i64>,
-            warmup: Option<f64>,
-            rate: Option<f64>,
-            latency_limit: Option<f64>,
-            max_tries: Option<i32>,
-            seed: Option<i64>,
-            variables: Option<Jsonb>,
-            settings: Option<Jsonb>,
-            sample_interval: Option<f64>,
-            driver: Option<String>,
-            query_mode: Option<String>,
-            results: Option<String>,
-            nodes: Option<String>,
-            tags: Option<Jsonb>,
-            script: Option<String>,
-            before: Option<String>,
-            log_rate: Option<f64>,
-            exit_on_abort: Option<bool>,
-            target: Option<String>,
-            jobs: Option<i32>,
-            reconnect: Option<bool>,
-            on_disconnect: Option<String>,
-            run_as: Option<&std::ffi::CStr>,
-        ) -> $($result)+ {
-            let json = |value: Option<Jsonb>| value.map(|v| v.0);
-            $then($($before,)* RunArguments {
-                workload,
-                clients,
-                secs,
-                transactions,
-                warmup,
-                rate,
-                latency_limit,
-                max_tries,
-                seed,
-                variables: json(variables),
-                settings: json(settings),
-                sample_interval,
-                driver,
-                query_mode,
-                results,
-                nodes,
-                tags: json(tags),
-                script,
-                before,
-                log_rate,
-                exit_on_abort,
-                target,
-                jobs,
-                reconnect,
-                on_disconnect,
-                run_as: run_as.map(|role| role.to_string_lossy().into_owned()),
-            })
-            .or_raise()
-        }
-    };
+/// The arguments with a workload and clients.
+pub(super) fn run_of(workload: Option<String>, clients: Option<i32>, run: RunArguments) -> RunArguments {
+    RunArguments { workload, clients, ..run }
 }
 
-pub(super) use run_function;
-
-run_function!(
+run_function! {
     /// Runs a workload and waits for it. See the COMMENT ON.
-    run_workload,
-    run_to_the_end
-    => i64
-);
+    run_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+        |workload, clients, run| run_to_the_end(run_of(workload, clients, run)).or_raise()
+}
 
-run_function!(
+run_function! {
     /// Starts a run and returns at once. See the COMMENT ON.
-    start_workload,
-    start
-    => i64
-);
+    start_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+        |workload, clients, run| start(run_of(workload, clients, run)).or_raise()
+}
 
 /// Waits for a run. See the COMMENT ON.
 #[pg_extern(sql = false)]

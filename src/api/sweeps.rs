@@ -8,9 +8,11 @@ use bench_core::document::sweep::{RunFinding, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::findings::findings;
 use bench_core::report::sweep::render;
+use bench_core::spec::RunArguments;
 use bench_core::sweep::SweepArguments;
 use pgrx::prelude::*;
 
+use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
 use super::required;
 use crate::catalog;
@@ -23,71 +25,37 @@ use crate::server::{database, roles};
 use crate::shm::{Segment, StopReason, Work, build, is_under_way};
 use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
-/// Everything that bench.sweep and bench.start_sweep take, in their order.
-macro_rules! sweep_function {
-    ($(#[$doc:meta])* $name:ident, $then:ident) => {
-        $(#[$doc])*
-        #[pg_extern(sql = false)]
-        #[allow(clippy::too_many_arguments)]
-        fn $name(
-            workload: Option<String>,
-            clients: Option<Vec<Option<i32>>>,
-            secs: Option<f64>,
-            rounds: Option<i32>,
-            variants: Option<Jsonb>,
-            warmup: Option<f64>,
-            rate: Option<f64>,
-            variables: Option<Jsonb>,
-            settings: Option<Jsonb>,
-            before: Option<String>,
-            seed: Option<i64>,
-            query_mode: Option<String>,
-            nodes: Option<String>,
-            tags: Option<Jsonb>,
-            driver: Option<String>,
-            target: Option<String>,
-            jobs: Option<i32>,
-            reconnect: Option<bool>,
-        ) -> i64 {
-            let json = |value: Option<Jsonb>| value.map(|v| v.0);
-            $then(SweepArguments {
-                workload,
-                clients,
-                secs,
-                rounds,
-                variants: json(variants),
-                warmup,
-                rate,
-                variables: json(variables),
-                settings: json(settings),
-                before,
-                seed,
-                query_mode,
-                nodes,
-                tags: json(tags),
-                driver,
-                target,
-                jobs,
-                reconnect,
-                search: None,
-                paired: false,
-            })
-            .or_raise()
-        }
-    };
+/// The arguments of a sweep that is no search and no comparison.
+fn sweep_of(
+    workload: Option<String>,
+    clients: Option<Vec<Option<i32>>>,
+    rounds: Option<i32>,
+    variants: Option<Jsonb>,
+    run: RunArguments,
+) -> SweepArguments {
+    let run = RunArguments { workload, ..run };
+    SweepArguments { clients, rounds, variants: variants.map(|v| v.0), run, search: None, paired: false }
 }
 
-sweep_function!(
+run_function! {
     /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
-    sweep_workload,
-    sweep_and_wait
-);
+    sweep_workload(
+        workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
+        variants: [Option<Jsonb>]
+    ) -> [i64] = |workload, clients, rounds, variants, run| {
+        sweep_and_wait(sweep_of(workload, clients, rounds, variants, run)).or_raise()
+    }
+}
 
-sweep_function!(
+run_function! {
     /// Starts a sweep and returns at once. See the COMMENT ON.
-    start_sweep_of_workload,
-    start_only
-);
+    start_sweep_of_workload(
+        workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
+        variants: [Option<Jsonb>]
+    ) -> [i64] = |workload, clients, rounds, variants, run| {
+        start_only(sweep_of(workload, clients, rounds, variants, run)).or_raise()
+    }
+}
 
 fn sweep_and_wait(arguments: SweepArguments) -> Result<i64, UserError> {
     run_to_the_end(plan(arguments)?)

@@ -156,10 +156,10 @@ fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result
     let Some(workload) = catalog::workload(&name)? else {
         return Err(internal("the workload has gone"));
     };
-    for Feeder { prefix, query, order, once, max_rows, .. } in feeders {
+    for Feeder { prefix, query, pick, once, max_rows, .. } in feeders {
         check_select(&query)?;
         let max_rows = i32::try_from(max_rows).unwrap_or(i32::MAX);
-        catalog::put_feeder(&workload, &Feeder::new(prefix, query, order.as_str(), once, max_rows)?)?;
+        catalog::put_feeder(&workload, &Feeder::new(prefix, query, pick.as_str(), once, max_rows)?)?;
     }
     for KeptRows { prefix, rows, .. } in rows {
         catalog::put_captured_rows(&name, &prefix, rows)?;

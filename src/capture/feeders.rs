@@ -4,7 +4,7 @@ use bench_core::captured::{
     CaptureOptions, Counts, expanded, grouped, masked, parsable, script, squashed, with_values,
 };
 use bench_core::error::UserError;
-use bench_core::feeder::{Feeder, Order};
+use bench_core::feeder::{Feeder, Pick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -192,11 +192,11 @@ fn feed_kept(plan: &Plan, shape: &Shape, kept: &[(f64, trial::Values)]) -> Fed {
         Value::Object(indexes.iter().map(field).collect())
     };
     let rows = kept.iter().map(|(weight, values)| (Some(*weight), row(values))).collect();
-    Fed { feeder: feeder(0, String::new(), Order::Weighted), columns, rows, wrapped }
+    Fed { feeder: feeder(0, String::new(), Pick::Weighted), columns, rows, wrapped }
 }
 
-fn feeder(occurrence: usize, query: String, order: Order) -> Feeder {
-    Feeder { prefix: prefix(occurrence), query, order, once: false, max_rows: MAX_ROWS, rows: None }
+fn feeder(occurrence: usize, query: String, pick: Pick) -> Feeder {
+    Feeder { prefix: prefix(occurrence), query, pick, once: false, max_rows: MAX_ROWS, rows: None }
 }
 
 /// Why a statement is not replayed at all.
@@ -295,8 +295,8 @@ fn feed(
     let columns = plan.columns(occurrence);
     let has_rows = || here(|| fetch::<i32>(&format!("SELECT 1 FROM ({query}) q LIMIT 1"), &[])).map_err(told);
     if !is_tried || has_rows()?.is_some() {
-        let order = if shape.ways.len() > 1 { Order::Weighted } else { Order::Random };
-        let feeder = feeder(occurrence, query, order);
+        let pick = if shape.ways.len() > 1 { Pick::Weighted } else { Pick::Random };
+        let feeder = feeder(occurrence, query, pick);
         return Ok(Some(Fed { feeder, columns, rows: Vec::new(), wrapped: Vec::new() }));
     }
     // Each value by itself: pg_stats knows nothing of what goes together.
@@ -328,7 +328,7 @@ fn feed(
             }
         }
     }
-    let feeder = feeder(occurrence, String::new(), Order::Weighted);
+    let feeder = feeder(occurrence, String::new(), Pick::Weighted);
     Ok(Some(Fed { feeder, columns, rows, wrapped: Vec::new() }))
 }
 

@@ -1,7 +1,7 @@
 //! Feeders: rows of bench.feeders.
 
 use bench_core::error::{UserError, sqlstate};
-use bench_core::feeder::{Feeder, Order};
+use bench_core::feeder::{Feeder, Pick};
 
 use super::{Workload, as_owner};
 use crate::error::internal;
@@ -10,7 +10,7 @@ use crate::server::spi::{fetch_all, run};
 /// A workload's feeders, by their prefixes.
 pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
     let mut found = as_owner(|| {
-        let sql = "SELECT prefix, query, \"order\", once, max_rows FROM bench.feeders WHERE workload = $1";
+        let sql = "SELECT prefix, query, pick, once, max_rows FROM bench.feeders WHERE workload = $1";
         fetch_all(sql, &[workload.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             let (once, max_rows) = (row.get::<bool>(4)?, row.get::<i32>(5)?);
@@ -20,9 +20,9 @@ pub fn feeders(workload: &str) -> Result<Vec<Feeder>, UserError> {
     found.sort();
     found
         .into_iter()
-        .map(|(prefix, query, order, once, max_rows)| {
+        .map(|(prefix, query, pick, once, max_rows)| {
             let max_rows = u32::try_from(max_rows).map_err(|e| internal(e.to_string()))?;
-            Ok(Feeder { prefix, query, order: Order::new(&order)?, once, max_rows, rows: None })
+            Ok(Feeder { prefix, query, pick: Pick::new(&pick)?, once, max_rows, rows: None })
         })
         .collect()
 }
@@ -35,14 +35,14 @@ pub fn put_feeder(workload: &Workload, feeder: &Feeder) -> Result<(), UserError>
     as_owner(|| {
         hold(workload)?;
         run(
-            "INSERT INTO bench.feeders (workload, prefix, query, \"order\", once, max_rows) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (workload, prefix) DO UPDATE SET query = EXCLUDED.query, \"order\" = EXCLUDED.\"order\", \
+            "INSERT INTO bench.feeders (workload, prefix, query, pick, once, max_rows) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (workload, prefix) DO UPDATE SET query = EXCLUDED.query, pick = EXCLUDED.pick, \
                  once = EXCLUDED.once, max_rows = EXCLUDED.max_rows",
             &[
                 workload.name.as_str().into(),
                 feeder.prefix.as_str().into(),
                 feeder.query.as_str().into(),
-                feeder.order.as_str().into(),
+                feeder.pick.as_str().into(),
                 feeder.once.into(),
                 i32::try_from(feeder.max_rows).unwrap_or(i32::MAX).into(),
             ],

@@ -1,5 +1,6 @@
 //! The specification of a run: its [`RunOptions`], and everything that was looked up in the server for them.
 
+mod arguments;
 mod before;
 mod driver;
 pub mod limits;
@@ -18,11 +19,13 @@ use crate::error::{UserError, sqlstate};
 use crate::feeder::{Feeder, Stride};
 use crate::script::is_variable_name;
 
+pub use arguments::{Json, Name, RunArguments};
 pub use before::Before;
 pub use driver::{Driver, OnDisconnect};
 pub(crate) use mix::{MAX_SCRIPTS, check_deck};
 pub use mix::{Share, expand, is_name, mix};
-pub use options::{Extent, QueryMode, Results, RunArguments, RunOptions, SCRIPT};
+pub(crate) use options::workload;
+pub use options::{Extent, QueryMode, Results, RunOptions, SCRIPT};
 pub use roles::Role;
 pub use target::{Address, Candidate, Encryption, TargetSpec};
 pub use terminal::Terminal;
@@ -170,7 +173,7 @@ impl RunSpec {
                 "workload": self.scripts[script].name,
                 "prefix": feeder.prefix,
                 "query": feeder.query,
-                "order": feeder.order.as_str(),
+                "pick": feeder.pick.as_str(),
                 "once": feeder.once,
                 "max_rows": feeder.max_rows,
                 "rows": feeder.rows,

@@ -23,7 +23,10 @@ pub struct Load {
 /// The fixtures that a run is to find, by name; each once.
 fn fixtures_of(arguments: RunArguments) -> Result<Vec<String>, UserError> {
     let mut names = Vec::new();
-    for (workload, _) in workload::resolve(&RunOptions::new(arguments)?.mix)? {
+    let run = RunOptions::new(arguments)?;
+    // A script that stands in the call has none.
+    let mix = if run.script.is_some() { Vec::new() } else { workload::resolve(&run.mix)? };
+    for (workload, _) in mix {
         if let Some(name) = workload.fixture
             && !names.contains(&name)
         {

@@ -46,7 +46,7 @@ run "'heavy', clients => 2, transactions => 100, nodes => 'all', seed => 5"
 completed 'weighted rows'
 is "$(sql 'SELECT count(*), count(*) FILTER (WHERE id = 1) BETWEEN 500 AND 580 FROM own.ids')" '600|t' \
     'nine of ten are the heavy one'
-like "$(sql "SELECT feeders ->> 0 FROM bench.runs WHERE run_id = $RUN")" '"order": "weighted"' \
+like "$(sql "SELECT feeders ->> 0 FROM bench.runs WHERE run_id = $RUN")" '"pick": "weighted"' \
     'the run keeps its feeder'
 
 script none "$insert" 'SELECT id AS n FROM bench_data.pk WHERE id < 0'

@@ -24,7 +24,7 @@ like "$OUT" "42809|55000" 'local tables are refused before anything runs'
 
 # bench.capacity: the rate is that of all nodes, and each has an equal share of it.
 runs=$(newest)
-search=$(sql "SELECT bench.capacity('nothing', latency_limit => 100, clients => 2, secs => 0.5, \"precision\" => 0.5,
+search=$(sql "SELECT bench.capacity('nothing', latency_limit => 100, clients => 2, secs => 0.5, margin => 0.5,
     trials => 1, nodes => 'all')" 2>"$work/capacity")
 like "$(cat "$work/capacity")" 'NOTICE: .*tps|NOTICE: .*per second|NOTICE: .*rate' 'bench.capacity on all nodes answers'
 is "$(sql "SELECT count(*) > 0 AND bool_and(rate > 0) FROM bench.capacities WHERE sweep_id = $search")" t \

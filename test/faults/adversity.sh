@@ -102,7 +102,7 @@ status_is "$(last_run)" completed "$name"
 
 # Nor does a sweep that somebody waits for hold them up, with its runs behind them.
 name='VACUUM FULL of bench.samples during a sweep'
-session caller "SELECT bench.sweep('pk_update', '{1}', 1, rounds => 3)"
+session caller "SELECT bench.sweep('pk_update', '{1}', secs => 1, rounds => 3)"
 for _ in {1..200}; do
     ! grep -q 'progress: 1 of 3' "$work/caller" || break
     sleep 0.05

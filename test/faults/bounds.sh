@@ -117,7 +117,7 @@ as_fred try "SELECT bench.run('pk_select', clients => 1, secs => 0.2)"
 like "$OUT" 'actually processed' 'a second run with the fourth client: works'
 as_fred try "SELECT bench.run('pk_select', clients => 2, secs => 0.2, driver => 'wire')"
 refused 2 3 'connections count as clients'
-as_fred try "SELECT bench.sweep('pk_select', '{1}', 0.2)"
+as_fred try "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)"
 refused 2 3 "a sweep's leader counts"
 as_fred try "SELECT bench.load('pk', 10, jobs => 1, options => '{\"schema\": \"freds\"}')"
 refused 2 3 'a load counts with its leader'
@@ -125,7 +125,7 @@ as_fred try 'SET pgbench_ext.max_clients_per_role = 0' "SELECT bench.run('pk_sel
 like "$OUT" 'permission denied to set parameter' 'the role cannot raise its own limit'
 refused 2 3 'the role cannot raise its own limit'
 as_fred sql "SELECT bench.stop($RUN)" >/dev/null
-as_fred try "SELECT bench.sweep('pk_select', '{1,3}', 0.2)"
+as_fred try "SELECT bench.sweep('pk_select', '{1,3}', secs => 0.2)"
 like "$OUT" 'progress: 2 of 2 runs' 'a sweep within the limit: works'
 as_fred try "SELECT bench.load('pk', 200000, options => '{\"schema\": \"freds\"}')"
 like "$OUT" '200000' 'a load within the limit: works'

@@ -54,7 +54,7 @@ put "$work/other.so"
 # The old session's workers are of the new build.
 for call in "bench.run('pk_select', transactions => 10)" "bench.start('pk_select', transactions => 10)" \
     "bench.load('log', 10)" \
-    "bench.start_sweep('pk_select', '{1}', 0.2, 1)"; do
+    "bench.start_sweep('pk_select', '{1}', secs => 0.2, rounds => 1)"; do
     old 20 "SELECT $call;"
     error='ERROR:  55000: another build of pgbench_ext was installed after this session had loaded its own'
     detail="DETAIL:  The session has build $own, its background worker build 0123456789abcdef\."

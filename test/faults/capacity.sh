@@ -14,7 +14,7 @@ faults_start 'checkpoint_timeout = 1h'
 # Two clients that wait for 5 ms each: at most 400 a second, on whatever machine.
 sql "SELECT bench.create_workload('waits', E'\\\\sleep 5 ms\nSELECT 1;')" \
     "SELECT bench.create_workload('fails', 'SELECT 1 / 0')" >/dev/null
-ROUGH="clients => 2, secs => 0.5, trials => 1, \"precision\" => 0.5"
+ROUGH="clients => 2, secs => 0.5, trials => 1, margin => 0.5"
 answer() { sql "SELECT $1 FROM bench.capacities WHERE sweep_id = $SWEEP"; }
 
 # What the search says was the limit, unless the failing trials were such.

@@ -79,14 +79,14 @@ try 'SET statement_timeout = 0' "SELECT bench.load('slow_index', 3000)"
 like "$OUT" '3000$' "$name: a load that takes longer works"
 sql 'ALTER ROLE postgres RESET statement_timeout'
 name='a system variant with a statement_timeout'
-sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 0.2, 1,
+sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', secs => 0.2, rounds => 1,
     variants => '{\"a\": {\"system\": {\"statement_timeout\": \"50ms\",
         \"idle_in_transaction_session_timeout\": \"50ms\"}}}', before => 'checkpoint')")
 is "$(sql 'SET statement_timeout = 0' "SELECT bench.wait_sweep($sweep)")" completed "$name: ends no sweep"
 is "$(sql "SELECT error FROM bench.sweeps WHERE sweep_id = $sweep")" '' "$name: without an error"
 
 # The end of a sweep.
-sweep() { sql "SELECT bench.start_sweep('pk_update', '{2}', $1, 2)"; }
+sweep() { sql "SELECT bench.start_sweep('pk_update', '{2}', secs => $1, rounds => 2)"; }
 name='a locked bench.sweep_log'
 SWEEP=$(sweep 60)
 eventually 10 "SELECT count(*) = 1 FROM bench.progress"
@@ -164,7 +164,7 @@ fi
 # What a sweep writes down of the server's parameters is flushed, although its parameters say that nothing is.
 name='a power loss while synchronous_commit is off'
 log_is_clean
-SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 5, 2, variants =>
+SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', secs => 5, rounds => 2, variants =>
     '{\"a\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"5MB\"}},
       \"b\": {\"system\": {\"synchronous_commit\": \"off\", \"work_mem\": \"6MB\"}}}')")
 eventually 20 "SELECT count(*) = 1 FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND status = 'running'"
@@ -194,7 +194,7 @@ cluster_resume || exit 1
 is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench.sweep_log
     WHERE sweep_id = $SWEEP")" t \
     "$name: what the file had is written down"
-sql "SELECT bench.wait_sweep(bench.start_sweep('pk_select', '{1}', 0.2, 1))" >/dev/null
+sql "SELECT bench.wait_sweep(bench.start_sweep('pk_select', '{1}', secs => 0.2, rounds => 1))" >/dev/null
 is "$(grep -c work_mem "$PGHOST/data/postgresql.auto.conf")" 0 "$name: the next sweep puts it back"
 nothing_left 'at the end'
 log_is_clean

@@ -66,7 +66,7 @@ sql 'ALTER DATABASE postgres RESET lock_timeout'
 # What a system variant sets for its clients, the sweep's leader does not need to have.
 sweeps() { # PARAMETER VALUE
     local sweep
-    sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 0.3, 1, before => 'checkpoint',
+    sweep=$(sql "SELECT bench.start_sweep('pk_select', '{1}', secs => 0.3, rounds => 1, before => 'checkpoint',
         variants => '{\"a\": {\"system\": {\"$1\": \"$2\"}}}')")
     is "$(sql "SELECT bench.wait_sweep($sweep)")" completed "a system variant with $1: the sweep is completed"
     is "$(sql "SELECT error FROM bench.sweeps WHERE sweep_id = $sweep")" '' "a system variant with $1: without an error"

@@ -66,7 +66,7 @@ CAPTURE='{"format_version": 1, "name": "anns_capture", "source": "log", "options
     "statements": [{"number": 1, "workload": "anns_capture/1", "weight": 1, "roles": ["ann"], "calls": 2, "share": 1}],
     "workloads": [{"name": "anns_capture/1", "script": "SELECT :secret;", "private": true, "feeders": [{"prefix": "",
         "query": "SELECT (row ->> @secret@)::text AS secret FROM bench.captured_rows WHERE workload = @anns_capture/1@",
-        "order": "random", "once": false, "max_rows": 10, "rows": null}],
+        "pick": "random", "once": false, "max_rows": 10, "rows": null}],
         "rows": [{"workload": "anns_capture/1", "prefix": "",
             "rows": [[null, {"secret": "a"}], [null, {"secret": "b"}]]}]}]}'
 CAPTURE=${CAPTURE//$'\n'/ } CAPTURE=${CAPTURE//@/\'\'}
@@ -76,7 +76,7 @@ PGUSER=ann sql 'CREATE SCHEMA anns' "SELECT bench.create_workload('anns', 'SELEC
     "SELECT $fixture" "SELECT ${fixture//anns_rows/anns_points}" \
     "SELECT bench.import_capture('$CAPTURE')" \
     "SELECT bench.run('anns', secs => 0.3, tags => '{\"anns\": \"1\"}')" \
-    "SELECT bench.sweep('anns', '{1}', 0.2, rounds => 2, tags => '{\"anns\": \"2\"}')" >/dev/null 2>"$work/errors"
+    "SELECT bench.sweep('anns', '{1}', secs => 0.2, rounds => 2, tags => '{\"anns\": \"2\"}')" >/dev/null 2>"$work/errors"
 is "$(grep '^ERROR' "$work/errors")" '' 'ann has runs, a sweep, a workload, fixtures and a capture'
 OWN=$(sql "SELECT min(run_id) FROM bench.runs WHERE role = 'ann'") SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 document=$(PGUSER=ann sql "SELECT jsonb_set(bench.export('{$OWN}'), '{run_log,0,started_at}', '\"2026-01-01\"')")

@@ -86,7 +86,7 @@ refused 'a sweep of 20 connections with 7 jobs' 9 1
 try "SELECT bench.sweep('pk_select', '{6}', secs => 0.2)" "SELECT 'usable'"
 refused 'a sweep of 6 clients' 8 1
 for driver in engine wire; do
-    try "SELECT bench.capacity('pk_select', secs => 0.1, trials => 1, \"precision\" => 1, driver => '$driver')"
+    try "SELECT bench.capacity('pk_select', secs => 0.1, trials => 1, margin => 1, driver => '$driver')"
     unlike "$OUT" ERROR "bench.capacity chooses its own number of clients ($driver)"
     SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
     is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" completed \

@@ -14,7 +14,7 @@ faults_start
 #
 name='bench.stop_sweep'
 # Long enough for a session to come and to be seen waiting, on a busy machine too.
-begin "'pk_update', '{1,2}', 1, 3"
+begin "'pk_update', '{1,2}', secs => 1, rounds => 3"
 session waiter "SELECT bench.wait_sweep($SWEEP)"
 eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter'
     AND wait_event = 'Extension')"
@@ -73,7 +73,7 @@ ended_as canceled "$name"
 resumes "$name"
 
 name='bench.stop_sweep while a fixture is loaded'
-SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', 0.2,
+SWEEP=$(sql "SELECT bench.start_sweep('pk_select', '{1}', secs => 0.2,
     variants => '{\"large\": {\"load\": {\"rows\": 30000000}}}')")
 eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pgbench_ext loader'
     AND state = 'active')"
@@ -125,7 +125,7 @@ resumes "$name"
 for kind in coordinator client; do
     name="pg_terminate_backend of a $kind"
     # Long enough for two statements on a machine that is busy with something else.
-    begin "'pk_update', '{2}', 4, 3" 1
+    begin "'pk_update', '{2}', secs => 4, rounds => 3" 1
     run=$(in_sweep "max(run_id) FILTER (WHERE status = 'running')")
     terminate "$kind"
     sweep_is incomplete "$name"
@@ -152,7 +152,7 @@ like "$OUT" 'ERROR:  55006.*DETAIL:.*Lock.*HINT:.*usable' "$name: 55006, and wha
 is "$(sql 'SELECT count(*) FROM bench.sweeps')" "$sweeps" "$name: no sweep was begun"
 name="a lock of the caller's on a script's table"
 clock
-try BEGIN 'LOCK TABLE t' "SELECT bench.sweep('t_select', '{1,2}', 0.3, 2)" ROLLBACK "SELECT 'usable'"
+try BEGIN 'LOCK TABLE t' "SELECT bench.sweep('t_select', '{1,2}', secs => 0.3, rounds => 2)" ROLLBACK "SELECT 'usable'"
 within 8000 "$name: is found within seconds"
 like "$OUT" 'ERROR:  40P01.*HINT:.*(Commit|start_sweep).*usable' "$name: 40P01, and what to do"
 nothing_left "$name"
@@ -160,7 +160,7 @@ SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 sweep_is canceled "$name"
 name="a lock of the caller's on what is vacuumed"
 clock
-try BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' "SELECT bench.sweep('pk_select', '{1}', 0.3, before => 'vacuum')" \
+try BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' "SELECT bench.sweep('pk_select', '{1}', secs => 0.3, before => 'vacuum')" \
     ROLLBACK "SELECT 'usable'"
 within 8000 "$name: is found within seconds"
 like "$OUT" 'ERROR:  (40P01|55006).*HINT:.*usable' "$name: an error, and what to do"
@@ -169,7 +169,7 @@ name="a lock of the session's that is in bench.wait_sweep"
 clock
 # shellcheck disable=SC2016 # psql's
 OUT=$(psql -XAt -v VERBOSITY=verbose 2>&1 \
-    <<<"BEGIN; LOCK TABLE t; SELECT bench.start_sweep('t_select', '{1}', 0.3) AS sweep \\gset
+    <<<"BEGIN; LOCK TABLE t; SELECT bench.start_sweep('t_select', '{1}', secs => 0.3) AS sweep \\gset
 SELECT bench.wait_sweep(:sweep, 12); ROLLBACK; SELECT 'usable';")
 within 8000 "$name: is found within seconds"
 like "$OUT" 'ERROR:  40P01.*HINT:.*Commit.*usable' "$name: 40P01, and what to do"
@@ -178,18 +178,18 @@ sweep_is completed "$name, gone"
 nothing_left "$name"
 
 # In a transaction, in a function, in a loop: it works, with a word on the horizon.
-try "DO \$\$ BEGIN FOR i IN 1..2 LOOP PERFORM bench.sweep('pk_update', '{1}', 0.2, tags => '{\"in\": \"a loop\"}'); END
+try "DO \$\$ BEGIN FOR i IN 1..2 LOOP PERFORM bench.sweep('pk_update', '{1}', secs => 0.2, tags => '{\"in\": \"a loop\"}'); END
     LOOP; END \$\$"
 like "$OUT" 'WARNING:  01000: this call holds back the xmin horizon.*WARNING:  01000: this call holds' \
     'bench.sweep in a function: a warning of the horizon'
 is "$(sql "SELECT count(*), bool_and(s.status = 'completed' AND r.horizon_held) FROM bench.sweeps s
     JOIN bench.runs r USING (sweep_id) WHERE s.tags ->> 'in' = 'a loop'")" '2|t' \
     'bench.sweep in a function: works, and its runs say that the horizon was held'
-try BEGIN "CREATE TABLE written ()" "SELECT 'sweep ' || bench.sweep('pk_update', '{1}', 0.2)" ROLLBACK
+try BEGIN "CREATE TABLE written ()" "SELECT 'sweep ' || bench.sweep('pk_update', '{1}', secs => 0.2)" ROLLBACK
 SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 like "$OUT" "WARNING:  01000: this call holds back.*sweep $SWEEP" 'bench.sweep in a transaction: works, with a warning'
 sweep_is completed 'bench.sweep in a transaction that is rolled back'
-try "SELECT bench.sweep('pk_update', '{1}', 0.2)"
+try "SELECT bench.sweep('pk_update', '{1}', secs => 0.2)"
 unlike "$OUT" WARNING 'bench.sweep as a statement of its own: no warning'
 log_is_clean
 no_restart 'so far the server has not restarted'
@@ -201,7 +201,7 @@ SWEEP=$(sql "SELECT bench.start_sweep($RUNGS, tags => '{\"dumped\": true}')")
 in_the_middle 2
 sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
 DONE=$(completed)
-live=$(sql "SELECT bench.start_sweep('pk_update', '{1}', 60)")
+live=$(sql "SELECT bench.start_sweep('pk_update', '{1}', secs => 60)")
 sql 'CREATE DATABASE restored'
 pg_dump | PGDATABASE=restored psql -XAtq -v ON_ERROR_STOP=1 >/dev/null 2>"$work/restored"
 is "$(cat "$work/restored")" '' 'pg_dump | psql: no errors'
@@ -218,7 +218,7 @@ is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $live")" running 'wh
 sql "SELECT bench.stop_sweep($live)" >/dev/null
 export PGDATABASE=restored
 resumes 'a restored database: a sweep that was stopped before'
-is "$(sql "SELECT bench.sweep('pk_select', '{1}', 0.2) > $live" 2>/dev/null)" t \
+is "$(sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2) > $live" 2>/dev/null)" t \
     'a restored database: the sequence continues'
 export PGDATABASE=postgres
 
@@ -231,7 +231,7 @@ cluster_restart fast || exit
 remember_server
 # The rung of one client first.
 for seed in {1..20}; do
-    SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1,6}', 0.8, 2, seed => $seed)")
+    SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1,6}', secs => 0.8, rounds => 2, seed => $seed)")
     eventually 5 "SELECT status = 'running' FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND place = 1"
     [ "$(in_sweep 'min(clients) FILTER (WHERE place = 1)')" != 1 ] || break
     sql "SELECT bench.stop_sweep($SWEEP)" >/dev/null
@@ -245,7 +245,7 @@ is "$(in_sweep \
 sql "SELECT bench.stop($hog)" >/dev/null
 DONE=$(completed)
 resumes "$name"
-try "SELECT bench.sweep('pk_update', '{1,10}', 0.2)"
+try "SELECT bench.sweep('pk_update', '{1,10}', secs => 0.2)"
 like "$OUT" 'ERROR:  53400.*DETAIL:.*[Nn]eeded: 12.*HINT:.*max_worker_processes' \
     'more clients than there are worker slots: 53400 before the first run'
 

@@ -51,13 +51,13 @@ SYSTEM='{"off": {"system": {"full_page_writes": "off", "work_mem": "64kB"}}}'
 # A line that nobody has had read yet must not come into effect, nor a setting be lost.
 echo "commit_siblings = 77" | as_pg tee -a "$PGHOST/data/postgresql.conf" >/dev/null
 before=$(loaded)
-for call in "start_sweep('nothing', '{1}', 9)" "sweep('nothing', '{1}', 9)"; do
+for call in "start_sweep('nothing', '{1}', secs => 9)" "sweep('nothing', '{1}', secs => 9)"; do
     gives_up mallory "SELECT bench.$call"
     is $? 0 "bench.$call of a role with nothing but EXECUTE: its leader comes and goes"
     like "$OUT" '57014: canceling statement due to statement timeout' "bench.$call: the caller has given up"
 done
 for ms in {1..16} 40 80 160 320; do
-    printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, 9);\n' "$ms"
+    printf 'SET statement_timeout = %s;\nSELECT bench.start_sweep($$nothing$$, $${1}$$, secs => 9);\n' "$ms"
 done |
     PGUSER=mallory psql -XAtq >/dev/null 2>&1
 sql 'SELECT bench.stop_sweep(sweep_id) FROM bench.sweeps' >/dev/null
@@ -66,7 +66,7 @@ is $? 0 'twenty more of them have ended'
 is "$(loaded)" "$before" 'none has had the configuration read'
 is "$(parameter commit_siblings)" 5 'what is in the file and was not meant to be read yet is not in effect'
 
-gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 9, variants => '$SYSTEM')"
+gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', secs => 9, variants => '$SYSTEM')"
 is $? 0 "a superuser's sweep with parameters of the server, given up before it began: its leader comes and goes"
 is "$(loaded)" "$before" 'it has set nothing, and has nothing read'
 nothing_left 'so far'
@@ -74,7 +74,7 @@ nothing_left 'so far'
 # What an earlier sweep could not put back is not the matter of such a leader either.
 sql "INSERT INTO bench.sweep_log (options, status, role, segment, extension_version, system_settings)
      VALUES ('{}', 'running', 'postgres', 0, '0', '{\"work_mem\": \"5MB\"}')"
-gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', 9, variants => '$SYSTEM')"
+gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', secs => 9, variants => '$SYSTEM')"
 is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 1 \
     'what another has left stays written down'
 is "$(loaded)|$(parameter work_mem)" "$before|4MB" 'and nothing is read'
@@ -84,7 +84,7 @@ sql 'DELETE FROM bench.sweep_log WHERE system_settings IS NOT NULL'
 # A crash of the server, with a superuser's sweep under way and ordinary ones that are not concerned
 #
 name='kill -9 in a sweep with parameters of the server'
-SWEEP=$(sql "SELECT bench.start_sweep('nothing', '{1}', 60, variants => '$SYSTEM')")
+SWEEP=$(sql "SELECT bench.start_sweep('nothing', '{1}', secs => 60, variants => '$SYSTEM')")
 eventually 20 "SELECT EXISTS (SELECT FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND status = 'running')"
 is "$(parameter full_page_writes)" off "$name: the variant is in force"
 as_pg kill -9 "$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'")"
@@ -96,7 +96,7 @@ is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" crashed "$
 
 # After a crash that hit ordinary sweeps alone nothing is to be put back.
 sql 'ALTER SYSTEM SET commit_siblings = 78'
-SWEEP=$(sql "SELECT bench.start_sweep('nothing', '{1}', 60)")
+SWEEP=$(sql "SELECT bench.start_sweep('nothing', '{1}', secs => 60)")
 eventually 20 "SELECT EXISTS (SELECT FROM bench.sweep_runs WHERE sweep_id = $SWEEP AND status = 'running')"
 as_pg kill -9 "$(sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'")"
 eventually 30 "SELECT status = 'crashed' FROM bench.sweeps WHERE sweep_id = $SWEEP"

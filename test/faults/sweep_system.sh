@@ -162,7 +162,7 @@ as_before "$name, reset"
 name='parameters of the server: a list'
 sql 'ALTER SYSTEM SET search_path = public, pg_catalog' >/dev/null
 before=$(server_file)
-sql "SELECT bench.sweep('pk_select', '{1}', 0.2,
+sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2,
     variants => '{\"x\": {\"system\": {\"search_path\": \"bench_data, public\"}}}')" >/dev/null 2>&1
 SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 is "$(sql "SELECT v ->> 'setting' FROM bench.sweep_runs s
@@ -189,7 +189,7 @@ sql "ALTER SYSTEM SET full_page_writes = off" "ALTER SYSTEM SET commit_delay = 1
         system_settings = '{\"full_page_writes\": null, \"commit_delay\": null}' WHERE sweep_id = (SELECT max(sweep_id)
         FROM bench.sweep_log)" >/dev/null
 is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" crashed "$name: the sweep reads crashed"
-sql "SELECT bench.sweep('pk_select', '{1}', 0.2)" >/dev/null 2>&1
+sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)" >/dev/null 2>&1
 as_before "$name: after the next sweep of a superuser"
 put_right
 
@@ -216,7 +216,7 @@ back() { # waits for the server after a crash
     remember_server
 }
 name='kill -9 of a client'
-begin "'pk_update', '{1}', 1.5, 3" 1
+begin "'pk_update', '{1}', secs => 1.5, rounds => 3" 1
 as_pg kill -9 "$(sql "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext client'")"
 eventually 20 "SELECT status <> 'running' FROM bench.sweeps WHERE sweep_id = $SWEEP"
 back
@@ -260,7 +260,7 @@ name="a parameter that the server's command line sets"
 cluster_stop fast
 as_pg pg_ctl -D "$PGHOST/data" -l "$PGHOST/log" -s -w -o '-c full_page_writes=on' start </dev/null
 remember_server
-SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1}', 0.2, variants => '$SYSTEM_VARIANTS')")
+SWEEP=$(sql "SELECT bench.start_sweep('pk_update', '{1}', secs => 0.2, variants => '$SYSTEM_VARIANTS')")
 sweep_is incomplete "$name"
 is "$(in_sweep \
     "string_agg(coalesce(status, '-') || ' ' || (error ~ 'full_page_writes.*not set by the configuration files'), ', ')

@@ -83,7 +83,7 @@ over "$name"
 
 name='bench.capacity'
 try "SELECT bench.create_workload('waits', E'\\\\sleep 5 ms\nSELECT 1;')" \
-    "SELECT bench.capacity('waits', clients => 2, secs => 0.5, trials => 1, \"precision\" => 1, driver => 'wire',
+    "SELECT bench.capacity('waits', clients => 2, secs => 0.5, trials => 1, margin => 1, driver => 'wire',
         target => 'far')"
 SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 is "$(sql "SELECT s.status || ' ' || (c.rate > 0) FROM bench.sweeps s JOIN bench.capacities c USING (sweep_id)

@@ -284,7 +284,7 @@ for drop in 'DROP EXTENSION pgbench_ext CASCADE' 'DROP SCHEMA bench CASCADE'; do
     try "SELECT bench.load('pk', 1000, options => '{\"adopt\":true}')"
     is "$OUT" 1000 "$drop: the tables that are left are adopted"
 done
-session caller "SELECT bench.sweep('pk_update', '{1,2}', 2, rounds => 3)" "SELECT 'usable'"
+session caller "SELECT bench.sweep('pk_update', '{1,2}', secs => 2, rounds => 3)" "SELECT 'usable'"
 eventually 10 'SELECT count(*) > 0 FROM bench.samples'
 clock
 sql 'DROP EXTENSION pgbench_ext CASCADE' 2>/dev/null || tap_fail 'DROP EXTENSION during a bench.sweep: works'

@@ -4,11 +4,11 @@
 # DONE what it had completed.
 
 # Six runs: two rungs, three rounds.
-RUNGS="'pk_update', '{1,2}', 0.3, 3"
-LONG="'pk_update', '{1,2}', 60"
+RUNGS="'pk_update', '{1,2}', secs => 0.3, rounds => 3"
+LONG="'pk_update', '{1,2}', secs => 60"
 SYSTEM_VARIANTS='{"off": {"system": {"full_page_writes": "off", "checkpoint_timeout": "11min", "commit_delay": 10}},
     "on": {}}'
-SYSTEM="'pk_update', '{1,2}', 0.8, variants => '$SYSTEM_VARIANTS', before => 'checkpoint', seed => "
+SYSTEM="'pk_update', '{1,2}', secs => 0.8, variants => '$SYSTEM_VARIANTS', before => 'checkpoint', seed => "
 
 in_sweep() { sql "SELECT $1 FROM bench.sweep_runs WHERE sweep_id = $SWEEP"; }
 completed() { in_sweep \

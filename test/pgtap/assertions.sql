@@ -128,7 +128,7 @@ SELECT check_test(bench.no_regression_ok(:'before', :'slower', description => 'n
     'tps: [89][0-9]{3}\.[0-9], baseline [0-9]{4,5}\.[0-9]\n +ratio: 0\.[89][0-9]+, 95 % interval 0\.[89][0-9]+ to '
         '0\.9[0-9]+; a regression is below 0\.95\n +verdict: slower',
     true);
-SELECT check_test(bench.no_regression_ok(:'before', :'slower', 0.2), true, 'within the tolerance');
+SELECT check_test(bench.no_regression_ok(:'before', :'slower', 0.2), true, 'within the margin');
 SELECT check_test(bench.no_regression_ok(:'one', :'one_slower'), true, 'one run a side tells nothing', NULL,
     'ratio: 0\.5[0-9]*, no interval.*verdict: inconclusive\n +advice: .+', true);
 -- a calibration of such runs says what they cannot tell
@@ -144,11 +144,11 @@ SELECT check_test(bench.no_regression_ok(ARRAY[pg_temp.plant(10000), pg_temp.pla
 DELETE FROM bench.sweep_log WHERE sweep_id = :calibration;
 SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false,
     'runs that have not completed', NULL, format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));
-SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', tolerance), '22023', NULL,
-    format('tolerance %s', tolerance))
-FROM unnest('{-0.1,1,5}'::float8[]) AS tolerance;
+SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', margin), '22023', NULL,
+    format('margin %s', margin))
+FROM unnest('{-0.1,1,5}'::float8[]) AS margin;
 SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, NULL)', :'before', :'same'), '22004', NULL,
-    'tolerance NULL');
+    'margin NULL');
 SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[-1::bigint])', :'before'), '42704',
     'run -1 does not exist', 'an unknown run');
 SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, ARRAY[NULL::bigint])', :'before'), '22004', NULL,

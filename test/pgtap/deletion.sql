@@ -141,7 +141,7 @@ UPDATE bench.run_log SET status = 'running', finished_at = NULL, segment = 42949
 SELECT is(status, 'crashed', 'a run that crashed') FROM bench.runs WHERE run_id = :crashed;
 SELECT is(bench.delete_run(:crashed), true, 'can be deleted'), is(pg_temp.holding(:crashed), '{}', 'with all of it');
 \o /dev/null
-SELECT bench.start_sweep('del_slow', '{1}', 60, rounds => 2) AS going \gset
+SELECT bench.start_sweep('del_slow', '{1}', secs => 60, rounds => 2) AS going \gset
 \o
 CALL pg_temp.until(format($$
     SELECT EXISTS (

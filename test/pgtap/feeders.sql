@@ -70,7 +70,7 @@ FROM (VALUES ('\set x debug(:i + 1)', 'int 3'), ('\set x debug(:d * 2)', 'double
 -- Orders
 --
 SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows',
-    "order" => 'sequence')
+    pick => 'sequence')
 \g /dev/null
 SELECT bench.run('fdr_all', clients => 4, transactions => 20, driver => 'wire') AS run_id \gset
 SELECT ok((bench.report(:run_id, 'json')::jsonb #>> '{environment,driver_wait_max_ms}')::float8 < 60000,
@@ -80,7 +80,7 @@ SELECT is((SELECT array_agg(DISTINCT n) FROM (SELECT count(*) AS n FROM public.f
 SELECT is(count(DISTINCT id), 40::bigint, 'and none is left out') FROM public.fdr_got;
 SELECT pg_temp.got() \g /dev/null
 SELECT bench.add_feeder('fdr_all', 'SELECT id, note, flag, list, share, real_share, money FROM public.fdr_rows',
-    "order" => 'sequence',
+    pick => 'sequence',
     once => true) \g /dev/null
 SELECT bench.run('fdr_all', clients => 4, secs => 60, driver => driver, rate => rate) AS run
 FROM (VALUES ('engine', NULL), ('wire', NULL), ('engine', 10000)) AS v (driver, rate) \g /dev/null
@@ -93,7 +93,7 @@ SELECT is(array_agg(s.status || ' ' || s.transactions || ' ' || (r.finished_at -
 FROM (SELECT * FROM bench.runs ORDER BY run_id DESC LIMIT 3) AS r JOIN bench.summary s USING (run_id);
 SELECT pg_temp.got() \g /dev/null
 SELECT bench.create_workload('fdr_weighted', 'INSERT INTO public.fdr_got (id) VALUES (:id);') \g /dev/null
-SELECT bench.add_feeder('fdr_weighted', 'SELECT id, weight FROM public.fdr_rows', "order" => 'weighted') \g /dev/null
+SELECT bench.add_feeder('fdr_weighted', 'SELECT id, weight FROM public.fdr_rows', pick => 'weighted') \g /dev/null
 SELECT bench.run('fdr_weighted', transactions => 8000, seed => 1) \g /dev/null
 -- The 99.9th percentile with 39 degrees of freedom is 72.055.
 SELECT ok(sum((coalesce(n, 0) - expected) ^ 2 / expected) < 72.055, 'weighted: rows come as often as their weights say')
@@ -136,7 +136,7 @@ UPDATE public.fdr_locked SET n = n + :row WHERE id = 1;
 INSERT INTO public.fdr_got (id, note) VALUES (:row, 'done');
 END;
 $$);
-SELECT bench.add_feeder('fdr_retries', 'SELECT id AS row FROM generate_series(1, 400) AS id', "order" => 'sequence',
+SELECT bench.add_feeder('fdr_retries', 'SELECT id AS row FROM generate_series(1, 400) AS id', pick => 'sequence',
     once => true);
 SELECT bench.run('fdr_retries', clients => 4, secs => 60, max_tries => 0) AS run \gset
 \o
@@ -220,9 +220,9 @@ SELECT is(bench.wait(:run), 'completed', 'and the run goes its way');
 --
 \o /dev/null
 SELECT bench.create_workload('fdr_two', 'INSERT INTO public.fdr_got (id, note) VALUES (:a_id, :b_id);');
-SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 5) AS id', prefix => 'a_', "order" => 'sequence');
+SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 5) AS id', prefix => 'a_', pick => 'sequence');
 SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(11, 15) AS id', prefix => 'b_',
-    "order" => 'sequence');
+    pick => 'sequence');
 TRUNCATE public.fdr_got;
 SELECT bench.sweep('fdr_two', '{1,2}', secs => 0.2) AS sweep \gset
 \o
@@ -237,7 +237,7 @@ SELECT is(jsonb_path_query_array(feeders, '$[*].workload'), '["fdr_two", "fdr_tw
     'each under its workload')
 FROM bench.runs WHERE run_id = :run;
 SELECT bench.run('fdr_two', transactions => 1, seed => 3) AS one \gset
-SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 6) AS id', prefix => 'a_', "order" => 'sequence')
+SELECT bench.add_feeder('fdr_two', 'SELECT id FROM generate_series(1, 6) AS id', prefix => 'a_', pick => 'sequence')
 \g /dev/null
 SELECT bench.run('fdr_two', transactions => 1, seed => 3) AS other \gset
 SELECT isnt(a.options, b.options, 'a run with other feeders is one of another series')

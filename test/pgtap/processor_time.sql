@@ -104,7 +104,7 @@ SELECT is(server_cpu_us, :cpu_us::float8, 'an imported run has it') FROM bench.s
 SELECT (bench.import(bench.export(ARRAY[:stopped]) #- '{run_log,0,server_cpu_us}'))[1] AS imported \gset
 SELECT is(server_cpu_us, NULL, 'unless it comes from a version that did not count it')
 FROM bench.summary WHERE run_id = :imported;
-SELECT bench.sweep('cpu_of', '{1}', 0.5, rounds => 2, variables => '{"ticks": 1}') AS sweep \gset
+SELECT bench.sweep('cpu_of', '{1}', secs => 0.5, rounds => 2, variables => '{"ticks": 1}') AS sweep \gset
 SELECT
     is(s.server_cpu_us::numeric(20,6), avg(u.server_cpu_us)::numeric(20,6), 'in bench.sweep_results'),
     is(s.server_cpu_us::numeric(20,6), avg(r.server_cpu_us)::numeric(20,6), 'in bench.sweep_runs'),

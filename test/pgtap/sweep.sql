@@ -25,7 +25,7 @@ SELECT bench.create_workload('swp_idle', 'SELECT 1;', 'pk'), bench.create_worklo
 --
 -- The plan, and what a run carries of it
 --
-SELECT bench.sweep('swp_see', '{2,1}', 0.2, rounds => 2, rate => 200, seed => 3, tags => '{"swp": "plan"}',
+SELECT bench.sweep('swp_see', '{2,1}', secs => 0.2, rounds => 2, rate => 200, seed => 3, tags => '{"swp": "plan"}',
     settings => '{"work_mem": "5MB", "jit": "off"}', variables => '{"x": 1}',
     variants => '{"own": {"work_mem": "7MB", "variables": {"x": 2}, "settings": {"enable_sort": "off"}},
         "base": {}}') AS sweep \gset
@@ -79,7 +79,7 @@ SELECT is((
 FROM made
 WHERE sweep_id = :sweep AND round = 1 AND clients = 1;
 -- the same seed, the same plan
-SELECT bench.sweep('swp_plain', '{2,1}', 0.1, rounds => 2, seed => 3,
+SELECT bench.sweep('swp_plain', '{2,1}', secs => 0.1, rounds => 2, seed => 3,
     variants => '{"own": {}, "base": {}}') AS again \gset
 SELECT results_eq(
     'SELECT place, round, variant, clients FROM bench.sweep_runs WHERE sweep_id = ' || :again || ' ORDER BY place',
@@ -94,7 +94,7 @@ WHERE sweep_id = :again;
 -- Variants that load
 --
 TRUNCATE public.swp_seen;
-SELECT bench.sweep('swp_see', '{1,2}', 0.2, rounds => 2, rate => 200, seed => 1, variables => '{"x": 1}',
+SELECT bench.sweep('swp_see', '{1,2}', secs => 0.2, rounds => 2, rate => 200, seed => 1, variables => '{"x": 1}',
     variants =>
         '{"small": {"load": {"rows": 100}}, "large": {"load": {"rows": 5000, "fillfactor": 50}}}') AS sweep \gset
 SELECT is(count(*), 8::bigint, 'variants that load: all runs are completed')
@@ -126,7 +126,7 @@ SELECT bench.load('pk', 2000, options => '{"fillfactor": 80}') \g /dev/null
 SELECT vacuum_count AS vacuums, analyze_count AS analyzes
 FROM pg_stat_user_tables
 WHERE relid = 'bench_data.pk'::regclass \gset
-SELECT bench.sweep('pk_update', '{1,2}', 0.2, before => 'vacuum') AS sweep \gset
+SELECT bench.sweep('pk_update', '{1,2}', secs => 0.2, before => 'vacuum') AS sweep \gset
 SELECT is(completed, 2, 'before => vacuum: completed') FROM bench.sweeps WHERE sweep_id = :sweep;
 SELECT
     is(vacuum_count, :vacuums + 2::bigint, 'a VACUUM before each run'),
@@ -136,7 +136,7 @@ WHERE relid = 'bench_data.pk'::regclass;
 
 INSERT INTO bench_data.log (id) SELECT g FROM generate_series(1000001, 1000003) AS g;
 SELECT pg_relation_filenode('bench_data.log') AS node \gset
-SELECT bench.sweep('pk_insert', '{1,2}', 0.2, before => 'truncate') AS sweep \gset
+SELECT bench.sweep('pk_insert', '{1,2}', secs => 0.2, before => 'truncate') AS sweep \gset
 SELECT
     ok(pg_relation_filenode('bench_data.log') <> :node, 'before => truncate: emptied'),
     is((SELECT count(*) FROM bench_data.log WHERE id > 1000000), 0::bigint, 'what was there is gone'),
@@ -150,7 +150,7 @@ SELECT loaded_at AS loaded, relations[1]::oid AS relation
 FROM bench.fixtures
 WHERE name = 'pk' AND schema = 'bench_data' \gset
 TRUNCATE public.swp_seen;
-SELECT bench.sweep('swp_see', '{1,2}', 0.2, rate => 200, variables => '{"x": 1}', before => 'reload') AS sweep \gset
+SELECT bench.sweep('swp_see', '{1,2}', secs => 0.2, rate => 200, variables => '{"x": 1}', before => 'reload') AS sweep \gset
 SELECT
     ok(loaded_at > :'loaded', 'before => reload: loaded anew'),
     is(rows, 2000::bigint, 'as it was'),
@@ -173,7 +173,7 @@ SELECT
     pg_indexes_size(relid) / current_setting('block_size')::int AS index_blocks
 FROM pg_statio_user_tables
 WHERE relid = 'bench_data.pk'::regclass \gset
-SELECT bench.sweep('swp_idle', '{1,2}', 0.1, before => 'prewarm') AS sweep \gset
+SELECT bench.sweep('swp_idle', '{1,2}', secs => 0.1, before => 'prewarm') AS sweep \gset
 CALL pg_temp.until(format($$
     SELECT heap_blks_read + heap_blks_hit >= %s FROM pg_statio_user_tables WHERE relid = %L::regclass
 $$, :heap + 2 * :heap_blocks, 'bench_data.pk')) \g /dev/null
@@ -185,21 +185,21 @@ FROM pg_statio_user_tables
 WHERE relid = 'bench_data.pk'::regclass;
 
 SELECT checkpoint_lsn AS lsn FROM pg_control_checkpoint() \gset
-SELECT bench.sweep('pk_update', '{1}', 0.1, before => 'checkpoint') AS sweep \gset
+SELECT bench.sweep('pk_update', '{1}', secs => 0.1, before => 'checkpoint') AS sweep \gset
 SELECT ok(checkpoint_lsn > :'lsn', 'before => checkpoint: a checkpoint') FROM pg_control_checkpoint();
-SELECT bench.sweep('pk_update', '{1}', 0.1, before => ' checkpoint , vacuum,vacuum') AS sweep \gset
+SELECT bench.sweep('pk_update', '{1}', secs => 0.1, before => ' checkpoint , vacuum,vacuum') AS sweep \gset
 SELECT
     is(before, '{vacuum,checkpoint}', 'several steps, in their order, each once'),
     is(status, 'completed', 'are all taken')
 FROM bench.sweeps
 WHERE sweep_id = :sweep;
-SELECT bench.sweep('swp_plain', '{1}', 0.1, before => 'reload,vacuum,prewarm,truncate') AS sweep \gset
+SELECT bench.sweep('swp_plain', '{1}', secs => 0.1, before => 'reload,vacuum,prewarm,truncate') AS sweep \gset
 SELECT is(status, 'completed', 'a workload without a fixture has none of it') FROM bench.sweeps WHERE sweep_id = :sweep;
 
 --
 -- Results
 --
-SELECT bench.sweep('pk_update', '{1,2,3,4}', 0.2, rounds => 3, tags => '{"swp": "results"}',
+SELECT bench.sweep('pk_update', '{1,2,3,4}', secs => 0.2, rounds => 3, tags => '{"swp": "results"}',
     variants => '{"a": {"synchronous_commit": "off"}, "b": {"synchronous_commit": "on"}}') AS sweep \gset
 SELECT is((
     SELECT array_agg((clients, CASE variant WHEN 'a' THEN 'off' ELSE 'on' END, rounds, tps_avg::numeric(20,6), tps_min,
@@ -393,7 +393,7 @@ SELECT is(count(DISTINCT options), 2::bigint, 'in bench.history, too') FROM benc
 -- As many rounds as make means sure: Stein's number by the first five
 --
 SELECT bench.create_workload('swp_waits', E'\\sleep 2 ms\nSELECT 1;') \g /dev/null
-SELECT bench.sweep('swp_waits', '{1,2}', 0.1, rounds => NULL) AS sweep \gset
+SELECT bench.sweep('swp_waits', '{1,2}', secs => 0.1, rounds => NULL) AS sweep \gset
 SELECT
     is(status, 'completed', 'rounds => NULL') ,
     ok(rounds BETWEEN 5 AND 50, 'rounds => NULL: bench.sweeps has the most that there were')
@@ -416,7 +416,7 @@ FROM (SELECT count(*) AS n FROM bench.sweep_runs WHERE sweep_id = :sweep GROUP B
      FROM bench.sweep_runs a JOIN bench.sweep_runs b USING (sweep_id, round)
      WHERE sweep_id = :sweep AND a.variant = 'a' AND b.variant = 'b' AND round <= 5) AS ratio;
 -- Taken up after its first rounds, it makes the others.
-SELECT bench.start_sweep('swp_waits', '{1}', 0.1, rounds => NULL, seed => 7) AS sweep \gset
+SELECT bench.start_sweep('swp_waits', '{1}', secs => 0.1, rounds => NULL, seed => 7) AS sweep \gset
 SELECT bench.wait_sweep(:sweep) \g /dev/null
 DELETE FROM bench.sweep_run_log WHERE sweep_id = :sweep AND round > 5;
 UPDATE bench.sweep_log SET status = 'canceled' WHERE sweep_id = :sweep;
@@ -444,7 +444,7 @@ GRANT EXECUTE ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, be
 GRANT USAGE ON SCHEMA bench_data TO swp_alice;
 GRANT SELECT, UPDATE ON bench_data.pk TO swp_alice;
 SET SESSION AUTHORIZATION swp_alice;
-SELECT bench.sweep('pk_update', '{1,2}', 0.2, variants => '{"x": {"work_mem": "5MB"}}') AS sweep \gset
+SELECT bench.sweep('pk_update', '{1,2}', secs => 0.2, variants => '{"x": {"work_mem": "5MB"}}') AS sweep \gset
 SELECT
     is(status, 'completed', 'an ordinary role sweeps') ,
     is(role, 'swp_alice', 'as itself')
@@ -452,15 +452,15 @@ FROM bench.sweeps
 WHERE sweep_id = :sweep;
 SELECT ok(bool_and(role = 'swp_alice'), 'its runs as well') FROM bench.runs WHERE sweep_id = :sweep;
 SELECT
-    throws_ok($$SELECT bench.sweep('pk_update', '{1}', 0.2, before => 'vacuum')$$, '42501', NULL,
+    throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, before => 'vacuum')$$, '42501', NULL,
         'what it may not vacuum is refused'),
-    throws_ok($$SELECT bench.sweep('pk_update', '{1}', 0.2, variants => '{"x": {"system": {"work_mem": "5MB"}}}')$$,
+    throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, variants => '{"x": {"system": {"work_mem": "5MB"}}}')$$,
         '42501', NULL, 'so are parameters of the server'),
-    throws_ok($$SELECT bench.sweep('pk_update', '{1}', 0.2, before => 'checkpoint')$$, '42501', NULL,
+    throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, before => 'checkpoint')$$, '42501', NULL,
         'and a checkpoint'),
     throws_ok($$SELECT * FROM bench.ab('pk_update', '{"system": {"work_mem": "5MB"}}', '{}')$$, '42501', NULL,
         'also in bench.ab');
-SELECT bench.start_sweep('pk_update', '{1,2}', 60) AS going \gset
+SELECT bench.start_sweep('pk_update', '{1,2}', secs => 60) AS going \gset
 RESET SESSION AUTHORIZATION;
 CREATE FUNCTION pg_temp.seen(sweep bigint) RETURNS text LANGUAGE sql AS $$
     SELECT format('%s %s %s %s', (SELECT count(*) FROM bench.sweeps WHERE sweep_id = sweep),
@@ -504,7 +504,7 @@ SELECT is(bench.stop_sweep(:going), true, 'a member stops it');
 RESET SESSION AUTHORIZATION;
 SELECT throws_ok(format('SELECT bench.resume_sweep(%s)', :going), '42501', NULL,
     'a superuser does not resume it either');
-SELECT bench.start_sweep('swp_plain', '{1}', 60) AS going \gset
+SELECT bench.start_sweep('swp_plain', '{1}', secs => 60) AS going \gset
 SET SESSION AUTHORIZATION swp_signal;
 SELECT throws_ok(format('SELECT bench.stop_sweep(%s)', :going), '42501', NULL,
     'pg_signal_backend does not stop a superuser''s');

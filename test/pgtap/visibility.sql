@@ -47,7 +47,7 @@ SET SESSION AUTHORIZATION vis_owner;
 SELECT bench.load('pk', 1000, options => '{"schema": "vis_own"}') \g /dev/null
 SELECT bench.run('pk_update', warmup => 0.2, secs => 0.4, sample_interval => 0.1, log_rate => 1) AS run \gset
 SELECT bench.run('vis_fails', transactions => 1) AS failed \gset
-SELECT bench.sweep('pk_select', '{1}', 0.1) AS sweep \gset
+SELECT bench.sweep('pk_select', '{1}', secs => 0.1) AS sweep \gset
 SELECT (bench.import(bench.export(ARRAY[:run])))[1] AS imported \gset
 SELECT bench.start('vis_slow', secs => 600) AS going \gset
 RESET SESSION AUTHORIZATION;
@@ -307,7 +307,7 @@ SELECT bench.stop(:going) \g /dev/null
 -- A sweep and its load under way
 --
 SET SESSION AUTHORIZATION vis_owner;
-SELECT bench.start_sweep('pk_select', '{1}', 0.1,
+SELECT bench.start_sweep('pk_select', '{1}', secs => 0.1,
     variants => '{"large": {"load": {"rows": 30000000, "schema": "vis_own", "unlogged": true}}}') AS loading \gset
 RESET SESSION AUTHORIZATION;
 DO $$ BEGIN

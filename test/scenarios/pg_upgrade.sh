@@ -2,7 +2,7 @@
 # pg_upgrade carries everything from an older server to the one of PG_CONFIG: results, reports, workloads, fixtures,
 # sweeps, grants. Runs go on there.
 #
-# OLD_PG_CONFIG names the older server, where the extension is installed as well; test/versions brings one. Its minor
+# OLD_PG_CONFIG names the older server, where the extension is installed as well; test/run brings one. Its minor
 # version must not be of a later quarter than the other server's: 18.6 refuses the columns of 15.20.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -49,12 +49,12 @@ sql 'CREATE ROLE upgrade_ann LOGIN' 'CREATE EXTENSION pgbench_ext' \
     "SELECT bench.run('upgrade_fails', transactions => 1)" \
     'SET ROLE upgrade_ann' "SELECT bench.load('log', 10, options => '{\"schema\": \"upgrade_data\"}')" \
     "SELECT bench.run('pk_insert', transactions => 5)" 'RESET ROLE' \
-    "SELECT bench.sweep('pk_update', '{1,2}', 0.2,
+    "SELECT bench.sweep('pk_update', '{1,2}', secs => 0.2,
         variants => '{\"on\": {}, \"off\": {\"synchronous_commit\": \"off\"}}')" \
     >/dev/null 2>"$work/errors"
 is "$(grep '^ERROR' "$work/errors")" '' 'the older server: runs and a sweep'
 # A sweep that was stopped, and a run whose server crashed.
-stopped=$(sql "SELECT bench.start_sweep('pk_update', '{1,2}', 60)")
+stopped=$(sql "SELECT bench.start_sweep('pk_update', '{1,2}', secs => 60)")
 eventually 20 "SELECT count(*) = 1 FROM bench.sweep_runs WHERE sweep_id = $stopped AND status = 'running'"
 sql "SELECT bench.stop_sweep($stopped)" "SELECT bench.wait_sweep($stopped, 20)" >/dev/null
 crashed=$(sql "SELECT bench.start('pk_update', secs => 60)")

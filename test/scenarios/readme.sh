@@ -44,7 +44,7 @@ run_cron_examples() {
 run_pg_prove() {
     createdb pg_prove && PGDATABASE=pg_prove sql 'CREATE EXTENSION pgbench_ext' || return
     examples pg_prove "$PGHOST" docs/pgtap.md | shorter |
-        sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/tolerance => 0.1/tolerance => 0.9/" \
+        sed "s/'>=', 100/'>=', 1/; s/'<', 500/'<', 60000/; s/margin => 0.1/margin => 0.9/" \
         >"$PGHOST/performance.sql"
     pg_prove --dbname pg_prove --verbose "$PGHOST/performance.sql"
 }

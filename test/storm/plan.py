@@ -187,7 +187,7 @@ class Dice:
             variants = '{"x": {"system": {"commit_delay": 10, "checkpoint_timeout": "11min"}}, "y": {}}'
         elif role != "postgres":
             before = "none"
-        call = (f"bench.sweep('{workload}', '{{1,2}}', {self.random.choice((0.2, 0.5))}, variants => '{variants}', "
+        call = (f"bench.sweep('{workload}', '{{1,2}}', secs => {self.random.choice((0.2, 0.5))}, variants => '{variants}', "
                 f"before => '{before}', tags => '{{\"storm\": {number}}}')")
         if self.chance(0.5):
             call, kind = call.replace("bench.sweep", "bench.start_sweep"), "start_sweep"

@@ -1,10 +1,10 @@
 -- The inserts of write-up C. Takes one_clients and options; adds to sweep_ids.
 
 SELECT bench.load('shards', 0, options => :'options') AS loaded \gset
-SELECT bench.sweep('insert_9_shards', ARRAY[:one_clients], :secs, :rounds, tags => :'tags') AS nine \gset
-SELECT bench.sweep('insert_2_shards', ARRAY[:one_clients], :secs, :rounds, tags => :'tags') AS two \gset
-SELECT bench.sweep('insert_1_shard', ARRAY[:one_clients], :secs, :rounds, tags => :'tags') AS one \gset
-SELECT bench.sweep('insert_1_row', ARRAY[:one_clients], :secs, :rounds, tags => :'tags') AS single \gset
+SELECT bench.sweep('insert_9_shards', ARRAY[:one_clients], secs => :secs, rounds => :rounds, tags => :'tags') AS nine \gset
+SELECT bench.sweep('insert_2_shards', ARRAY[:one_clients], secs => :secs, rounds => :rounds, tags => :'tags') AS two \gset
+SELECT bench.sweep('insert_1_shard', ARRAY[:one_clients], secs => :secs, rounds => :rounds, tags => :'tags') AS one \gset
+SELECT bench.sweep('insert_1_row', ARRAY[:one_clients], secs => :secs, rounds => :rounds, tags => :'tags') AS single \gset
 \set insert_sweeps :nine,:two,:one,:single
 \set sweep_ids :sweep_ids,:insert_sweeps
 

@@ -1,7 +1,7 @@
 -- Every node coordinating, of write-up C, on the tables that are there. Takes each_clients; adds to sweep_ids.
 
-SELECT bench.sweep('tpcb_select', ARRAY[:each_clients], :secs, :rounds, before => 'vacuum', nodes => 'all', tags => :'tags') AS select_sweep \gset
-SELECT bench.sweep('tpcb', ARRAY[:each_clients], :secs, :rounds, before => 'vacuum', nodes => 'all', tags => :'tags') AS tpcb_sweep \gset
+SELECT bench.sweep('tpcb_select', ARRAY[:each_clients], secs => :secs, rounds => :rounds, before => 'vacuum', nodes => 'all', tags => :'tags') AS select_sweep \gset
+SELECT bench.sweep('tpcb', ARRAY[:each_clients], secs => :secs, rounds => :rounds, before => 'vacuum', nodes => 'all', tags => :'tags') AS tpcb_sweep \gset
 \set sweep_ids :sweep_ids,:select_sweep,:tpcb_sweep
 
 SELECT format('Every node coordinates, clients on each: %s (published: 96, of tpcb 48 on the workers)', :each_clients) AS title \gset

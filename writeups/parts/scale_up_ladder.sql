@@ -1,6 +1,6 @@
 -- A ladder of write-up A. Takes workload and before; adds to sweep_ids.
 
-SELECT bench.sweep(:'workload', :'clients', :secs, :rounds, before => :'before', tags => :'tags') AS sweep_id \gset
+SELECT bench.sweep(:'workload', :'clients', secs => :secs, rounds => :rounds, before => :'before', tags => :'tags') AS sweep_id \gset
 SELECT concat_ws(',', nullif(:'sweep_ids', ''), :'sweep_id') AS sweep_ids \gset
 \echo :workload
 WITH published AS (

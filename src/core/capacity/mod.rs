@@ -35,7 +35,7 @@ pub struct Search {
     /// Trials for each rate at most.
     pub trials: u32,
     /// The bracket about the answer: its upper end is at most this much above its lower one.
-    pub precision: f64,
+    pub margin: f64,
     /// Share of the transactions due that may fail.
     pub max_failed: f64,
     /// Searches, each from the beginning.
@@ -60,8 +60,8 @@ impl Search {
             return Err(invalid(format!("percentile must be between 0 and 1, not {}", self.percentile))
                 .hint("For the 99th percentile: percentile => 0.99."));
         }
-        if !(0.005..=1.0).contains(&self.precision) {
-            return Err(invalid(format!("precision must be between 0.005 and 1, not {}", self.precision))
+        if !(0.005..=1.0).contains(&self.margin) {
+            return Err(invalid(format!("margin must be between 0.005 and 1, not {}", self.margin))
                 .hint("0.05 ends the search when a rate passes and one 5 % higher fails."));
         }
         if !(0.0..=1.0).contains(&self.max_failed) {

@@ -194,7 +194,7 @@ impl<'a> Round<'a> {
                 rate
             }
             Bracket { passes: Some(passes), fails: Some(fails) } => {
-                if fails <= passes * (1.0 + self.search.precision) {
+                if fails <= passes * (1.0 + self.search.margin) {
                     return None;
                 }
                 (passes * fails).sqrt()
@@ -223,7 +223,7 @@ impl<'a> Round<'a> {
 
     /// Where to look whether what passed still does. The answer itself may fail by chance, as it lies at the edge.
     fn return_rate(&self, bracket: Bracket) -> Option<f64> {
-        Some(rounded(bracket.passes? / (1.0 + self.search.precision)))
+        Some(rounded(bracket.passes? / (1.0 + self.search.margin)))
     }
 
     /// Whether an objective's answer no longer passes after an overload.
@@ -257,7 +257,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// A rate to four digits, which is finer than any precision.
+/// A rate to four digits, which is finer than any margin.
 fn rounded(rate: f64) -> f64 {
     format!("{rate:.3e}").parse().unwrap_or(rate)
 }

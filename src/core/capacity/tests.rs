@@ -141,7 +141,7 @@ fn search(limits: &[f64]) -> Search {
         latency_limits_ms: limits.to_vec(),
         percentile: 0.99,
         trials: 3,
-        precision: 0.05,
+        margin: 0.05,
         max_failed: 0.0,
         rounds: 1,
     }
@@ -300,7 +300,7 @@ fn reasons_have_an_order() {
 #[test]
 fn the_least_rate_that_fails_bounds_the_answer() {
     // 100 passes, 200 fails, 300 passes: what passes above a failure is not believed.
-    let search = Search { trials: 1, precision: 1.0, ..search(&[10.0]) };
+    let search = Search { trials: 1, margin: 1.0, ..search(&[10.0]) };
     let trial = |place, rate, latency_ms| Trial {
         step: Step { round: 1, purpose: Purpose::Trial, rate: Some(rate) },
         place,
@@ -334,7 +334,7 @@ fn arguments_are_checked() {
             .starts_with("latency_limit must be above 0")
     );
     assert!(message(Search { percentile: 99.0, ..search(&[]) }).contains("between 0 and 1, not 99"));
-    assert!(message(Search { precision: 0.0, ..search(&[]) }).contains("precision"));
+    assert!(message(Search { margin: 0.0, ..search(&[]) }).contains("margin"));
     assert!(message(Search { max_failed: -1.0, ..search(&[]) }).contains("max_failed"));
     let sorted = search(&[25.0, 5.0, 5.0]).check().expect("valid");
     assert_eq!(sorted.latency_limits_ms, [5.0, 25.0]);

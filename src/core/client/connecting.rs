@@ -40,7 +40,7 @@ impl Client {
         in_doubt: bool,
     ) -> Step {
         if !self.survives {
-            return self.failed(workload, ledger, error);
+            return self.end_try(workload, ledger, self.command, error, Outcome::Aborted);
         }
         self.is_connected = false;
         let end_ns = ledger.end_clock();

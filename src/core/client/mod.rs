@@ -19,7 +19,7 @@ pub use choice::Pauses;
 pub use connecting::back_off_ns;
 pub use lateness::Lateness;
 pub use ledger::{Consequence, Ledger, Outcome, Transaction};
-pub use program::Program;
+pub use program::{Program, Tolerance};
 
 use crate::error::{SqlError, sqlstate};
 use crate::feeder::Source;
@@ -313,7 +313,14 @@ impl Client {
     /// After [`Step::Abort`], or where else the command under way has failed.
     #[cold]
     pub fn failed<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, error: SqlError) -> Step {
-        self.end_try(workload, ledger, self.command, error, Outcome::Aborted)
+        let goes_on = workload.programs[self.program].outlives(self.command, &error);
+        self.end_try(
+            workload,
+            ledger,
+            self.command,
+            error,
+            if goes_on { Outcome::Failed } else { Outcome::Aborted },
+        )
     }
 
     /// After [`Step::AbortAtEnd`]: how the rollback went.
@@ -325,11 +332,13 @@ impl Client {
         aborted: Result<(), SqlError>,
     ) -> Step {
         let message = "end of script reached without completing the last transaction";
+        let program = &workload.programs[self.program];
+        let last = program.script.commands.len() - 1;
         let (error, outcome) = match aborted {
             Ok(()) => (SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, message), Outcome::LeftOpen),
+            Err(error) if program.outlives(last, &error) => (error, Outcome::Failed),
             Err(error) => (error, Outcome::Aborted),
         };
-        let last = workload.programs[self.program].script.commands.len() - 1;
         self.end_try(workload, ledger, last, error, outcome)
     }
 
@@ -342,8 +351,8 @@ impl Client {
         self.start(ledger)
     }
 
-    /// A try has ended with an error of this command: the transaction is tried once more, or given up, or ends the client
-    /// (`canRetryError` and `doRetry` in pgbench.c, and `canContinueOnError` of PostgreSQL 19).
+    /// A try has ended with an error of this command: the transaction is tried once more, or given up, which is
+    /// [`Outcome::Failed`], or ends the client with any other outcome (`canRetryError` and `doRetry` in pgbench.c, and `canContinueOnError` of PostgreSQL 19).
     fn end_try<L: Ledger>(
         &mut self,
         workload: &Workload,
@@ -373,11 +382,10 @@ impl Client {
             ledger.pass();
             return Step::Retry;
         }
-        if program.outlives(&error) {
-            self.record(ledger, end_ns, Outcome::Failed);
+        self.record(ledger, end_ns, outcome);
+        if outcome == Outcome::Failed {
             return self.start(ledger);
         }
-        self.record(ledger, end_ns, outcome);
         Step::End(Some(Box::new(error)))
     }
 

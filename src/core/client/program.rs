@@ -3,7 +3,19 @@
 use super::choice::Pauses;
 use crate::error::SqlError;
 use crate::feeder::Source;
-use crate::script::Script;
+use crate::script::{Action, Script};
+
+/// After which errors a client goes on with its next transaction, beside those after which another try may succeed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tolerance {
+    /// After none.
+    #[default]
+    None,
+    /// After errors of the data: as clients of a capture, whose replay meets other rows than it was captured with.
+    Data,
+    /// After all errors of statements, as pgbench's --continue-on-error: not after those of meta commands.
+    Statements,
+}
 
 /// A script of a mix.
 pub struct Program<'a> {
@@ -16,13 +28,19 @@ pub struct Program<'a> {
     pub pauses: Option<Pauses>,
     /// Its first command's place among the commands of the run.
     pub first_command: usize,
-    /// Whether errors of the data fail the transaction only, and not the client.
-    pub tolerant: bool,
+    pub tolerance: Tolerance,
 }
 
 impl Program<'_> {
-    /// Whether a client goes on after this error, with another try or its next transaction.
-    pub fn outlives(&self, error: &SqlError) -> bool {
-        error.is_retryable() || self.tolerant && error.is_of_data()
+    /// Whether a client goes on after this error of a command, with another try or its next transaction.
+    pub fn outlives(&self, command: usize, error: &SqlError) -> bool {
+        error.is_retryable()
+            || match self.tolerance {
+                Tolerance::None => false,
+                Tolerance::Data => error.is_of_data(),
+                Tolerance::Statements => {
+                    matches!(self.script.commands[command].action, Action::Sql(_) | Action::Pipeline(_))
+                }
+            }
     }
 }

@@ -96,8 +96,14 @@ fn workload(scripts: &[&str], max_tries: u64) -> Workload<'static> {
     let mut program = |source: &&str| {
         let script = parse("test", source, &mut symbols).expect("a script");
         let commands = script.commands.len();
-        let program =
-            Program { script, feeds: Vec::new(), weight: 1, pauses: None, first_command, tolerant: false };
+        let program = Program {
+            script,
+            feeds: Vec::new(),
+            weight: 1,
+            pauses: None,
+            first_command,
+            tolerance: Tolerance::None,
+        };
         first_command += commands;
         program
     };
@@ -290,7 +296,7 @@ fn another_error_ends_the_client_with_its_place() {
 #[test]
 fn a_captured_script_loses_a_transaction_to_an_error_of_the_data() {
     let mut workload = workload(&["BEGIN;\nSELECT 1;\nEND;"], 5);
-    workload.programs[0].tolerant = true;
+    workload.programs[0].tolerance = Tolerance::Data;
     let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
     let mut book = book();
     let answers = [Ok(true), Err("23503"), Ok(true), Ok(true), Ok(false), Ok(true), Err("42P01")];
@@ -300,6 +306,19 @@ fn a_captured_script_loses_a_transaction_to_an_error_of_the_data() {
     let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
     assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Committed), (1, Outcome::Aborted)]);
     assert_eq!(book.failed, [(1, false), (1, false)]);
+}
+
+#[test]
+fn a_client_that_continues_on_errors_ends_by_those_of_meta_commands_alone() {
+    let mut workload = workload(&["SELECT 1;\n\\set x 1 / 0"], 5);
+    workload.programs[0].tolerance = Tolerance::Statements;
+    let mut client = Client::new(&workload, beginning(&workload, 3), None, 0);
+    let mut book = book();
+    let (error, executed) = drive(&workload, &mut client, &mut book, [Err("42P01"), Err("XX000"), Ok(false)]);
+    assert!(error.is_some_and(|error| error.is("22012")));
+    assert_eq!(executed.len(), 3);
+    let outcomes: Vec<_> = book.transactions.iter().map(|t| (t.tries, t.outcome)).collect();
+    assert_eq!(outcomes, [(1, Outcome::Failed), (1, Outcome::Failed), (1, Outcome::Aborted)]);
 }
 
 #[test]

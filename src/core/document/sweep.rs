@@ -47,8 +47,8 @@ pub struct Sweep {
     pub workload: String,
     /// The rungs, as given.
     pub clients: Vec<u32>,
-    /// Measured seconds of each run.
-    pub secs: f64,
+    /// Measured seconds of each run; `None`: so many transactions of each client, as `run` has it.
+    pub secs: Option<f64>,
     /// Seconds before the measuring of each run; `None`: until throughput was steady.
     pub warmup: Option<f64>,
     /// Transactions per second of an open loop.
@@ -91,7 +91,7 @@ pub struct SearchDescription {
     pub percentile: f64,
     /// For each rate, at most.
     pub trials: u32,
-    pub precision: f64,
+    pub margin: f64,
     pub max_failed: f64,
     pub rounds: u32,
 }

@@ -1,7 +1,7 @@
 //! Collecting a feeder's rows: as many as are to be kept, each as likely as the others, and what is wrong with them.
 
 use super::pack::{Cell, Unpacked, pack};
-use super::{Feeder, Order, invalid};
+use super::{Feeder, Pick, invalid};
 use crate::error::{UserError, sqlstate};
 use crate::room::{copied, reserve};
 use crate::script::{Prng, format_double};
@@ -70,7 +70,7 @@ impl<'a> Collector<'a> {
         if self.seen <= max {
             return Ok(Some(self.rows()));
         }
-        if self.feeder.order == Order::Sequence {
+        if self.feeder.pick == Pick::Sequence {
             let message = format!("a feeder in sequence has more than {max} rows");
             return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
                 .detail(self.named())
@@ -180,7 +180,7 @@ impl<'a> Collector<'a> {
         }
         let from = Unpacked {
             script,
-            order: self.feeder.order,
+            pick: self.feeder.pick,
             once: self.feeder.once,
             variables: self.variables(),
             cells: &self.cells,

@@ -26,7 +26,7 @@ const SHOWN: usize = 100;
 /// Which row of a feeder a transaction takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum Pick {
     /// Any, each as likely as the others.
     Random,
     /// The one after the row that was taken last by whichever client.
@@ -35,7 +35,7 @@ pub enum Order {
     Weighted,
 }
 
-impl Order {
+impl Pick {
     const ALL: [Self; 3] = [Self::Random, Self::Sequence, Self::Weighted];
 
     /// The word users write.
@@ -50,8 +50,8 @@ impl Order {
     /// # Errors
     /// 22023 for another word.
     pub fn new(word: &str) -> Result<Self, UserError> {
-        Self::ALL.into_iter().find(|order| order.as_str() == word).ok_or_else(|| {
-            invalid(format!("unrecognized order: \"{word}\""))
+        Self::ALL.into_iter().find(|pick| pick.as_str() == word).ok_or_else(|| {
+            invalid(format!("unrecognized pick: \"{word}\""))
                 .hint("Available orders: \"random\", \"sequence\" and \"weighted\".")
         })
     }
@@ -64,8 +64,8 @@ pub struct Feeder {
     pub prefix: String,
     /// One SELECT.
     pub query: String,
-    pub order: Order,
-    /// With [`Order::Sequence`]: the run ends when each row has been taken.
+    pub pick: Pick,
+    /// With [`Pick::Sequence`]: the run ends when each row has been taken.
     pub once: bool,
     /// As many rows are kept at most.
     pub max_rows: u32,
@@ -78,16 +78,16 @@ impl Feeder {
     /// A feeder whose query has not been looked at.
     ///
     /// # Errors
-    /// 22023 for a prefix that no variable can begin with, an unknown order, `once` in another order than `sequence`,
+    /// 22023 for a prefix that no variable can begin with, an unknown pick, `once` with another pick than `sequence`,
     /// and for less than one row.
     pub fn new(
         prefix: String,
         query: String,
-        order: &str,
+        pick: &str,
         once: bool,
         max_rows: i32,
     ) -> Result<Self, UserError> {
-        let order = Order::new(order)?;
+        let pick = Pick::new(pick)?;
         if !prefix.is_empty() && !is_variable_name(&prefix) {
             return Err(invalid(format!("invalid prefix: \"{prefix}\"")).hint(
                 "A prefix is the beginning of variables' names: a letter or underscore, followed by letters, digits and underscores.",
@@ -96,15 +96,15 @@ impl Feeder {
         if prefix.len() > 63 {
             return Err(invalid("prefix must not be longer than 63 bytes"));
         }
-        if once && order != Order::Sequence {
-            return Err(invalid(format!("once does not go with order \"{}\"", order.as_str()))
-                .hint("Use \"order\" => 'sequence', in which each row comes once before one comes again."));
+        if once && pick != Pick::Sequence {
+            return Err(invalid(format!("once does not go with pick \"{}\"", pick.as_str()))
+                .hint("Use pick => 'sequence', in which each row comes once before one comes again."));
         }
         let max_rows = u32::try_from(max_rows)
             .ok()
             .filter(|&rows| rows > 0)
             .ok_or_else(|| invalid(format!("max_rows must be at least 1, not {max_rows}")))?;
-        Ok(Self { prefix, query, order, once, max_rows, rows: None })
+        Ok(Self { prefix, query, pick, once, max_rows, rows: None })
     }
 
     /// Its query, for the details of errors.
@@ -126,7 +126,7 @@ impl Feeder {
                 .detail(format!("It has {}.", columns.len()))
                 .hint("Select only the columns that the script reads."));
         }
-        let is_weight = |column: &str| self.order == Order::Weighted && column == WEIGHT;
+        let is_weight = |column: &str| self.pick == Pick::Weighted && column == WEIGHT;
         let mut seen = HashSet::new();
         let mut variables: Vec<Option<String>> = Vec::with_capacity(columns.len());
         for column in columns {
@@ -146,7 +146,7 @@ impl Feeder {
             }
             variables.push((!is_weight(column)).then_some(variable));
         }
-        if self.order == Order::Weighted && variables.iter().all(Option::is_some) {
+        if self.pick == Pick::Weighted && variables.iter().all(Option::is_some) {
             return Err(invalid(format!("the query of a weighted feeder has no column \"{WEIGHT}\""))
                 .hint("For example: SELECT id, count(*) AS weight FROM … GROUP BY id."));
         }

@@ -1,7 +1,7 @@
 //! The rows of a run's feeders in one piece of memory, which its clients read and nobody changes.
 //!
 //! ```text
-//! feeder:  length | script | rows | columns | order | once | names | tags | cells | aliases | texts
+//! feeder:  length | script | rows | columns | pick | once | names | tags | cells | aliases | texts
 //! ```
 //!
 //! Numbers are little-endian, of 4 bytes; a cell has 8, and its tag 1. A name is its length and its bytes. A weighted feeder has
@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Order;
+use super::Pick;
 use crate::error::UserError;
 use crate::pulse;
 use crate::room::reserve;
@@ -37,7 +37,7 @@ const TEXT: u8 = 4;
 pub struct Unpacked<'a> {
     /// Index of its script in the run.
     pub script: u32,
-    pub order: Order,
+    pub pick: Pick,
     pub once: bool,
     pub variables: Vec<&'a str>,
     /// Row by row, a cell for each variable.
@@ -63,12 +63,12 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
     let most = 24 + names + cells().map(of_cell).sum::<usize>() + 8 * from.weights.len();
     reserve(out, most)?;
     let put = |number: usize, out: &mut Vec<u8>| out.extend((number as u32).to_le_bytes());
-    let order = match from.order {
-        Order::Random => 0,
-        Order::Sequence => 1,
-        Order::Weighted => 2,
+    let pick = match from.pick {
+        Pick::Random => 0,
+        Pick::Sequence => 1,
+        Pick::Weighted => 2,
     };
-    let numbers = [0, from.script as usize, rows, from.variables.len(), order, usize::from(from.once)];
+    let numbers = [0, from.script as usize, rows, from.variables.len(), pick, usize::from(from.once)];
     numbers.into_iter().for_each(|number| put(number, out));
     for name in &from.variables {
         put(name.len(), out);
@@ -96,7 +96,7 @@ pub fn pack(from: &Unpacked, out: &mut Vec<u8>) -> Result<(), UserError> {
         };
         out.extend(number.to_le_bytes());
     }
-    if from.order == Order::Weighted {
+    if from.pick == Pick::Weighted {
         for (threshold, other) in aliases(from.weights) {
             out.extend(threshold.to_le_bytes());
             out.extend(other.to_le_bytes());
@@ -135,7 +135,7 @@ fn aliases(weights: &[f64]) -> Vec<(u32, u32)> {
 pub struct Rows<'a> {
     /// Index of its script in the run.
     pub script: usize,
-    pub order: Order,
+    pub pick: Pick,
     once: bool,
     /// The names of the variables, one for each column.
     pub variables: Vec<&'a str>,
@@ -174,10 +174,10 @@ pub fn unpack(bytes: &[u8]) -> Option<Vec<Rows<'_>>> {
         let mut reader = Reader(rest.bytes(length)?);
         reader.number()?;
         let (script, rows, columns) = (reader.number()? as usize, reader.number()?, reader.number()?);
-        let order = match reader.number()? {
-            0 => Order::Random,
-            1 => Order::Sequence,
-            2 => Order::Weighted,
+        let pick = match reader.number()? {
+            0 => Pick::Random,
+            1 => Pick::Sequence,
+            2 => Pick::Weighted,
             _ => return None,
         };
         let once = reader.number()? != 0;
@@ -189,11 +189,11 @@ pub fn unpack(bytes: &[u8]) -> Option<Vec<Rows<'_>>> {
         let variables = names.collect::<Option<Vec<&str>>>()?;
         let count = (rows as usize).checked_mul(columns as usize)?;
         let (tags, cells) = (reader.bytes(count)?, reader.cells(count)?);
-        let aliases = if order == Order::Weighted { reader.cells(rows as usize)? } else { &[] };
+        let aliases = if pick == Pick::Weighted { reader.cells(rows as usize)? } else { &[] };
         if rows == 0 || columns == 0 {
             return None;
         }
-        all.push(Rows { script, order, once, variables, rows, tags, cells, aliases, texts: reader.0 });
+        all.push(Rows { script, pick, once, variables, rows, tags, cells, aliases, texts: reader.0 });
     }
     Some(all)
 }
@@ -279,13 +279,13 @@ impl<'a> Source<'a> {
     pub fn draw(&self, random: &mut Prng) -> Option<u32> {
         let rows = &self.rows;
         let any = |random: &mut Prng| random.int64_range(0, i64::from(rows.rows) - 1) as u32;
-        match rows.order {
-            Order::Random => Some(any(random)),
-            Order::Weighted => {
+        match rows.pick {
+            Pick::Random => Some(any(random)),
+            Pick::Weighted => {
                 let row = any(random);
                 Some(rows.alias(row, (random.next_u64() >> 32) as u32))
             }
-            Order::Sequence => {
+            Pick::Sequence => {
                 let count = u64::from(rows.rows);
                 let taken = self.taken.fetch_add(1, Relaxed);
                 let at = taken.wrapping_mul(self.stride.of).wrapping_add(self.stride.first);

@@ -20,8 +20,8 @@ fn arguments_are_checked() {
         message(feeder(&"x".repeat(64), "random", false, 1)),
         "prefix must not be longer than 63 bytes (22023)"
     );
-    assert_eq!(message(feeder("", "Random", false, 1)), "unrecognized order: \"Random\" (22023)");
-    assert_eq!(message(feeder("", "weighted", true, 1)), "once does not go with order \"weighted\" (22023)");
+    assert_eq!(message(feeder("", "Random", false, 1)), "unrecognized pick: \"Random\" (22023)");
+    assert_eq!(message(feeder("", "weighted", true, 1)), "once does not go with pick \"weighted\" (22023)");
     assert_eq!(message(feeder("", "random", false, 0)), "max_rows must be at least 1, not 0 (22023)");
     assert_eq!(message(feeder("", "random", false, -5)), "max_rows must be at least 1, not -5 (22023)");
 }
@@ -104,8 +104,8 @@ mod rows {
         }
     }
 
-    fn feeder(order: Order, once: bool, max_rows: i32) -> Feeder {
-        Feeder::new(String::new(), "q".into(), order.as_str(), once, max_rows).expect("a feeder")
+    fn feeder(pick: Pick, once: bool, max_rows: i32) -> Feeder {
+        Feeder::new(String::new(), "q".into(), pick.as_str(), once, max_rows).expect("a feeder")
     }
 
     /// One column `n`, with the numbers from 0 on, packed as script 0.
@@ -140,7 +140,7 @@ mod rows {
             rows in prop::collection::vec(prop::collection::vec(cell(), 3), 1..20),
             script in 0..5_u32,
         ) {
-            let feeder = feeder(Order::Random, false, 100);
+            let feeder = feeder(Pick::Random, false, 100);
             let mut bytes = Vec::new();
             for _ in 0..2 {
                 let mut collector = Collector::new(&feeder, &["a", "bü", "c"], 1, MAX_BYTES).expect("columns");
@@ -183,8 +183,8 @@ mod rows {
             };
             look(&bytes);
             // And what was packed, damaged.
-            let order = if weighted { Order::Weighted } else { Order::Random };
-            let feeder = feeder(order, false, 100);
+            let pick = if weighted { Pick::Weighted } else { Pick::Random };
+            let feeder = feeder(pick, false, 100);
             let mut collector = Collector::new(&feeder, &["t", "weight"], 1, MAX_BYTES).expect("columns");
             for n in 1..5 {
                 let place = collector.place().expect("room").expect("kept");
@@ -218,7 +218,7 @@ mod rows {
 
     #[test]
     fn a_sequence_takes_each_row_once_over_all_parts() {
-        let bytes = numbers(&feeder(Order::Sequence, true, 100), 7).expect("rows");
+        let bytes = numbers(&feeder(Pick::Sequence, true, 100), 7).expect("rows");
         let mut rows = Vec::new();
         for first in 0..3 {
             let taken = AtomicU64::new(0);
@@ -226,7 +226,7 @@ mod rows {
         }
         rows.sort_unstable();
         assert_eq!(rows, [0, 1, 2, 3, 4, 5, 6]);
-        let again = numbers(&feeder(Order::Sequence, false, 100), 3).expect("rows");
+        let again = numbers(&feeder(Pick::Sequence, false, 100), 3).expect("rows");
         let taken = AtomicU64::new(0);
         let some: Vec<Option<u32>> = [0, 1, 2, 0, 1].into_iter().map(Some).collect();
         assert_eq!(drawn(&again, &taken, Stride::WHOLE, 5), some);
@@ -240,7 +240,7 @@ mod rows {
 
     #[test]
     fn a_weighted_feeder_draws_by_the_weights() {
-        let feeder = feeder(Order::Weighted, false, 100);
+        let feeder = feeder(Pick::Weighted, false, 100);
         let weights = [1.0, 2.0, 3.5, 0.5, 10.0, 3.0];
         let mut collector = Collector::new(&feeder, &["n", "weight"], 7, MAX_BYTES).expect("columns");
         for (n, weight) in weights.iter().enumerate() {
@@ -263,7 +263,7 @@ mod rows {
 
     #[test]
     fn a_reservoir_keeps_each_row_as_likely() {
-        let feeder = feeder(Order::Random, false, 20);
+        let feeder = feeder(Pick::Random, false, 20);
         let mut observed = [0.0; 10];
         for seed in 0..2000 {
             let mut collector = Collector::new(&feeder, &["n"], seed, MAX_BYTES).expect("columns");
@@ -288,15 +288,15 @@ mod rows {
     fn limits_are_told() {
         let message = |result: Result<Vec<u8>, UserError>| result.expect_err("an error").to_string();
         assert_eq!(
-            message(numbers(&feeder(Order::Sequence, false, 5), 6)),
+            message(numbers(&feeder(Pick::Sequence, false, 5), 6)),
             "a feeder in sequence has more than 5 rows (54000)"
         );
-        assert_eq!(kept(&numbers(&feeder(Order::Sequence, false, 5), 5).expect("rows")), [0, 1, 2, 3, 4]);
+        assert_eq!(kept(&numbers(&feeder(Pick::Sequence, false, 5), 5).expect("rows")), [0, 1, 2, 3, 4]);
         assert_eq!(
-            message(numbers(&feeder(Order::Random, false, 5), 0)),
+            message(numbers(&feeder(Pick::Random, false, 5), 0)),
             "a feeder's query returned no rows (55000)"
         );
-        let small = feeder(Order::Random, false, 5);
+        let small = feeder(Pick::Random, false, 5);
         let mut collector = Collector::new(&small, &["t"], 7, 60).expect("columns");
         collector.put_cells(0, vec![Cell::Text("0123456789".into())]).expect("50 bytes");
         let error = collector.put_cells(1, vec![Cell::Text("0123456789".into())]).expect_err("no room");
@@ -307,7 +307,7 @@ mod rows {
         let error = collector.put(0, std::iter::once(Ok((Kind::Text, Some(&*text))))).expect_err("no room");
         assert_eq!(error.sqlstate, "54000");
         assert_eq!(collector.place(), Ok(Some(0)), "nothing is kept");
-        let weighted = feeder(Order::Weighted, false, 5);
+        let weighted = feeder(Pick::Weighted, false, 5);
         for (cell, shown) in [
             (Cell::Null, "null"),
             (Cell::Integer(0), "0"),
@@ -337,7 +337,7 @@ mod rows {
 
     #[test]
     fn only_what_is_read_is_set() {
-        let bytes = numbers(&feeder(Order::Random, false, 5), 1).expect("rows");
+        let bytes = numbers(&feeder(Pick::Random, false, 5), 1).expect("rows");
         let mut symbols = Symbols::new();
         let n = symbols.intern("n");
         let taken = AtomicU64::new(0);

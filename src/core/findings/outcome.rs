@@ -144,12 +144,10 @@ fn failed(document: &Document) -> Option<Finding> {
     }
     // Errors of one SQLSTATE are counted as one, whichever node they came from.
     let mut by_sqlstate: BTreeMap<&str, f64> = BTreeMap::new();
-    // Each of the others has ended its client, but for errors of the data that clients of a capture have met.
+    // Each of the others has ended its client, but for those of captures and of clients that continue on errors.
     let others = document.errors.iter().filter(|line| !is_retriable(&line.sqlstate));
     let outlived = others.map(|line| line.failed as f64).sum::<f64>() > summary.aborted.unwrap_or(0) as f64;
-    let of_these = |line: &ErrorLine| {
-        summary.aborted.is_none() || is_retriable(&line.sqlstate) || outlived && is_of_data(&line.sqlstate)
-    };
+    let of_these = |line: &ErrorLine| summary.aborted.is_none() || is_retriable(&line.sqlstate) || outlived;
     for line in document.errors.iter().filter(|line| line.failed > 0 && of_these(line)) {
         *by_sqlstate.entry(&line.sqlstate).or_default() += line.failed as f64;
     }
@@ -171,8 +169,9 @@ fn failed(document: &Document) -> Option<Finding> {
         json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
         match (retriable, document.run.max_tries) {
             (false, _) if outlived && errors.first().is_some_and(|(sqlstate, _)| is_of_data(sqlstate)) => {
-                "Clients of a capture go on after errors of the data: rows that it deletes are gone, and keys that it \
-                 inserts are there. Run it on a fresh copy of the data. See bench.errors for the messages."
+                "Clients of a capture go on after errors of the data, and all do with continue_on_error: rows that a replay \
+                 deletes are gone, and keys that it inserts are there. Run it on a fresh copy of the data. See bench.errors \
+                 for the messages."
                     .to_owned()
             }
             (false, _) => "See bench.errors for the messages, fix their cause and run again.".to_owned(),

@@ -25,6 +25,7 @@ fn request() -> PartRequest {
         before: Some("none".to_owned()),
         log_rate: Some(0.5),
         exit_on_abort: Some(false),
+        continue_on_error: Some(false),
         reconnect: Some(false),
         on_disconnect: Some("end".to_owned()),
         run_as: None,

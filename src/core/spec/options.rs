@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::driver::Connecting;
 use super::mix::{Share, mix};
-use super::{Before, Driver, OnDisconnect, invalid, limits, object, required, variables, warmup};
+use super::{
+    Before, Driver, OnDisconnect, RunArguments, invalid, limits, object, required, variables, warmup,
+};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
 
@@ -14,37 +16,6 @@ pub(super) const MAX_SECS: f64 = 366.0 * 86_400.0;
 
 /// The highest rate accepted, transactions per second: schedules are kept in microseconds.
 const MAX_RATE: f64 = 1e6;
-
-/// What SQL handed over, before anything was looked at. `None` is SQL's NULL.
-#[derive(Clone, Debug, Default)]
-pub struct RunArguments {
-    pub workload: Option<String>,
-    pub clients: Option<i32>,
-    pub secs: Option<f64>,
-    pub transactions: Option<i64>,
-    pub warmup: Option<f64>,
-    pub rate: Option<f64>,
-    pub latency_limit: Option<f64>,
-    pub max_tries: Option<i32>,
-    pub seed: Option<i64>,
-    pub variables: Option<Value>,
-    pub settings: Option<Value>,
-    pub sample_interval: Option<f64>,
-    pub driver: Option<String>,
-    pub query_mode: Option<String>,
-    pub results: Option<String>,
-    pub nodes: Option<String>,
-    pub tags: Option<Value>,
-    pub script: Option<String>,
-    pub before: Option<String>,
-    pub log_rate: Option<f64>,
-    pub exit_on_abort: Option<bool>,
-    pub target: Option<String>,
-    pub jobs: Option<i32>,
-    pub reconnect: Option<bool>,
-    pub on_disconnect: Option<String>,
-    pub run_as: Option<String>,
-}
 
 /// How long a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +131,9 @@ pub struct RunOptions {
     /// Whether the run ends as soon as an error ends a client.
     #[serde(default)]
     pub exit_on_abort: bool,
+    /// Whether clients go on after errors of statements.
+    #[serde(default)]
+    pub continue_on_error: bool,
     /// The foreign server that [`Driver::Wire`] connects to; `None`: this server and database.
     #[serde(default)]
     pub target: Option<String>,
@@ -235,6 +209,7 @@ impl RunOptions {
             workload,
             script: a.script,
             exit_on_abort,
+            continue_on_error: required("continue_on_error", a.continue_on_error)?,
             target: connecting.target,
             jobs: connecting.jobs,
             reconnect: connecting.reconnect,
@@ -290,6 +265,7 @@ impl RunOptions {
             before: Some(Before::text(&self.before)),
             log_rate: Some(self.log_rate),
             exit_on_abort: Some(self.exit_on_abort),
+            continue_on_error: Some(self.continue_on_error),
             target: self.target.clone(),
             jobs: self.jobs.map(u32::cast_signed),
             reconnect: Some(self.reconnect),
@@ -315,7 +291,7 @@ fn check_run_as(role: Option<&str>, target: Option<&str>, nodes: Nodes) -> Resul
 }
 
 /// The workload as given, or the name of a script in its place.
-fn workload(workload: Option<String>, script: Option<&String>) -> Result<String, UserError> {
+pub(crate) fn workload(workload: Option<String>, script: Option<&String>) -> Result<String, UserError> {
     match (workload, script) {
         (Some(_), Some(_)) => Err(invalid("workload and script are mutually exclusive")
             .hint("Set one of them and leave the other NULL.")),

@@ -19,6 +19,7 @@ fn defaults() -> RunArguments {
         before: text("none"),
         log_rate: Some(0.0),
         exit_on_abort: Some(false),
+        continue_on_error: Some(false),
         reconnect: Some(false),
         on_disconnect: text("end"),
         run_as: None,
@@ -105,6 +106,7 @@ fn nulls_and_exclusions() {
     assert_eq!(state(RunArguments { clients: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { log_rate: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { exit_on_abort: None, ..defaults() }), "22004");
+    assert_eq!(state(RunArguments { continue_on_error: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { reconnect: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { on_disconnect: None, ..defaults() }), "22004");
     assert_eq!(state(RunArguments { secs: Some(1.0), transactions: Some(1), ..defaults() }), "22023");

@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use plan::Cell;
-pub use search::search_of;
+pub use search::SearchArguments;
 pub use variant::Variant;
 
 use crate::capacity::{Purpose, Search, Step};
 use crate::cluster::Nodes;
 use crate::error::{UserError, sqlstate};
-use crate::spec::{Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required};
+use crate::spec::{
+    Before, Extent, Observation, RunArguments, RunOptions, invalid, limits, object, required, workload,
+};
 use crate::stats::two_stage::WITHIN;
 
 /// More runs than this in one sweep are taken for a mistake.
@@ -36,6 +38,25 @@ const OPERATING_LENGTH: f64 = 3.0;
 const LEAST_SAMPLES: f64 = 40.0;
 const LEAST_INTERVAL_SECS: f64 = 0.1;
 
+/// Measured seconds where nothing else is said, as of a run.
+const DEFAULT_SECS: f64 = 10.0;
+
+/// Arguments of bench.run that a sweep has places of its own for.
+const OWN: [&str; 12] = [
+    "workload",
+    "clients",
+    "secs",
+    "warmup",
+    "rate",
+    "seed",
+    "variables",
+    "settings",
+    "query_mode",
+    "nodes",
+    "tags",
+    "before",
+];
+
 /// The first run of a search.
 const FIRST: Step = Step { round: 1, purpose: Purpose::Estimate, rate: None };
 
@@ -43,52 +64,17 @@ const FIRST: Step = Step { round: 1, purpose: Purpose::Estimate, rate: None };
 const STEADY_FROM_SECS: f64 = 5.0;
 
 /// What SQL handed over. `None` is SQL's NULL.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SweepArguments {
-    pub workload: Option<String>,
     pub clients: Option<Vec<Option<i32>>>,
-    pub secs: Option<f64>,
     pub rounds: Option<i32>,
     pub variants: Option<Value>,
-    pub warmup: Option<f64>,
-    pub rate: Option<f64>,
-    pub variables: Option<Value>,
-    pub settings: Option<Value>,
-    pub before: Option<String>,
-    pub seed: Option<i64>,
-    pub query_mode: Option<String>,
-    pub nodes: Option<String>,
-    pub tags: Option<Value>,
-    pub driver: Option<String>,
-    pub target: Option<String>,
-    pub jobs: Option<i32>,
-    pub reconnect: Option<bool>,
+    /// Of each run; the number of its clients is a rung's.
+    pub run: RunArguments,
     /// The runs are trials of a search, in place of rungs and variants.
     pub search: Option<Search>,
     /// Two variants are compared within their rounds.
     pub paired: bool,
-}
-
-impl SweepArguments {
-    /// What bench.sweep takes where nothing is said, which has no workload and no rungs.
-    pub fn with_defaults() -> Self {
-        let empty = || Some(Value::Object(Map::new()));
-        Self {
-            secs: Some(10.0),
-            rounds: Some(1),
-            variants: empty(),
-            warmup: Some(0.0),
-            variables: empty(),
-            settings: empty(),
-            before: Some(Before::text(&[])),
-            query_mode: Some("prepared".to_owned()),
-            nodes: Some("local".to_owned()),
-            tags: empty(),
-            driver: Some("engine".to_owned()),
-            reconnect: Some(false),
-            ..Self::default()
-        }
-    }
 }
 
 /// Everything a sweep's leader needs to know; travels as JSON.
@@ -113,8 +99,8 @@ pub struct SweepOptions {
     pub workload: String,
     /// The rungs, each at least 1 and none twice, in the order given.
     pub clients: Vec<u32>,
-    /// Measured seconds of each run.
-    pub secs: f64,
+    /// Measured seconds of each run; `None`: its length is a number of transactions, in `run`.
+    pub secs: Option<f64>,
     pub rounds: u32,
     /// At least one; a single one without a name where none were asked for.
     pub variants: Vec<Variant>,
@@ -132,7 +118,7 @@ pub struct SweepOptions {
     pub query_mode: String,
     pub nodes: String,
     pub tags: Map<String, Value>,
-    /// Arguments of bench.run for variants that have none of their own: those of [`variant::ARGUMENTS`].
+    /// All other arguments of bench.run that are not at their defaults, for variants that have none of their own.
     #[serde(default)]
     pub run: Map<String, Value>,
     /// How the fixtures were loaded at the begin, by name: what is loaded anew starts from that.
@@ -180,20 +166,23 @@ impl SweepOptions {
         random_seed: i64,
         pulse: &mut dyn FnMut(),
     ) -> Result<Self, UserError> {
-        let a = arguments;
-        let rounds = a.rounds.unwrap_or(FIRST_ROUNDS);
+        let SweepArguments { clients, rounds, variants, run, search, paired } = arguments;
+        let rounds_are_open = rounds.is_none();
+        let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
             return Err(invalid(format!("rounds must be at least 1, not {rounds}"))
                 .hint("NULL: as many as make each mean sure."));
         }
         // Those of a search are searches, and have a number.
-        let is_open = a.rounds.is_none() && a.search.is_none();
+        let is_open = rounds_are_open && search.is_none();
+        let others = others(&run);
+        let a = run;
         let options = Self {
-            workload: required("workload", a.workload)?,
-            clients: rungs(required("clients", a.clients)?)?,
-            secs: required("secs", a.secs)?,
+            workload: workload(a.workload, a.script.as_ref())?,
+            clients: rungs(required("clients", clients)?)?,
+            secs: if a.transactions.is_some() { a.secs } else { Some(a.secs.unwrap_or(DEFAULT_SECS)) },
             rounds: rounds.unsigned_abs(),
-            variants: variant::parse(required("variants", a.variants)?)?,
+            variants: variant::parse(required("variants", variants)?)?,
             warmup_secs: a.warmup,
             rate: a.rate,
             variables: crate::spec::variables(required("variables", a.variables)?)?,
@@ -203,15 +192,10 @@ impl SweepOptions {
             query_mode: required("query_mode", a.query_mode)?,
             nodes: required("nodes", a.nodes)?,
             tags: object("tags", required("tags", a.tags)?)?,
-            run: run_arguments(
-                required("driver", a.driver)?,
-                a.target,
-                a.jobs,
-                required("reconnect", a.reconnect)?,
-            ),
+            run: others,
             loaded: BTreeMap::new(),
-            search: a.search,
-            until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired: a.paired }),
+            search,
+            until: is_open.then_some(Until { within: WITHIN, most: MOST_ROUNDS, paired }),
             calibrates: false,
         };
         let runs = options.clients.len() * options.variants.len() * options.rounds as usize;
@@ -241,50 +225,53 @@ impl SweepOptions {
             all.extend(own.clone());
             Some(Value::Object(all))
         };
-        // A variant with another driver has nothing to do with the arguments of the sweep's.
+        // A variant with another driver has nothing to do with the connections of the sweep's.
         let inherits = variant.run.get("driver").is_none_or(|driver| Some(driver) == self.run.get("driver"));
-        let argument = |name: &str| variant.run.get(name).or_else(|| self.run.get(name).filter(|_| inherits));
-        let text = |name: &str| argument(name).and_then(Value::as_str).map(str::to_owned);
+        let mut others = self.run.clone();
+        if !inherits {
+            others.retain(|name, _| !variant::OF_DRIVERS.contains(&name.as_str()));
+        }
+        others.extend(variant.run.clone());
+        let mut all = match serde_json::to_value(RunArguments::with_defaults()) {
+            Ok(Value::Object(all)) => all,
+            _ => Map::new(),
+        };
+        all.insert("query_mode".to_owned(), self.query_mode.clone().into());
+        all.extend(others);
+        // Of the types that they have, as they were written or checked.
+        let others: RunArguments = serde_json::from_value(Value::Object(all)).unwrap_or_default();
         RunArguments {
-            workload: Some(self.workload.clone()),
+            workload: others.script.is_none().then(|| self.workload.clone()),
             clients: Some(clients.cast_signed()),
-            secs: Some(self.secs),
-            transactions: None,
+            secs: self.secs,
             warmup: self.warmup_secs,
             rate: self.rate,
-            latency_limit: None,
-            max_tries: Some(1),
             seed,
             variables: over(&self.variables, &variant.variables),
             settings: over(&self.settings, &variant.settings),
-            sample_interval: Some(self.sample_interval_secs()),
-            driver: text("driver").or_else(|| Some("engine".to_owned())),
-            query_mode: text("query_mode").or_else(|| Some(self.query_mode.clone())),
-            results: Some("serialize".to_owned()),
+            sample_interval: others.sample_interval.or_else(|| self.sample_interval_secs()),
             nodes: Some(self.nodes.clone()),
             tags: Some(Value::Object(self.tags.clone())),
-            script: None,
             // The sweep's leader does what its own says.
             before: Some(Before::text(&[])),
-            log_rate: Some(0.0),
-            exit_on_abort: Some(false),
-            target: text("target"),
-            jobs: argument("jobs").and_then(Value::as_i64).and_then(|jobs| i32::try_from(jobs).ok()),
-            reconnect: Some(argument("reconnect").and_then(Value::as_bool).unwrap_or(false)),
-            on_disconnect: text("on_disconnect").or_else(|| Some("end".to_owned())),
-            run_as: None,
+            ..others
         }
     }
 
     /// As of a run by default, but so that a short one has a few samples as well.
-    fn sample_interval_secs(&self) -> f64 {
-        Extent::Secs(self.secs).sample_interval_secs().min((self.secs / 5.0).max(0.1))
+    fn sample_interval_secs(&self) -> Option<f64> {
+        self.secs.map(|secs| Extent::Secs(secs).sample_interval_secs().min((secs / 5.0).max(0.1)))
+    }
+
+    /// Measured seconds of a trial.
+    fn trial_secs(&self) -> f64 {
+        self.secs.unwrap_or(DEFAULT_SECS)
     }
 
     /// The arguments of bench.run for a trial of the sweep's search, at its place among the runs.
     pub fn trial_arguments(&self, step: &Step, place: u32) -> RunArguments {
         let is_long = step.purpose == Purpose::Operating;
-        let secs = if is_long { OPERATING_LENGTH * self.secs } else { self.secs };
+        let secs = if is_long { OPERATING_LENGTH * self.trial_secs() } else { self.trial_secs() };
         RunArguments {
             rate: step.rate,
             secs: Some(secs),
@@ -302,9 +289,9 @@ impl SweepOptions {
     /// the answer for good. Short trials are no measure that a warm-up until throughput is steady would be worth.
     fn first_warmup_secs(&self) -> Option<f64> {
         match self.warmup_secs {
-            Some(0.0) if self.secs < STEADY_FROM_SECS => Some(self.secs),
+            Some(0.0) if self.trial_secs() < STEADY_FROM_SECS => Some(self.trial_secs()),
             Some(0.0) if self.nodes == Nodes::Local.as_str() => None,
-            Some(0.0) => Some(self.secs),
+            Some(0.0) => Some(self.trial_secs()),
             given => given,
         }
     }
@@ -337,20 +324,20 @@ impl SweepOptions {
     }
 }
 
-/// The arguments of bench.run that are not at their defaults, as a variant has them.
-fn run_arguments(
-    driver: String,
-    target: Option<String>,
-    jobs: Option<i32>,
-    reconnect: bool,
-) -> Map<String, Value> {
-    let arguments = [
-        ("driver", (driver != "engine").then(|| Value::from(driver))),
-        ("target", target.map(Value::from)),
-        ("jobs", jobs.map(Value::from)),
-        ("reconnect", reconnect.then_some(Value::Bool(true))),
-    ];
-    arguments.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+/// The arguments of bench.run that are not at their defaults and that a sweep has no place of its own for.
+fn others(run: &RunArguments) -> Map<String, Value> {
+    let object = |arguments: &RunArguments| match serde_json::to_value(arguments) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
+    let defaults = object(&RunArguments::with_defaults());
+    let mut others = object(run);
+    // What is NULL is kept, too, for the runs to refuse it.
+    for name in defaults.keys() {
+        others.entry(name).or_insert(Value::Null);
+    }
+    others.retain(|name, value| !OWN.contains(&name.as_str()) && defaults.get(name) != Some(value));
+    others
 }
 
 fn rungs(clients: Vec<Option<i32>>) -> Result<Vec<u32>, UserError> {

@@ -5,13 +5,17 @@ use super::*;
 
 fn arguments() -> SweepArguments {
     SweepArguments {
-        workload: Some("pk_update".to_owned()),
         clients: Some(vec![Some(1), Some(8), Some(4)]),
-        secs: Some(10.0),
         rounds: Some(3),
         variants: Some(json!({"off": {"synchronous_commit": "off"}, "on": {"synchronous_commit": "on"}})),
-        seed: Some(1),
-        ..SweepArguments::with_defaults()
+        run: RunArguments {
+            workload: Some("pk_update".to_owned()),
+            secs: Some(10.0),
+            seed: Some(1),
+            ..RunArguments::with_defaults()
+        },
+        search: None,
+        paired: false,
     }
 }
 
@@ -28,7 +32,7 @@ fn message(change: impl FnOnce(&mut SweepArguments)) -> String {
 #[test]
 fn a_kept_sweep_is_read_with_either_warmup() {
     for warmup in [Some(2.5), None] {
-        let options = options(|a| a.warmup = warmup).unwrap();
+        let options = options(|a| a.run.warmup = warmup).unwrap();
         let kept = serde_json::to_value(&options).unwrap();
         assert_eq!(kept["warmup_secs"], json!(warmup));
         assert_eq!(serde_json::from_value::<SweepOptions>(kept).unwrap(), options);
@@ -56,7 +60,7 @@ fn every_cell_comes_once_in_each_round() {
 
 #[test]
 fn the_order_is_the_seeds() {
-    let of = |seed| options(|a| a.seed = Some(seed)).unwrap().plan();
+    let of = |seed| options(|a| a.run.seed = Some(seed)).unwrap().plan();
     assert_eq!(of(5), of(5));
     assert!((6..16).any(|seed| of(seed) != of(5)));
     // Kept with a sweep, and so must never change.
@@ -79,8 +83,8 @@ fn what_loads_is_loaded_once_a_round() {
 #[test]
 fn a_variant_goes_before_the_sweep() {
     let options = options(|a| {
-        a.settings = Some(json!({"work_mem": "1MB", "jit": "off"}));
-        a.variables = Some(json!({"x": 1, "y": 2}));
+        a.run.settings = Some(json!({"work_mem": "1MB", "jit": "off"}));
+        a.run.variables = Some(json!({"x": 1, "y": 2}));
         a.variants = Some(json!({"v": {"work_mem": "2MB", "variables": {"x": 3}}}));
     })
     .unwrap();
@@ -107,7 +111,7 @@ fn groups_are_told_from_parameters() {
 #[test]
 fn a_variant_may_have_a_driver() {
     let options = options(|a| {
-        a.query_mode = Some("extended".to_owned());
+        a.run.query_mode = Some("extended".to_owned());
         a.variants =
             Some(json!({"engine": {}, "wire": {"driver": "wire", "query_mode": "simple", "jobs": 2}}));
     })
@@ -139,7 +143,7 @@ fn a_variant_may_have_a_driver() {
 
 #[test]
 fn steps_before_a_run_have_an_order_of_their_own() {
-    let options = options(|a| a.before = Some("checkpoint, vacuum,checkpoint".to_owned())).unwrap();
+    let options = options(|a| a.run.before = Some("checkpoint, vacuum,checkpoint".to_owned())).unwrap();
     assert_eq!(options.before, [Before::Vacuum, Before::Checkpoint]);
 }
 
@@ -151,22 +155,22 @@ fn what_is_wrong_is_said() {
             |a| a.variants = Some(json!({"a": {}, "b": {"load": {"rows": 1}}})),
             "variant \"b\" loads a fixture and variant \"a\" does not (22023)",
         ),
-        (|a| a.secs = Some(f64::NAN), "secs must be above 0 and at most 31622400, not NaN (22023)"),
-        (|a| a.workload = None, "workload must not be null (22004)"),
+        (|a| a.run.secs = Some(f64::NAN), "secs must be above 0 and at most 31622400, not NaN (22023)"),
+        (|a| a.run.workload = None, "workload must not be null (22004)"),
         (|a| a.clients = Some(vec![]), "clients must name at least one rung (22023)"),
         (|a| a.clients = Some(vec![Some(2), None]), "a rung of clients must not be null (22004)"),
         (|a| a.clients = Some(vec![Some(0)]), "clients must be at least 1, not 0 (22023)"),
         (|a| a.clients = Some(vec![Some(2), Some(2)]), "clients names the rung 2 twice (22023)"),
         (|a| a.rounds = Some(0), "rounds must be at least 1, not 0 (22023)"),
         (|a| a.rounds = Some(i32::MAX), "a sweep of 12884901882 runs is more than 10000 (54000)"),
-        (|a| a.before = Some("reboot".to_owned()), "unrecognized value for before: \"reboot\" (22023)"),
+        (|a| a.run.before = Some("reboot".to_owned()), "unrecognized value for before: \"reboot\" (22023)"),
         (|a| a.variants = Some(json!([])), "variants must be a JSON object (22023)"),
         (|a| a.variants = Some(json!({"a": 1})), "variant \"a\" must be a JSON object (22023)"),
         (
             |a| a.variants = Some(json!({"a": {"lod": {}}})),
             "variant \"a\" has an unrecognized group: \"lod\" (22023)",
         ),
-        (|a| a.secs = Some(-1.0), "secs must be above 0 and at most 31622400, not -1 (22023)"),
+        (|a| a.run.secs = Some(-1.0), "secs must be above 0 and at most 31622400, not -1 (22023)"),
     ];
     for (change, expected) in cases {
         assert_eq!(message(change), expected);
@@ -177,7 +181,7 @@ proptest! {
     #[test]
     fn json_brings_back_what_it_was_given(seed: i64, rounds in 1..5i32, clients in proptest::collection::btree_set(1..1000i32, 1..8)) {
         let options = options(|a| {
-            a.seed = Some(seed);
+            a.run.seed = Some(seed);
             a.rounds = Some(rounds);
             a.clients = Some(clients.iter().copied().map(Some).collect());
         }).unwrap();
@@ -208,9 +212,9 @@ fn more_rungs_than_a_sweep_may_have_runs() {
 #[test]
 fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
     let options = options(|a| {
-        a.driver = Some("wire".to_owned());
-        a.jobs = Some(3);
-        a.reconnect = Some(true);
+        a.run.driver = Some("wire".to_owned());
+        a.run.jobs = Some(3);
+        a.run.reconnect = Some(true);
         a.variants =
             Some(json!({"held": {"reconnect": false}, "single": {"jobs": 1}, "x": {"driver": "engine"}}));
     })
@@ -223,7 +227,7 @@ fn a_sweep_may_have_a_driver_that_a_variant_replaces() {
     assert_eq!(of(0), ("wire".to_owned(), Some(3), Some(false)));
     assert_eq!(of(1), ("wire".to_owned(), Some(1), Some(true)));
     assert_eq!(of(2), ("engine".to_owned(), None, Some(false)));
-    assert!(message(|a| a.jobs = Some(2)).contains("jobs"), "the engine has none");
+    assert!(message(|a| a.run.jobs = Some(2)).contains("jobs"), "the engine has none");
 }
 
 /// Tps of a sweep's first rounds.
@@ -274,7 +278,7 @@ fn trial(options: &SweepOptions, purpose: Purpose, round: u32) -> RunArguments {
 fn the_first_run_of_a_search_warms_up() {
     let of = |secs, warmup, nodes: &str| {
         let options = options(|a| {
-            (a.secs, a.warmup, a.nodes) = (Some(secs), warmup, Some(nodes.to_owned()));
+            (a.run.secs, a.run.warmup, a.run.nodes) = (Some(secs), warmup, Some(nodes.to_owned()));
         });
         let options = options.unwrap();
         let secs = |purpose, round| trial(&options, purpose, round).warmup;
@@ -291,7 +295,7 @@ fn the_first_run_of_a_search_warms_up() {
 #[test]
 fn trials_have_samples_enough_for_a_trend() {
     for secs in [2.0, 3.0, 5.0, 10.0, 60.0, 3600.0] {
-        let options = options(|a| a.secs = Some(secs)).unwrap();
+        let options = options(|a| a.run.secs = Some(secs)).unwrap();
         let interval = trial(&options, Purpose::Trial, 1).sample_interval.unwrap();
         assert!(interval >= 0.1 && secs / interval >= 19.99, "{secs}: {interval}");
         assert!(interval <= Extent::Secs(secs).sample_interval_secs());

@@ -29,6 +29,9 @@ pub struct Variant {
 pub(super) const ARGUMENTS: [&str; 6] =
     ["driver", "query_mode", "target", "jobs", "reconnect", "on_disconnect"];
 
+/// Those that belong to a driver.
+pub(super) const OF_DRIVERS: [&str; 5] = ["driver", "target", "jobs", "reconnect", "on_disconnect"];
+
 /// The variants of a sweep, in the order of their names, as jsonb has them.
 pub fn parse(variants: Value) -> Result<Vec<Variant>, UserError> {
     let variants = object("variants", variants)?;

@@ -8,7 +8,9 @@ use bench_core::help::Help;
 
 /// The functions of schema `bench` with the names of their arguments.
 fn declared() -> BTreeMap<String, Vec<String>> {
-    let mut paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema")];
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema");
+    let run_arguments = fs::read_to_string(schema.join("run_arguments.sql")).expect("the arguments of a run");
+    let mut paths = vec![schema];
     let mut found = BTreeMap::new();
     while let Some(path) = paths.pop() {
         if path.is_dir() {
@@ -18,7 +20,8 @@ fn declared() -> BTreeMap<String, Vec<String>> {
         if path.extension().is_none_or(|ending| ending != "sql") {
             continue;
         }
-        for piece in fs::read_to_string(&path).expect("text").split("CREATE FUNCTION bench.").skip(1) {
+        let sql = fs::read_to_string(&path).expect("text").replace("@run_arguments@", &run_arguments);
+        for piece in sql.split("CREATE FUNCTION bench.").skip(1) {
             let text: Vec<&str> = piece.split_whitespace().collect();
             let text = text.join(" ");
             let (signature, _) = text.split_once(") RETURNS ").expect("a result");

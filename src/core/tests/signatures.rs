@@ -97,9 +97,9 @@ fn sql_type_of(rust: &str) -> String {
         "i32" => "int",
         "f64" => "double precision",
         "bool" => "boolean",
-        "&std::ffi::CStr" => "name",
+        "Name" => "name",
         "pg_sys::Oid" => "oid",
-        "Jsonb" | "PartJsonb" | "CaptureJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
+        "Json" | "Jsonb" | "PartJsonb" | "CaptureJsonb" | "JsonB" | "pgrx::JsonB" | "StoredJsonb" => "jsonb",
         "TimestampWithTimeZone" => "timestamptz",
         "Interval" => "interval",
         "" => "void",
@@ -135,34 +135,26 @@ fn rust_signature(after_name: &str) -> Signature {
     Signature { arguments, result }
 }
 
-/// Functions under `#[pg_extern]`, those that a macro makes included, and those under `#[pg_trigger]`.
-fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
+/// Functions under `#[pg_extern]`, those under `#[pg_trigger]`, and those of `run_function!` with the arguments of a run.
+fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signature> {
     let mut found = BTreeMap::new();
-    let mut macro_name = "";
-    let mut pieces = rust.split("#[pg_extern(");
-    let mut before_piece = pieces.next().unwrap_or("");
-    for piece in pieces {
-        if let Some((_, definition)) = before_piece.rsplit_once("macro_rules! ") {
-            macro_name = definition.split(' ').next().unwrap_or("");
-        }
-        before_piece = piece;
+    for piece in rust.split("#[pg_extern(").skip(1) {
         let (_, declaration) = piece.split_once("fn ").expect("a function");
         let (name, rest) = declaration.split_once('(').expect("arguments");
-        if name == "$name" {
-            for call in rust.split(&format!("\n{macro_name}!(")).skip(1) {
-                let words: String =
-                    until_closing(call).0.lines().filter(|l| !l.trim().starts_with("//")).collect();
-                let (words, result) = words.split_once("=>").unwrap_or((&words, ""));
-                let words = split_arguments(words);
-                let before: String =
-                    words[2..].iter().map(|word| format!("{word}: Option<String>, ")).collect();
-                let function = rest.replacen("$($before: Option<String>,)*", &before, 1);
-                let function = function.replacen("$($result)+", result.trim(), 1);
-                found.insert(words[0].trim().to_owned(), rust_signature(&function));
-            }
-        } else {
+        if name != "$name" {
             found.insert(name.to_owned(), rust_signature(rest));
         }
+    }
+    for piece in rust.split("\nrun_function! {\n").skip(1) {
+        let lines: Vec<_> = piece.lines().filter(|line| !line.trim().starts_with("///")).collect();
+        let piece = lines.join("\n");
+        let (name, rest) = piece.split_once('(').expect("arguments");
+        let (own, rest) = until_closing(rest);
+        let result =
+            rest.trim_start().strip_prefix("-> [").expect("a result").split("] =").next().expect("its end");
+        let own = own.replace('[', "").replace(']', "");
+        let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
+        found.insert(name.trim().to_owned(), rust_signature(&function));
     }
     for piece in rust.split("#[pg_trigger(").skip(1) {
         let (_, declaration) = piece.split_once("fn ").expect("a function");
@@ -172,10 +164,53 @@ fn rust_signatures(rust: &str) -> BTreeMap<String, Signature> {
     found
 }
 
+/// The arguments of a run as they are declared in Rust, and their defaults.
+fn run_arguments() -> Vec<(String, String, String)> {
+    let source = read_all("spec", "rs");
+    let (_, list) = source.split_once("{ $($($given)*)? }").expect("the list");
+    let (list, _) = list.split_once("\n        }\n").expect("its end");
+    let lines = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("///"));
+    lines
+        .map(|line| {
+            let (name, rest) = line.split_once(": ").expect("a name");
+            let (kind, default) = rest.trim_end_matches(',').split_once(" = ").expect("a type");
+            (name.to_owned(), kind.to_owned(), default.to_owned())
+        })
+        .collect()
+}
+
+/// The install SQL, as make joins it.
+fn install_sql() -> String {
+    let list = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/run_arguments.sql"));
+    read_all("../schema/code", "sql").replace("@run_arguments@", &list.expect("the list"))
+}
+
+#[test]
+fn defaults_of_a_run_agree() {
+    let sql = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/run_arguments.sql"));
+    let sql = sql.expect("the list");
+    let sql: Vec<_> =
+        split_arguments(&sql).iter().map(|line| line.rsplit(' ').next().expect("a default")).collect();
+    let run_arguments = run_arguments();
+    let rust = run_arguments.iter().map(|(_, _, default)| match default.as_str() {
+        "None" => "NULL".to_owned(),
+        "Some(empty())" => "'{}'".to_owned(),
+        "Some(0.0)" => "0".to_owned(),
+        given => {
+            let given =
+                given.trim_start_matches("Some(").trim_end_matches(')').trim_end_matches(".to_owned(");
+            given.replace('"', "'")
+        }
+    });
+    assert_eq!(rust.collect::<Vec<_>>(), sql);
+}
+
 #[test]
 fn install_sql_and_rust_agree() {
-    let sql = sql_signatures(&read_all("../schema", "sql"));
-    let rust = rust_signatures(&read_all("../api", "rs"));
+    let run: Vec<_> =
+        run_arguments().iter().map(|(name, kind, _)| format!("{name}: Option<{kind}>")).collect();
+    let sql = sql_signatures(&install_sql());
+    let rust = rust_signatures(&read_all("../api", "rs"), &run.join(", "));
     assert!(sql.len() >= 11, "the install SQL was not understood: {:?}", sql.keys());
     assert_eq!(sql.keys().collect::<Vec<_>>(), rust.keys().collect::<Vec<_>>(), "functions on one side only");
     for (name, signature) in &sql {
@@ -188,7 +223,7 @@ fn a_difference_is_found() {
     let sql = sql_signatures(
         "CREATE FUNCTION bench.f(a int DEFAULT 1) RETURNS bigint VOLATILE LANGUAGE c AS 'MODULE_PATHNAME', 'f_wrapper';",
     );
-    let rust = rust_signatures("#[pg_extern(sql = false)]\nfn f(a: Option<i64>) -> i64 {");
+    let rust = rust_signatures("#[pg_extern(sql = false)]\nfn f(a: Option<i64>) -> i64 {", "");
     assert_eq!(sql["f"].result, rust["f"].result);
     assert_ne!(sql["f"], rust["f"]);
 }

@@ -32,10 +32,10 @@ CREATE FUNCTION bench.drop_workload(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_workload_wrapper';
 COMMENT ON FUNCTION bench.drop_workload IS 'Removes a workload. Built-in workloads cannot be removed.';
 
-CREATE FUNCTION bench.add_feeder(workload text, query text, prefix text DEFAULT '', "order" text DEFAULT 'random', once boolean DEFAULT false, max_rows int DEFAULT 100000)
+CREATE FUNCTION bench.add_feeder(workload text, query text, prefix text DEFAULT '', pick text DEFAULT 'random', once boolean DEFAULT false, max_rows int DEFAULT 100000)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'add_feeder_wrapper';
 COMMENT ON FUNCTION bench.add_feeder IS
-'Gives a workload of your own a feeder, or replaces its feeder of this prefix: a SELECT whose columns become variables of the script, named prefix and column; each transaction takes one row. Before a run the rows are read once, as the role that runs the workload. order: random, sequence (each row once over all clients, then from the beginning) or weighted (as often as column weight says). once: with sequence, the run ends when each row has been taken. max_rows: rows to keep at most; of more, a random choice of this size is kept.';
+'Gives a workload of your own a feeder, or replaces its feeder of this prefix: a SELECT whose columns become variables of the script, named prefix and column; each transaction takes one row. Before a run the rows are read once, as the role that runs the workload. pick: random, sequence (each row once over all clients, then from the beginning) or weighted (as often as column weight says). once: with sequence, the run ends when each row has been taken. max_rows: rows to keep at most; of more, a random choice of this size is kept.';
 
 CREATE FUNCTION bench.drop_feeder(workload text, prefix text DEFAULT '')
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_feeder_wrapper';
@@ -50,61 +50,17 @@ COMMENT ON FUNCTION bench.preview IS
 CREATE FUNCTION bench.run(
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
-    secs            double precision DEFAULT NULL,
-    transactions    bigint           DEFAULT NULL,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    latency_limit   double precision DEFAULT NULL,
-    max_tries       int              DEFAULT 1,
-    seed            bigint           DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    sample_interval double precision DEFAULT NULL,
-    driver          text             DEFAULT 'engine',
-    query_mode      text             DEFAULT 'prepared',
-    results         text             DEFAULT 'serialize',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    script          text             DEFAULT NULL,
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false,
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false,
-    on_disconnect   text             DEFAULT 'end',
-    run_as          name             DEFAULT NULL)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
 COMMENT ON FUNCTION bench.run IS
-'Runs a workload in concurrent sessions of the calling role or of another one, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after the warm-up (10 if neither secs nor transactions is given). warmup: seconds to run before measuring; NULL: until throughput is steady, at most 300 seconds. transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. run_as: the role whose sessions the clients are, which you must be able to SET ROLE to; NULL: your own, and for a capture the roles that executed its statements. Canceling the call stops the run; results up to then are kept.';
+'Runs a workload in concurrent sessions of the calling role or of another one, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after the warm-up (10 if neither secs nor transactions is given). warmup: seconds to run before measuring; NULL: until throughput is steady, at most 300 seconds. transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. continue_on_error: an error of a statement fails its transaction and not the client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. run_as: the role whose sessions the clients are, which you must be able to SET ROLE to; NULL: your own, and for a capture the roles that executed its statements. Canceling the call stops the run; results up to then are kept.';
 
 CREATE FUNCTION bench.start(
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
-    secs            double precision DEFAULT NULL,
-    transactions    bigint           DEFAULT NULL,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    latency_limit   double precision DEFAULT NULL,
-    max_tries       int              DEFAULT 1,
-    seed            bigint           DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    sample_interval double precision DEFAULT NULL,
-    driver          text             DEFAULT 'engine',
-    query_mode      text             DEFAULT 'prepared',
-    results         text             DEFAULT 'serialize',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    script          text             DEFAULT NULL,
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false,
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false,
-    on_disconnect   text             DEFAULT 'end',
-    run_as          name             DEFAULT NULL)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
@@ -112,30 +68,8 @@ COMMENT ON FUNCTION bench.start IS
 CREATE FUNCTION bench.preflight(
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
-    secs            double precision DEFAULT NULL,
-    transactions    bigint           DEFAULT NULL,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    latency_limit   double precision DEFAULT NULL,
-    max_tries       int              DEFAULT 1,
-    seed            bigint           DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    sample_interval double precision DEFAULT NULL,
-    driver          text             DEFAULT 'engine',
-    query_mode      text             DEFAULT 'prepared',
-    results         text             DEFAULT 'serialize',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    script          text             DEFAULT NULL,
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false,
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false,
-    on_disconnect   text             DEFAULT 'end',
-    run_as          name             DEFAULT NULL)
+@run_arguments@
+)
     RETURNS TABLE (topic text, severity text, finding text, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preflight_wrapper';
 COMMENT ON FUNCTION bench.preflight IS
@@ -167,10 +101,10 @@ CREATE FUNCTION bench_internal.load_progress(segment bigint, load_id bigint)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_progress_wrapper';
 COMMENT ON FUNCTION bench_internal.load_progress IS 'Progress of an active load, for bench.progress.';
 
-CREATE FUNCTION bench.percentile(run_id bigint, p double precision)
+CREATE FUNCTION bench.percentile(run_id bigint, percentile double precision)
     RETURNS double precision VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'percentile_wrapper';
 COMMENT ON FUNCTION bench.percentile IS
-'Returns a percentile of a run''s latencies in milliseconds, within 1 %. p is a fraction, as in percentile_cont: 0.99 for the 99th percentile. The value at rank p * (n - 1), counted from 0, is interpolated between its neighbors, assuming that latencies are spread evenly within a bucket. HdrHistogram returns the upper end of the bucket at rank ceil(p * n), counted from 1, which is higher by at most one bucket. NULL if the run has no histogram.';
+'Returns a percentile of a run''s latencies in milliseconds, within 1 %. percentile is a fraction, as in percentile_cont: 0.99 for the 99th percentile. The value at rank percentile * (n - 1), counted from 0, is interpolated between its neighbors, assuming that latencies are spread evenly within a bucket. HdrHistogram returns the upper end of the bucket at rank ceil(percentile * n), counted from 1, which is higher by at most one bucket. NULL if the run has no histogram.';
 
 CREATE FUNCTION bench.findings(run_id bigint)
     RETURNS TABLE (severity text, topic text, finding text, figures jsonb, advice text)

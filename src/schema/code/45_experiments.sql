@@ -1,47 +1,23 @@
 -- Experiments: sweeps, comparisons, and what runs of the same kind say over time.
 
 CREATE FUNCTION bench.sweep(
-    workload        text,
-    clients         int[],
-    secs            double precision DEFAULT 10,
+    workload        text             DEFAULT NULL,
+    clients         int[]            DEFAULT NULL,
     rounds          int              DEFAULT 1,
     variants        jsonb            DEFAULT '{}',
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    seed            bigint           DEFAULT NULL,
-    query_mode      text             DEFAULT 'prepared',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    driver          text             DEFAULT 'engine',
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_workload_wrapper';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. rounds NULL: five, and then as many as make the 95 % interval of each mean TPS at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Each round runs in random order, determined by seed; runs of a variant that loads stay together. secs, warmup, rate, variables, settings, query_mode, nodes, tags, driver, target, jobs and reconnect apply to each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. rounds NULL: five, and then as many as make the 95 % interval of each mean TPS at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Each round runs in random order, determined by seed; runs of a variant that loads stay together. All other arguments are those of bench.run, for each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 
 CREATE FUNCTION bench.start_sweep(
-    workload        text,
-    clients         int[],
-    secs            double precision DEFAULT 10,
+    workload        text             DEFAULT NULL,
+    clients         int[]            DEFAULT NULL,
     rounds          int              DEFAULT 1,
     variants        jsonb            DEFAULT '{}',
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    seed            bigint           DEFAULT NULL,
-    query_mode      text             DEFAULT 'prepared',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    driver          text             DEFAULT 'engine',
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_sweep_of_workload_wrapper';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
@@ -103,13 +79,20 @@ CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], form
 COMMENT ON FUNCTION bench.compare_report IS
 'Returns a report of two sets of completed runs in a format of bench.report: the verdict of bench.compare on TPS in one sentence, ratios with their intervals, waits, plans, settings and machines that differ, and plots of both sides'' TPS over time and latencies. paired: compares within pairs, as bench.ab does; the runs of a pair are at the same place in both arrays.';
 
-CREATE FUNCTION bench.ab(workload text, a jsonb, b jsonb, rounds int DEFAULT 10, clients int DEFAULT 1, secs double precision DEFAULT 10,
-                         nodes text DEFAULT 'local')
+CREATE FUNCTION bench.ab(
+    workload        text             DEFAULT NULL,
+    a               jsonb            DEFAULT NULL,
+    b               jsonb            DEFAULT NULL,
+    rounds          int              DEFAULT 10,
+    margin          double precision DEFAULT 0.02,
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'ab_wrapper';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. nodes: as in bench.run. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare, with a margin of 0.02; bench.compare_report has a report of the same runs.';
+'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. margin: differences below it are the same. All other arguments are those of bench.run, for each run. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare; bench.compare_report has a report of the same runs.';
 
 CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
@@ -119,79 +102,43 @@ COMMENT ON FUNCTION bench.change_points IS
 'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms or server_cpu_us. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
 
 CREATE FUNCTION bench.calibrate(
-    workload        text,
-    clients         int              DEFAULT 1,
-    secs            double precision DEFAULT 10,
+    workload        text             DEFAULT NULL,
     rounds          int              DEFAULT 10,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    seed            bigint           DEFAULT NULL,
-    query_mode      text             DEFAULT 'prepared',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    driver          text             DEFAULT 'engine',
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false)
+    clients         int              DEFAULT 1,
+@run_arguments@
+)
     RETURNS TABLE (metric text, mean double precision, cv double precision, cv_low double precision, cv_high double precision,
                    rounds int, detectable double precision, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'calibrate_workload_wrapper';
 COMMENT ON FUNCTION bench.calibrate IS
-'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. Other arguments are as in bench.sweep; the runs are kept as a sweep.';
+'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. All other arguments are those of bench.run, for each run; the runs are kept as a sweep.';
 
 CREATE FUNCTION bench.capacity(
-    workload        text,
-    latency_limit   double precision DEFAULT NULL,
+    workload        text             DEFAULT NULL,
     latency_limits  double precision[] DEFAULT NULL,
     percentile      double precision DEFAULT 0.99,
-    clients         int              DEFAULT NULL,
-    secs            double precision DEFAULT 10,
     trials          int              DEFAULT 3,
-    "precision"     double precision DEFAULT 0.05,
+    margin          double precision DEFAULT 0.05,
     rounds          int              DEFAULT 1,
     max_failed      double precision DEFAULT 0,
-    warmup          double precision DEFAULT 0,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    driver          text             DEFAULT 'engine',
-    target          text             DEFAULT NULL,
-    nodes           text             DEFAULT 'local',
-    query_mode      text             DEFAULT 'prepared',
-    seed            bigint           DEFAULT NULL,
-    tags            jsonb            DEFAULT '{}',
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false)
+    clients         int              DEFAULT NULL,
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'capacity_of_workload_wrapper';
 COMMENT ON FUNCTION bench.capacity IS
-'Searches for the highest rate of transactions that a server sustains, waits for the search to end, and returns its id as a sweep. Its runs are trials at a rate (an open loop, as rate of bench.run) of secs each. A trial passes if the percentile of the latency is within latency_limit (milliseconds, from when a transaction was due), 99 % of the transactions due were done, the lag behind the schedule did not grow, at most a share of max_failed failed and no error ended a client. A transaction has one try. A rate passes if at least half of its trials pass (at most trials of them). The answer is the highest rate that passes below the lowest one that fails, at most precision apart. latency_limits: several objectives in one search; NULL for both: throughput alone counts. rounds: repeated searches, for an interval. At the end the search makes an overload and looks whether what passed still does, and confirms 70 % of the rate in a longer run, over a checkpoint if the role may issue one. With warmup 0 the first run warms up until throughput is steady (for secs, if these are below 5 or there are several nodes). clients NULL: 8 per processor, within the free background workers (of each node), with driver wire within the free connections. Other arguments are as in bench.sweep. See bench.capacities and bench.sweep_report.';
+'Searches for the highest rate of transactions that a server sustains, waits for the search to end, and returns its id as a sweep. Its runs are trials at a rate (an open loop, as rate of bench.run) of secs each. A trial passes if the percentile of the latency is within latency_limit (milliseconds, from when a transaction was due), 99 % of the transactions due were done, the lag behind the schedule did not grow, at most a share of max_failed failed and no error ended a client. A rate passes if at least half of its trials pass (at most trials of them). The answer is the highest rate that passes below the lowest one that fails, at most margin apart. latency_limits: several objectives in one search; NULL for both: throughput alone counts. rounds: repeated searches, for an interval. At the end the search makes an overload and looks whether what passed still does, and confirms 70 % of the rate in a longer run, over a checkpoint if the role may issue one. With warmup 0 the first run warms up until throughput is steady (for secs, if these are below 5 or there are several nodes). clients NULL: 8 per processor, within the free background workers (of each node), with driver wire within the free connections. All other arguments are those of bench.run, for each trial, but rate and transactions. See bench.capacities and bench.sweep_report.';
 
 CREATE FUNCTION bench.start_capacity(
-    workload        text,
-    latency_limit   double precision DEFAULT NULL,
+    workload        text             DEFAULT NULL,
     latency_limits  double precision[] DEFAULT NULL,
     percentile      double precision DEFAULT 0.99,
-    clients         int              DEFAULT NULL,
-    secs            double precision DEFAULT 10,
     trials          int              DEFAULT 3,
-    "precision"     double precision DEFAULT 0.05,
+    margin          double precision DEFAULT 0.05,
     rounds          int              DEFAULT 1,
     max_failed      double precision DEFAULT 0,
-    warmup          double precision DEFAULT 0,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    before          text             DEFAULT 'none',
-    driver          text             DEFAULT 'engine',
-    target          text             DEFAULT NULL,
-    nodes           text             DEFAULT 'local',
-    query_mode      text             DEFAULT 'prepared',
-    seed            bigint           DEFAULT NULL,
-    tags            jsonb            DEFAULT '{}',
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false)
+    clients         int              DEFAULT NULL,
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_capacity_of_workload_wrapper';
 COMMENT ON FUNCTION bench.start_capacity IS
 'Starts a search with the arguments of bench.capacity and returns its id as a sweep immediately; the search does not depend on the session. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.capacities.';
@@ -247,7 +194,7 @@ COMMENT ON COLUMN bench.sweeps.error IS 'Reason for not completing: sqlstate, me
 COMMENT ON COLUMN bench.sweeps.server_version IS 'server_version at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.extension_version IS 'Version of the extension at the start of the sweep';
 COMMENT ON COLUMN bench.sweeps.run IS 'driver, target, jobs and reconnect of all runs, as in bench.runs, where they are not the defaults';
-COMMENT ON COLUMN bench.sweeps.search IS 'For a search by bench.capacity: latency_limits_ms, percentile, trials, precision, max_failed and rounds; NULL for other sweeps';
+COMMENT ON COLUMN bench.sweeps.search IS 'For a search by bench.capacity: latency_limits_ms, percentile, trials, margin, max_failed and rounds; NULL for other sweeps';
 
 CREATE VIEW bench.sweep_runs WITH (security_barrier) AS
 SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,

@@ -5,30 +5,8 @@ CREATE FUNCTION bench.schedule(
     schedule        text,
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
-    secs            double precision DEFAULT NULL,
-    transactions    bigint           DEFAULT NULL,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    latency_limit   double precision DEFAULT NULL,
-    max_tries       int              DEFAULT 1,
-    seed            bigint           DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    sample_interval double precision DEFAULT NULL,
-    driver          text             DEFAULT 'engine',
-    query_mode      text             DEFAULT 'prepared',
-    results         text             DEFAULT 'serialize',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    script          text             DEFAULT NULL,
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false,
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false,
-    on_disconnect   text             DEFAULT 'end',
-    run_as          name             DEFAULT NULL)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
 COMMENT ON FUNCTION bench.schedule IS
 'Creates a pg_cron job that starts a run as the calling role, and returns the job''s id. name: name of the job, at most 63 bytes; your job of the same name is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT or the time zone of cron.timezone. The other arguments are those of bench.run and are checked immediately. The job does not wait for its run, and starts no other while one is active. The runs have the tag "job" with the job''s name. If pg_cron is in another database, the error''s hint shows the call to make there.';
@@ -41,30 +19,8 @@ COMMENT ON FUNCTION bench.unschedule IS
 CREATE FUNCTION bench.start_scheduled(
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
-    secs            double precision DEFAULT NULL,
-    transactions    bigint           DEFAULT NULL,
-    warmup          double precision DEFAULT 0,
-    rate            double precision DEFAULT NULL,
-    latency_limit   double precision DEFAULT NULL,
-    max_tries       int              DEFAULT 1,
-    seed            bigint           DEFAULT NULL,
-    variables       jsonb            DEFAULT '{}',
-    settings        jsonb            DEFAULT '{}',
-    sample_interval double precision DEFAULT NULL,
-    driver          text             DEFAULT 'engine',
-    query_mode      text             DEFAULT 'prepared',
-    results         text             DEFAULT 'serialize',
-    nodes           text             DEFAULT 'local',
-    tags            jsonb            DEFAULT '{}',
-    script          text             DEFAULT NULL,
-    before          text             DEFAULT 'none',
-    log_rate        double precision DEFAULT 0,
-    exit_on_abort   boolean          DEFAULT false,
-    target          text             DEFAULT NULL,
-    jobs            int              DEFAULT NULL,
-    reconnect       boolean          DEFAULT false,
-    on_disconnect   text             DEFAULT 'end',
-    run_as          name             DEFAULT NULL)
+@run_arguments@
+)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
 COMMENT ON FUNCTION bench.start_scheduled IS
 'Called by jobs of bench.schedule: starts a run as bench.start does, unless a run of the calling role with the same tag "job" is active; it then raises a WARNING and returns the id of that run.';

@@ -90,15 +90,15 @@ END $$;
 COMMENT ON FUNCTION bench.tps_ok IS
 'pgTAP assertion: the run completed, and its tps is >, >=, <, <=, = or <> value, in transactions per second.';
 
-CREATE FUNCTION bench.latency_ok(run_id bigint, p double precision, op text, value_ms double precision, description text DEFAULT NULL)
+CREATE FUNCTION bench.latency_ok(run_id bigint, percentile double precision, op text, value_ms double precision, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    latency_ms double precision := bench.percentile(run_id, p);
+    latency_ms double precision := bench.percentile(run_id, percentile);
 BEGIN
-    RETURN bench_internal.figure_ok(run_id, format('p%s latency', trim_scale(p::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
+    RETURN bench_internal.figure_ok(run_id, format('p%s latency', trim_scale(percentile::numeric * 100)), latency_ms, op, value_ms, ' ms', description);
 END $$;
 COMMENT ON FUNCTION bench.latency_ok IS
-'pgTAP assertion: the run completed, and percentile p of its latencies is >, >=, <, <=, = or <> value_ms, in milliseconds. p is a fraction, as in bench.percentile.';
+'pgTAP assertion: the run completed, and that percentile of its latencies is >, >=, <, <=, = or <> value_ms, in milliseconds. percentile is a fraction, as in bench.percentile.';
 
 CREATE FUNCTION bench.audit_ok(run_id bigint, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -140,31 +140,31 @@ END $$;
 COMMENT ON FUNCTION bench.check_ok IS
 'pgTAP assertion: every condition that bench.check judges holds. Fails if none was judged.';
 
-CREATE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], tolerance double precision DEFAULT 0.05, description text DEFAULT NULL)
+CREATE FUNCTION bench.no_regression_ok(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.05, description text DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     tps record;
     remark text;
     passed boolean;
 BEGIN
-    IF tolerance IS NULL THEN
-        RAISE null_value_not_allowed USING MESSAGE = 'tolerance must not be null';
-    ELSIF NOT (tolerance >= 0 AND tolerance < 1) THEN
+    IF margin IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'margin must not be null';
+    ELSIF NOT (margin >= 0 AND margin < 1) THEN
         RAISE invalid_parameter_value
-            USING MESSAGE = format('tolerance must be at least 0 and below 1, not %s', tolerance),
-                  HINT = 'tolerance is a fraction: 0.05 allows 5 %.';
+            USING MESSAGE = format('margin must be at least 0 and below 1, not %s', margin),
+                  HINT = 'margin is a fraction: 0.05 allows 5 %.';
     END IF;
     description := coalesce(description, format('runs %s: no regression beyond %s %% from runs %s', array_to_string(candidate, ', ', 'null'),
-                                                trim_scale(tolerance::numeric * 100), array_to_string(baseline, ', ', 'null')));
+                                                trim_scale(margin::numeric * 100), array_to_string(baseline, ', ', 'null')));
     SELECT string_agg(format('run %s is %s', r.run_id, r.status), E'\n' ORDER BY r.run_id) INTO remark
     FROM (SELECT u.run_id, bench_internal.status_to_assert(u.run_id) AS status FROM unnest(baseline || candidate) AS u (run_id)) AS r
     WHERE r.status <> 'completed';
     IF remark IS NOT NULL THEN
         RETURN bench_internal.tap(false, description, remark);
     END IF;
-    SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, tolerance) AS c WHERE c.metric = 'tps';
+    SELECT c.* INTO STRICT tps FROM bench.compare(baseline, candidate, margin) AS c WHERE c.metric = 'tps';
     -- A side without transactions has no interval, and needs none.
-    passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - tolerance, true);
+    passed := coalesce(coalesce(tps.ratio_high, CASE WHEN tps.verdict = 'slower' THEN tps.ratio END) >= 1 - margin, true);
     IF NOT passed OR tps.verdict NOT IN ('same', 'faster') THEN
         remark := concat_ws(E'\n',
             format('     tps: %s, baseline %s', round(tps.candidate::numeric, 1), round(tps.baseline::numeric, 1)),
@@ -172,7 +172,7 @@ BEGIN
                 || CASE WHEN num_nulls(tps.ratio_low, tps.ratio_high) = 0
                         THEN format(', 95 %% interval %s to %s', round(tps.ratio_low::numeric, 4), round(tps.ratio_high::numeric, 4))
                         ELSE ', no interval' END
-                || format('; a regression is below %s', 1 - tolerance),
+                || format('; a regression is below %s', 1 - margin),
             format(' verdict: %s', tps.verdict),
             '  advice: ' || tps.advice,
             'differences: ' || tps.differences::text);
@@ -180,4 +180,4 @@ BEGIN
     RETURN bench_internal.tap(passed, description, remark);
 END $$;
 COMMENT ON FUNCTION bench.no_regression_ok IS
-'pgTAP assertion: fails only if the candidate runs are slower than the baseline runs by more than tolerance (a fraction: 0.05 is 5 %) with confidence: the whole 95 % interval of the TPS ratio from bench.compare is below 1 - tolerance. If it passes without the runs being the same or faster, a diagnostic says so.';
+'pgTAP assertion: fails only if the candidate runs are slower than the baseline runs by more than margin (a fraction: 0.05 is 5 %) with confidence: the whole 95 % interval of the TPS ratio from bench.compare is below 1 - margin. If it passes without the runs being the same or faster, a diagnostic says so.';

@@ -51,7 +51,7 @@ CREATE TABLE bench.feeders (
     workload text NOT NULL,
     prefix   text NOT NULL,
     query    text NOT NULL,
-    "order"  text NOT NULL,
+    pick      text NOT NULL,
     once     boolean NOT NULL,
     max_rows int NOT NULL,
     PRIMARY KEY (workload, prefix)
@@ -60,7 +60,7 @@ COMMENT ON TABLE bench.feeders IS 'Feeders of workloads: queries whose rows beco
 COMMENT ON COLUMN bench.feeders.workload IS 'Name of the workload';
 COMMENT ON COLUMN bench.feeders.prefix IS 'Put before each column''s name to form the variable''s';
 COMMENT ON COLUMN bench.feeders.query IS 'SELECT that returns the rows; it runs as the role whose sessions run the workload';
-COMMENT ON COLUMN bench.feeders."order" IS 'Which row a transaction takes: random, sequence (one after the other, over all clients) or weighted (by column weight)';
+COMMENT ON COLUMN bench.feeders.pick IS 'Which row a transaction takes: random, sequence (one after the other, over all clients) or weighted (by column weight)';
 COMMENT ON COLUMN bench.feeders.once IS 'With sequence: the run ends when each row has been taken';
 COMMENT ON COLUMN bench.feeders.max_rows IS 'Rows kept at most: of more, a random choice of this size; with sequence, more are an error';
 

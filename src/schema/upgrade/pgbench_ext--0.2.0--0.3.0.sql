@@ -27,3 +27,6 @@ UPDATE bench.workloads w SET private = true, owner = coalesce(s.role, w.owner),
     owner_oid = coalesce((SELECT r.oid FROM pg_roles r WHERE r.rolname = s.role), 0)
 FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept;
 ALTER TABLE bench.capture_statements DROP COLUMN roles;
+
+-- No name that has to be quoted.
+ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;

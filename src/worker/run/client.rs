@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-use bench_core::client::{Beginning, Client, Consequence, Ledger, Pauses, Program, Step, Workload};
+use bench_core::client::{
+    Beginning, Client, Consequence, Ledger, Pauses, Program, Step, Tolerance, Workload,
+};
 use bench_core::error::{SqlError, sqlstate};
 use bench_core::feeder::{self, Source};
 use bench_core::schedule::Schedule;
@@ -176,11 +178,16 @@ pub fn workload<'a>(spec: &RunSpec, segment: Option<&'a Segment>) -> Result<Work
     let mut first_command = 0;
     let mut programs = Vec::with_capacity(spec.scripts.len());
     for script in &spec.scripts {
-        let (weight, tolerant) = (script.weight, script.captured);
+        let weight = script.weight;
+        let tolerance = match (spec.options.continue_on_error, script.captured) {
+            (true, _) => Tolerance::Statements,
+            (false, true) => Tolerance::Data,
+            (false, false) => Tolerance::None,
+        };
         let pauses = script.terminal.map(|times| Pauses::of_secs(times.keying_secs, times.think_secs));
         let script = parse(&script.name, &script.source, &mut symbols)?;
         let commands = script.commands.len();
-        programs.push(Program { script, feeds: Vec::new(), weight, pauses, first_command, tolerant });
+        programs.push(Program { script, feeds: Vec::new(), weight, pauses, first_command, tolerance });
         first_command += commands;
     }
     let rows = segment.map_or(Some(Vec::new()), |segment| feeder::unpack(segment.fed()));

@@ -51,7 +51,7 @@ fn a_rate_at_which_nothing_is_due_tells_nothing() {
 
 #[test]
 fn few_transactions_above_the_percentile_are_counted() {
-    let search = Search { trials: 1, precision: 1.0, ..search(&[10.0]) };
+    let search = Search { trials: 1, margin: 1.0, ..search(&[10.0]) };
     let of = |latency_ms, done| Outcome { latency_ms: Some(latency_ms), done, due: done, ..outcome() };
     let trials =
         [tried(1, 100.0, of(5.0, 700)), tried(2, 200.0, of(50.0, 1400)), tried(3, 400.0, of(90.0, 20))];
@@ -62,7 +62,7 @@ fn few_transactions_above_the_percentile_are_counted() {
 
 #[test]
 fn a_round_without_an_answer_leaves_none() {
-    let search = Search { trials: 1, precision: 1.0, rounds: 2, ..search(&[10.0]) };
+    let search = Search { trials: 1, margin: 1.0, rounds: 2, ..search(&[10.0]) };
     let late = Outcome { latency_ms: Some(50.0), ..outcome() };
     let second = |trial: Trial| Trial { step: Step { round: 2, ..trial.step }, ..trial };
     let first = [tried(1, 100.0, outcome()), tried(2, 200.0, late.clone())];

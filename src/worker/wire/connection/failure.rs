@@ -28,7 +28,7 @@ impl Connection<'_> {
         shared.counters[of.first_command + command].errors.add(1);
         let in_pipeline = matches!(of.script.commands[command].action, Action::Pipeline(Pipeline::End));
         self.pipeline = PipelineMode::default();
-        if !of.outlives(&error) {
+        if !of.outlives(command, &error) {
             let step = self.fail(error, shared);
             return self.go_on(step, shared);
         }

@@ -25,14 +25,23 @@ fn extent(document: &SweepDocument) -> String {
         } else {
             String::new()
         };
-        return format!("search for a capacity, {clients}, {rounds}trials of {}", duration(sweep.secs));
+        return format!("search for a capacity, {clients}, {rounds}trials of {}", length(sweep));
     }
     let mut factors = vec![counted(rungs(document).len(), "rung")];
     if !sweep.variants.iter().all(|variant| variant.name.is_empty()) {
         factors.push(counted(variants(document).len(), "variant"));
     }
     factors.push(counted(sweep.rounds as usize, "round"));
-    format!("{}, {} each", factors.join(" × "), duration(sweep.secs))
+    let each = if sweep.secs.is_some() { " each" } else { "" };
+    format!("{}, {}{each}", factors.join(" × "), length(sweep))
+}
+
+/// How long each of the runs is.
+pub(super) fn length(sweep: &Sweep) -> String {
+    match (sweep.secs, sweep.run.get("transactions")) {
+        (None, Some(transactions)) => format!("{transactions} transactions per client"),
+        (secs, _) => duration(secs.unwrap_or(f64::NAN)),
+    }
 }
 
 /// How many of the runs completed.

@@ -1,5 +1,6 @@
 //! How a sweep was asked for.
 
+use super::headline::length;
 use super::label;
 use crate::document::sweep::{Sweep, SweepDocument, VariantDescription};
 use crate::report::content::{Section, given, pairs};
@@ -61,9 +62,9 @@ pub fn conditions(sweep: &Sweep) -> Section {
             sweep.sure_within.map(|share| format!("±{:.1} %, {}", share * 100.0, as_wanted(share))),
         ),
         ("trials of a rate", sweep.search.as_ref().map(|search| format!("at most {}", search.trials))),
-        ("precision", sweep.search.as_ref().map(|search| percent(Some(search.precision)))),
+        ("margin", sweep.search.as_ref().map(|search| percent(Some(search.margin)))),
         ("failed at most", sweep.search.as_ref().map(|search| percent(Some(search.max_failed)))),
-        ("measured", Some(duration(sweep.secs))),
+        ("measured", Some(length(sweep))),
         ("warm-up", warmup(sweep.warmup)),
         ("rate", finite(sweep.rate).map(|rate| format!("{} tps", tps(Some(rate))))),
         ("before each run", given(&sweep.before.join(", "))),

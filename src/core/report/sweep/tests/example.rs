@@ -63,7 +63,7 @@ fn sweep(
             sweep_id: 7,
             workload: "pk_update".to_owned(),
             clients: clients.to_vec(),
-            secs: 60.0,
+            secs: Some(60.0),
             warmup: Some(5.0),
             rate: None,
             rounds,

@@ -29,7 +29,7 @@ pub fn hostile() -> SweepDocument {
     }
     (sweep.started_at, sweep.finished_at) = (Some(text()), Some(text()));
     (sweep.variables, sweep.settings, sweep.tags) = (map(), map(), map());
-    (sweep.secs, sweep.warmup, sweep.rate) = (f64::INFINITY, Some(f64::NAN), Some(1e300));
+    (sweep.secs, sweep.warmup, sweep.rate) = (Some(f64::INFINITY), Some(f64::NAN), Some(1e300));
     (sweep.sweep_id, sweep.seed, sweep.rounds) = (i64::MIN, i64::MIN, u32::MAX);
     sweep.clients.extend([0, 1, u32::MAX, u32::MAX]);
     sweep.before = vec![text(); 40];

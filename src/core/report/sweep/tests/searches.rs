@@ -14,7 +14,7 @@ pub fn searched() -> SweepDocument {
         latency_limits_ms: vec![10.0, 20.0],
         percentile: 0.99,
         trials: 1,
-        precision: 0.05,
+        margin: 0.05,
         max_failed: 0.0,
         rounds: 1,
     };
@@ -42,7 +42,7 @@ pub fn searched() -> SweepDocument {
         latency_limits_ms: search.latency_limits_ms.clone(),
         percentile: search.percentile,
         trials: search.trials,
-        precision: search.precision,
+        margin: search.margin,
         max_failed: search.max_failed,
         rounds: search.rounds,
     });
