@@ -14,7 +14,7 @@ use crate::{catalog, sweep};
 
 run_function! {
     /// Makes equal runs and says how much they vary. See the COMMENT ON.
-    calibrate_workload(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [TableIterator<
+    bench_calibrate(workload: [Option<String>], rounds: [Option<i32>], clients: [Option<i32>]) -> [TableIterator<
         'static,
         (
             name!(metric, String),

@@ -16,7 +16,7 @@ use crate::sweep::launch::{plan, run_to_the_end, start};
 
 run_function! {
     /// Searches for the rate that a server sustains and waits for the end. See the COMMENT ON.
-    capacity_of_workload(
+    bench_capacity(
         workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
         trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
         clients: [Option<i32>]
@@ -28,7 +28,7 @@ run_function! {
 
 run_function! {
     /// Starts a search and returns at once. See the COMMENT ON.
-    start_capacity_of_workload(
+    bench_start_capacity(
         workload: [Option<String>], latency_limits: [Option<Vec<Option<f64>>>], percentile: [Option<f64>],
         trials: [Option<i32>], margin: [Option<f64>], rounds: [Option<i32>], max_failed: [Option<f64>],
         clients: [Option<i32>]

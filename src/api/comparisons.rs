@@ -162,7 +162,7 @@ fn collected(run_ids: &[i64]) -> Result<Collected, UserError> {
 
 run_function! {
     /// Runs a workload under two kinds of settings in turn, and compares. See the COMMENT ON.
-    ab(
+    bench_ab(
         workload: [Option<String>], a: [Option<Jsonb>], b: [Option<Jsonb>], rounds: [Option<i32>], margin: [Option<f64>],
         clients: [Option<i32>]
     ) -> [TableIterator<

@@ -25,7 +25,7 @@ const TAG: &str = "job";
 
 run_function! {
     /// Makes a job of pg_cron's that starts runs. See the COMMENT ON.
-    schedule_workload(
+    bench_schedule(
         name: [Option<String>], schedule: [Option<String>], workload: [Option<String>], clients: [Option<i32>]
     ) -> [i64] = |name, schedule, workload, clients, run| {
         schedule_runs(name, schedule, run_of(workload, clients, run)).or_raise()
@@ -34,7 +34,7 @@ run_function! {
 
 run_function! {
     /// Starts a run of a job. See the COMMENT ON.
-    start_scheduled_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+    bench_start_scheduled(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
         |workload, clients, run| start_unless_under_way(run_of(workload, clients, run)).or_raise()
 }
 

@@ -19,6 +19,7 @@ mod preview;
 mod progress;
 pub mod reports;
 mod results;
+mod retired;
 pub mod runs;
 mod sweeps;
 mod targets;

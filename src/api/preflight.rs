@@ -11,7 +11,7 @@ use crate::launch::preflight::look;
 
 run_function! {
     /// Says what would spoil a run that started now. See the COMMENT ON.
-    preflight(workload: [Option<String>], clients: [Option<i32>]) -> [TableIterator<
+    bench_preflight(workload: [Option<String>], clients: [Option<i32>]) -> [TableIterator<
         'static,
         (name!(topic, String), name!(severity, String), name!(finding, String), name!(advice, String)),
     >] = |workload, clients, run| rows(run_of(workload, clients, run)).or_raise()

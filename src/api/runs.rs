@@ -25,13 +25,13 @@ pub(super) fn run_of(workload: Option<String>, clients: Option<i32>, run: RunArg
 
 run_function! {
     /// Runs a workload and waits for it. See the COMMENT ON.
-    run_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+    bench_run(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
         |workload, clients, run| run_to_the_end(run_of(workload, clients, run)).or_raise()
 }
 
 run_function! {
     /// Starts a run and returns at once. See the COMMENT ON.
-    start_workload(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
+    bench_start(workload: [Option<String>], clients: [Option<i32>]) -> [i64] =
         |workload, clients, run| start(run_of(workload, clients, run)).or_raise()
 }
 

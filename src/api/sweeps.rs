@@ -39,7 +39,7 @@ fn sweep_of(
 
 run_function! {
     /// Runs a workload at several rungs of clients and waits for it. See the COMMENT ON.
-    sweep_workload(
+    bench_sweep(
         workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
         variants: [Option<Jsonb>]
     ) -> [i64] = |workload, clients, rounds, variants, run| {
@@ -49,7 +49,7 @@ run_function! {
 
 run_function! {
     /// Starts a sweep and returns at once. See the COMMENT ON.
-    start_sweep_of_workload(
+    bench_start_sweep(
         workload: [Option<String>], clients: [Option<Vec<Option<i32>>>], rounds: [Option<i32>],
         variants: [Option<Jsonb>]
     ) -> [i64] = |workload, clients, rounds, variants, run| {

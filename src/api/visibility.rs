@@ -11,7 +11,7 @@ use crate::server::roles;
 
 /// Whether the current role may see what belongs to a run of another. See the COMMENT ON.
 #[pg_extern(sql = false)]
-fn is_visible(role: Option<pg_sys::Oid>) -> bool {
+fn is_owner_visible(role: Option<pg_sys::Oid>) -> bool {
     catalog::may_see(role.unwrap_or(pg_sys::InvalidOid))
 }
 

@@ -24,7 +24,7 @@ pub mod searches;
 mod sweeps;
 mod totals;
 mod transfer;
-mod version;
+pub mod version;
 mod workloads;
 
 use bench_core::error::UserError;

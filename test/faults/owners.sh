@@ -76,7 +76,8 @@ PGUSER=ann sql 'CREATE SCHEMA anns' "SELECT bench.create_workload('anns', 'SELEC
     "SELECT $fixture" "SELECT ${fixture//anns_rows/anns_points}" \
     "SELECT bench.import_capture('$CAPTURE')" \
     "SELECT bench.run('anns', secs => 0.3, tags => '{\"anns\": \"1\"}')" \
-    "SELECT bench.sweep('anns', '{1}', secs => 0.2, rounds => 2, tags => '{\"anns\": \"2\"}')" >/dev/null 2>"$work/errors"
+    "SELECT bench.sweep('anns', '{1}', secs => 0.2, rounds => 2, tags => '{\"anns\": \"2\"}')" \
+    >/dev/null 2>"$work/errors"
 is "$(grep '^ERROR' "$work/errors")" '' 'ann has runs, a sweep, a workload, fixtures and a capture'
 OWN=$(sql "SELECT min(run_id) FROM bench.runs WHERE role = 'ann'") SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 document=$(PGUSER=ann sql "SELECT jsonb_set(bench.export('{$OWN}'), '{run_log,0,started_at}', '\"2026-01-01\"')")

@@ -160,7 +160,8 @@ SWEEP=$(sql 'SELECT max(sweep_id) FROM bench.sweeps')
 sweep_is canceled "$name"
 name="a lock of the caller's on what is vacuumed"
 clock
-try BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' "SELECT bench.sweep('pk_select', '{1}', secs => 0.3, before => 'vacuum')" \
+try BEGIN 'LOCK TABLE bench_data.pk IN SHARE MODE' \
+    "SELECT bench.sweep('pk_select', '{1}', secs => 0.3, before => 'vacuum')" \
     ROLLBACK "SELECT 'usable'"
 within 8000 "$name: is found within seconds"
 like "$OUT" 'ERROR:  (40P01|55006).*HINT:.*usable' "$name: an error, and what to do"
@@ -178,7 +179,8 @@ sweep_is completed "$name, gone"
 nothing_left "$name"
 
 # In a transaction, in a function, in a loop: it works, with a word on the horizon.
-try "DO \$\$ BEGIN FOR i IN 1..2 LOOP PERFORM bench.sweep('pk_update', '{1}', secs => 0.2, tags => '{\"in\": \"a loop\"}'); END
+try "DO \$\$ BEGIN FOR i IN 1..2 LOOP
+    PERFORM bench.sweep('pk_update', '{1}', secs => 0.2, tags => '{\"in\": \"a loop\"}'); END
     LOOP; END \$\$"
 like "$OUT" 'WARNING:  01000: this call holds back the xmin horizon.*WARNING:  01000: this call holds' \
     'bench.sweep in a function: a warning of the horizon'

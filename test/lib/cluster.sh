@@ -12,8 +12,8 @@
 #   sql STATEMENT…          run statements, each in its own transaction, and print bare rows
 #   at_exit COMMAND         run a command when the script ends, before the clusters are removed; the last named comes
 # first
-#   cluster_template FOLDER makes a new data directory in that new folder. Where CLUSTER_TEMPLATE names it, clusters copy
-#                           it, which is faster than initdb. Such clusters have one system identifier: a test that
+#   cluster_template FOLDER makes a new data directory in that new folder. Where CLUSTER_TEMPLATE names it, clusters
+#                           copy it, which is faster than initdb. Such clusters have one system identifier: a test that
 #                           needs two says `CLUSTER_TEMPLATE='' cluster_start`
 #
 # Clusters listen only on a socket in their own temporary directory, so they get in the way

@@ -150,7 +150,8 @@ SELECT loaded_at AS loaded, relations[1]::oid AS relation
 FROM bench.fixtures
 WHERE name = 'pk' AND schema = 'bench_data' \gset
 TRUNCATE public.swp_seen;
-SELECT bench.sweep('swp_see', '{1,2}', secs => 0.2, rate => 200, variables => '{"x": 1}', before => 'reload') AS sweep \gset
+SELECT bench.sweep('swp_see', '{1,2}', secs => 0.2, rate => 200, variables => '{"x": 1}', before => 'reload')
+    AS sweep \gset
 SELECT
     ok(loaded_at > :'loaded', 'before => reload: loaded anew'),
     is(rows, 2000::bigint, 'as it was'),
@@ -454,7 +455,8 @@ SELECT ok(bool_and(role = 'swp_alice'), 'its runs as well') FROM bench.runs WHER
 SELECT
     throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, before => 'vacuum')$$, '42501', NULL,
         'what it may not vacuum is refused'),
-    throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, variants => '{"x": {"system": {"work_mem": "5MB"}}}')$$,
+    throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2,
+            variants => '{"x": {"system": {"work_mem": "5MB"}}}')$$,
         '42501', NULL, 'so are parameters of the server'),
     throws_ok($$SELECT bench.sweep('pk_update', '{1}', secs => 0.2, before => 'checkpoint')$$, '42501', NULL,
         'and a checkpoint'),

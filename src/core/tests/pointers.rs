@@ -32,12 +32,11 @@ fn named(text: &str) -> impl Iterator<Item = (&str, char)> {
 /// Whether a file of that name is there, with or without its ending; of a pattern, the folder; of a placeholder, which
 /// is written in capitals, any.
 fn exists(root: &Path, path: &str, after: char) -> bool {
-    let path = path.trim_end_matches(['.', '/', '-']);
-    let path = if "*{<$%[".contains(after) {
-        path.rsplit_once('/').map_or(path, |(folder, _)| folder)
-    } else {
-        path
+    let path = match path.rsplit_once('/') {
+        Some((folder, _)) if "*{<$%[".contains(after) => folder,
+        _ => path,
     };
+    let path = path.trim_end_matches(['.', '/', '-']);
     let stem = path.rsplit('/').next().unwrap_or(path);
     let is_placeholder =
         stem.split(['.', '_']).any(|word| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase()));

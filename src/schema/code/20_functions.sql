@@ -52,7 +52,7 @@ CREATE FUNCTION bench.run(
     clients         int              DEFAULT 1,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'run_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_run_wrapper';
 COMMENT ON FUNCTION bench.run IS
 'Runs a workload in concurrent sessions of the calling role or of another one, waits for the run to end, and returns its id. clients: number of sessions. secs: measured seconds, after the warm-up (10 if neither secs nor transactions is given). warmup: seconds to run before measuring; NULL: until throughput is steady, at most 300 seconds. transactions: transactions per client, instead of secs. rate: target transactions per second over all clients; latencies then count from the scheduled start. latency_limit: milliseconds; slower transactions count as late, and with a rate, transactions that can no longer meet it are skipped. max_tries: tries per transaction after serialization failures and deadlocks; 0: no limit. seed NULL: a random one, which is recorded. variables: script variables, as pgbench -D. settings: configuration parameters of every client. sample_interval: seconds of each sample; NULL: 0.25 below 30 secs, 0.5 below 60, else 1. query_mode: simple, extended or prepared, as pgbench -M. results: serialize converts rows to text as for a client; discard ignores them. nodes: local, workers or all nodes of a Citus cluster. script: a script to run instead of a workload. before: what to do before the run, as in bench.sweep. log_rate: share of the transactions to log in bench.transactions. exit_on_abort: end the run as soon as an error ends a client. continue_on_error: an error of a statement fails its transaction and not the client. driver: engine executes transactions inside the server; wire sends them over connections to its Unix-domain socket, which jobs workers share (NULL: half of the processors). target: with wire, a foreign server to connect to; NULL: this server and database. reconnect: with wire, a connection for each transaction, as pgbench -C. on_disconnect: with wire, what a client does that loses its connection: end, or reconnect. run_as: the role whose sessions the clients are, which you must be able to SET ROLE to; NULL: your own, and for a capture the roles that executed its statements. Canceling the call stops the run; results up to then are kept.';
 
@@ -61,7 +61,7 @@ CREATE FUNCTION bench.start(
     clients         int              DEFAULT 1,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_wrapper';
 COMMENT ON FUNCTION bench.start IS
 'Starts a run with the arguments of bench.run and returns its id immediately; the run does not depend on the session. See bench.wait, bench.stop and bench.progress.';
 
@@ -71,7 +71,7 @@ CREATE FUNCTION bench.preflight(
 @run_arguments@
 )
     RETURNS TABLE (topic text, severity text, finding text, advice text)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'preflight_wrapper';
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_preflight_wrapper';
 COMMENT ON FUNCTION bench.preflight IS
 'Returns what would spoil a run with these arguments if it started now, without starting it or loading anything: other load, checkpoints under way or due, vacuums, locks and dead rows of the fixture''s tables, bloat, old transactions and replication slots, settings without durability, swapping, frequency governors. No rows: nothing was found. Takes a quarter of a second. Fails with the error that the run would fail with before it starts. topic: one word. severity: warning or notice, as in bench.findings. advice: what to do. What the calling role may not see is left out. bench.run tells the certain ones as NOTICEs, and with 10 s or more also what others do.';
 

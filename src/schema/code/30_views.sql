@@ -26,7 +26,7 @@ CREATE FUNCTION bench_internal.json_figure(value jsonb)
 COMMENT ON FUNCTION bench_internal.json_figure IS 'Applies bench_internal.figure to a JSON value; NULL if it is not a number.';
 
 CREATE FUNCTION bench_internal.is_visible(role oid)
-    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_visible_wrapper';
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_owner_visible_wrapper';
 COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Only the latter two see runs of a dropped role.';
 
 CREATE FUNCTION bench_internal.role_name(role oid, kept text)

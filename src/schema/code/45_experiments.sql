@@ -7,7 +7,7 @@ CREATE FUNCTION bench.sweep(
     variants        jsonb            DEFAULT '{}',
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_sweep_wrapper';
 COMMENT ON FUNCTION bench.sweep IS
 'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. rounds NULL: five, and then as many as make the 95 % interval of each mean TPS at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Each round runs in random order, determined by seed; runs of a variant that loads stay together. All other arguments are those of bench.run, for each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
 
@@ -18,7 +18,7 @@ CREATE FUNCTION bench.start_sweep(
     variants        jsonb            DEFAULT '{}',
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_sweep_of_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_sweep_wrapper';
 COMMENT ON FUNCTION bench.start_sweep IS
 'Starts a sweep with the arguments of bench.sweep and returns its id immediately; the sweep does not depend on the session. See bench.wait_sweep, bench.stop_sweep and bench.sweeps.';
 
@@ -90,7 +90,7 @@ CREATE FUNCTION bench.ab(
 )
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
                    ratio_high double precision, verdict text, advice text, differences jsonb)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'ab_wrapper';
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_ab_wrapper';
 COMMENT ON FUNCTION bench.ab IS
 'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. margin: differences below it are the same. All other arguments are those of bench.run, for each run. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare; bench.compare_report has a report of the same runs.';
 
@@ -109,7 +109,7 @@ CREATE FUNCTION bench.calibrate(
 )
     RETURNS TABLE (metric text, mean double precision, cv double precision, cv_low double precision, cv_high double precision,
                    rounds int, detectable double precision, advice text)
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'calibrate_workload_wrapper';
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_calibrate_wrapper';
 COMMENT ON FUNCTION bench.calibrate IS
 'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. All other arguments are those of bench.run, for each run; the runs are kept as a sweep.';
 
@@ -124,7 +124,7 @@ CREATE FUNCTION bench.capacity(
     clients         int              DEFAULT NULL,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'capacity_of_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_capacity_wrapper';
 COMMENT ON FUNCTION bench.capacity IS
 'Searches for the highest rate of transactions that a server sustains, waits for the search to end, and returns its id as a sweep. Its runs are trials at a rate (an open loop, as rate of bench.run) of secs each. A trial passes if the percentile of the latency is within latency_limit (milliseconds, from when a transaction was due), 99 % of the transactions due were done, the lag behind the schedule did not grow, at most a share of max_failed failed and no error ended a client. A rate passes if at least half of its trials pass (at most trials of them). The answer is the highest rate that passes below the lowest one that fails, at most margin apart. latency_limits: several objectives in one search; NULL for both: throughput alone counts. rounds: repeated searches, for an interval. At the end the search makes an overload and looks whether what passed still does, and confirms 70 % of the rate in a longer run, over a checkpoint if the role may issue one. With warmup 0 the first run warms up until throughput is steady (for secs, if these are below 5 or there are several nodes). clients NULL: 8 per processor, within the free background workers (of each node), with driver wire within the free connections. All other arguments are those of bench.run, for each trial, but rate and transactions. See bench.capacities and bench.sweep_report.';
 
@@ -139,7 +139,7 @@ CREATE FUNCTION bench.start_capacity(
     clients         int              DEFAULT NULL,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_capacity_of_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_capacity_wrapper';
 COMMENT ON FUNCTION bench.start_capacity IS
 'Starts a search with the arguments of bench.capacity and returns its id as a sweep immediately; the search does not depend on the session. See bench.wait_sweep, bench.stop_sweep, bench.resume_sweep and bench.capacities.';
 

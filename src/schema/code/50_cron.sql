@@ -7,7 +7,7 @@ CREATE FUNCTION bench.schedule(
     clients         int              DEFAULT 1,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'schedule_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_schedule_wrapper';
 COMMENT ON FUNCTION bench.schedule IS
 'Creates a pg_cron job that starts a run as the calling role, and returns the job''s id. name: name of the job, at most 63 bytes; your job of the same name is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT or the time zone of cron.timezone. The other arguments are those of bench.run and are checked immediately. The job does not wait for its run, and starts no other while one is active. The runs have the tag "job" with the job''s name. If pg_cron is in another database, the error''s hint shows the call to make there.';
 
@@ -21,7 +21,7 @@ CREATE FUNCTION bench.start_scheduled(
     clients         int              DEFAULT 1,
 @run_arguments@
 )
-    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_scheduled_workload_wrapper';
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_scheduled_wrapper';
 COMMENT ON FUNCTION bench.start_scheduled IS
 'Called by jobs of bench.schedule: starts a run as bench.start does, unless a run of the calling role with the same tag "job" is active; it then raises a WARNING and returns the id of that run.';
 
