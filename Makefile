@@ -17,7 +17,9 @@ CARGO      = PGRX_PG_CONFIG_PATH="$$(ls "$$($(PG_CONFIG) --bindir)/pg_config" 2>
 FEATURES   = --no-default-features --features pg$(PG_MAJOR)
 
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
-LIBRARY := $(or $(CARGO_TARGET_DIR),target)/release/libpgbench_ext.so
+# quick: without optimisation at link time, as make demo and make test build it.
+PROFILE ?= release
+LIBRARY := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/libpgbench_ext.so
 SQL     := build/pgbench_ext--$(VERSION).sql
 INSTALL_SQL = src/schema/tables/*.sql src/schema/code/*.sql
 # Updates: what changes in tables that are there, between what comes before and after the install SQL, which is run again.
@@ -70,7 +72,7 @@ build check check-format check-lints check-scripts check-crates clean core-test 
 else
 
 build:
-	$(CARGO) build --release $(FEATURES)
+	$(CARGO) build --profile $(PROFILE) $(FEATURES)
 	@mkdir -p build
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION pgbench_ext" to load this file. \quit'; \
 	   sed -e '/^@run_arguments@$$/{' -e 'r src/schema/run_arguments.sql' -e 'd' -e '}' $(INSTALL_SQL); } > $(SQL)

@@ -25,11 +25,16 @@ fn main() {
         hash.add(file.to_string_lossy().as_bytes());
         hash.add(&fs::read(file).unwrap_or_default());
     }
+    // target/PROFILE/build/NAME/out: what inherits from a profile says that it is that one.
+    let profile = env::var_os("OUT_DIR").map(PathBuf::from).and_then(|out| {
+        out.ancestors().nth(3).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+    });
     let mut settings: Vec<String> = env::vars()
         .filter(|(name, _)| {
             name.starts_with("CARGO_FEATURE_") || ["TARGET", "PROFILE", "OPT_LEVEL"].contains(&&**name)
         })
         .map(|(name, value)| format!("{name}={value}"))
+        .chain(profile)
         .collect();
     settings.sort();
     // Whoever asks which sources these are wants the same answer from every compiler setting.

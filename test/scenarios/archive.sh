@@ -8,6 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export PROFILE=${PROFILE:-quick}
 make() { env "${MAKE:-make}" --no-print-directory "$@"; }
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" pgbench_ext.control)
 name='the archive'
@@ -27,12 +28,15 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
         # In the same folder of targets, where what it depends on is built already.
         target=${CARGO_TARGET_DIR:-$PWD/target}
         chmod -R u+x "$archive/scripts" "$archive/test"
-        cp -p "$target/release/libpgbench_ext.so" "$work/first.so"
+        cp -p "$target/$PROFILE/libpgbench_ext.so" "$work/first.so"
         CARGO_TARGET_DIR=$target make -C "$archive" build >"$work/build" 2>&1
         is $? 0 "$name: builds"
-        is "$(cmp "$target/release/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
+        is "$(cmp "$target/$PROFILE/libpgbench_ext.so" "$work/first.so" 2>&1)" '' "$name: the library is the same"
         is "$(cmp "$archive/build/pgbench_ext--$version.sql" "build/pgbench_ext--$version.sql" 2>&1)" '' \
             "$name: the install SQL is the same"
+        touch "$archive"/src/core/stats/scalability/tests.rs "$archive"/src/schema/upgrade/*.sql
+        unlike "$(CARGO_TARGET_DIR=$target make -C "$archive" build 2>&1)" Compiling \
+            "$name: a changed test or update has nothing compiled"
     fi
 else
     skip 'this is not a git repository' "$name: is made"
