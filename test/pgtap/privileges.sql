@@ -89,7 +89,43 @@ SELECT
 RESET SESSION AUTHORIZATION;
 
 --
--- With the grants of the README an ordinary role can do it all
+-- bench.allow grants what a word stands for, and nothing else; bench.disallow takes it back
+--
+CREATE ROLE "prv ""odd" LOGIN;
+CREATE FUNCTION pg_temp.allowed(role name) RETURNS text LANGUAGE sql AS $$
+    SELECT concat_ws(',', string_agg(DISTINCT p.proname, ',' ORDER BY p.proname),
+        CASE WHEN has_foreign_data_wrapper_privilege(role, 'bench_wire', 'USAGE') THEN 'bench_wire' END)
+    FROM pg_proc p
+    WHERE p.pronamespace = 'bench'::regnamespace AND has_function_privilege(role, p.oid, 'EXECUTE')
+        AND NOT has_function_privilege('prv_carol', p.oid, 'EXECUTE')
+$$;
+SELECT lives_ok($$SELECT bench.allow('prv "odd')$$, 'a role is allowed to run');
+SELECT is(pg_temp.allowed('prv "odd'), 'ab,add_feeder,calibrate,capacity,create_fixture,create_workload,delete_run,'
+    || 'drop_feeder,drop_fixture,drop_workload,fetch,import,load,preflight,prune,resume_sweep,run,start,start_capacity,'
+    || 'start_sweep,sweep,unload', 'which is this');
+SELECT lives_ok($$SELECT bench.disallow('prv "odd', 'run')$$, 'and it is taken back');
+SELECT lives_ok($$SELECT bench.allow('prv "odd', 'capture', 'schedule', 'targets')$$, 'other words');
+SELECT is(pg_temp.allowed('prv "odd'), 'cancel_capture,capture,capture_log,drop_capture,export_capture,import_capture,'
+    || 'schedule,start_capture,start_scheduled,unschedule,bench_wire', 'grant other things');
+SELECT lives_ok($$SELECT bench.disallow('prv "odd')$$, 'all is taken back');
+SELECT is(pg_temp.allowed('prv "odd'), '', 'and nothing is left');
+SELECT is((SELECT string_agg(p.proname, ',') FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace
+        AND NOT has_function_privilege('prv_carol', p.oid, 'EXECUTE')
+        AND p.proname NOT IN ('reassign_owned', 'allow', 'disallow')
+        AND format('EXECUTE ON FUNCTION %s', p.oid::regprocedure) NOT IN (
+            SELECT r FROM unnest('{run,capture,schedule,targets}'::text[]) AS w, bench_internal.rights(w) AS r)), NULL,
+    'every function that is not for everybody has a word');
+SELECT throws_ok($$SELECT bench.allow('prv "odd', 'everything')$$, '22023', 'unrecognized right: everything',
+    'an unknown word');
+SELECT throws_ok($$SELECT bench.allow('prv_nobody')$$, '42704', NULL, 'an unknown role');
+SET SESSION AUTHORIZATION prv_bob;
+SELECT throws_ok($$SELECT bench.allow('prv_bob')$$, '42501', NULL, 'nobody allows himself');
+SELECT throws_ok($$SELECT bench.disallow('prv_alice')$$, '42501', NULL, 'nor takes away');
+RESET SESSION AUTHORIZATION;
+DROP ROLE "prv ""odd";
+
+--
+-- With these grants an ordinary role can do it all
 --
 GRANT EXECUTE ON FUNCTION bench.run, bench.start, bench.load, bench.unload, bench.create_workload, bench.drop_workload
     TO prv_alice, prv_bob, prv_nologin, prv_carol, prv_mallory;

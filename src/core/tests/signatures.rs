@@ -152,7 +152,7 @@ fn rust_signatures(rust: &str, run_arguments: &str) -> BTreeMap<String, Signatur
         let (own, rest) = until_closing(rest);
         let result =
             rest.trim_start().strip_prefix("-> [").expect("a result").split("] =").next().expect("its end");
-        let own = own.replace('[', "").replace(']', "");
+        let own = own.replace(['[', ']'], "");
         let function = format!("{}, {run_arguments}) -> {result} {{", own.trim());
         found.insert(name.trim().to_owned(), rust_signature(&function));
     }
