@@ -27,8 +27,16 @@ fn declared() -> BTreeMap<String, Vec<String>> {
             let (signature, _) = text.split_once(") RETURNS ").expect("a result");
             let (name, arguments) = signature.split_once('(').expect("arguments");
             let names = arguments.split(", ").filter(|argument| !argument.is_empty());
-            let names = names
-                .map(|argument| argument.trim().split(' ').next().unwrap_or("").trim_matches('"').to_owned());
+            let names = names.map(|argument| {
+                argument
+                    .trim()
+                    .trim_start_matches("VARIADIC ")
+                    .split(' ')
+                    .next()
+                    .unwrap_or("")
+                    .trim_matches('"')
+                    .to_owned()
+            });
             found.insert(name.to_owned(), names.collect());
         }
     }
