@@ -85,7 +85,7 @@ fn import_runs(document: Option<StoredJsonb>) -> Result<Vec<i64>, UserError> {
     if size > MAX_DOCUMENT {
         let message = format!("a document must not be larger than {MAX_DOCUMENT} bytes, not {size}");
         return Err(UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-            .hint("Export the runs in parts, or fewer at a time: bench.export_parts."));
+            .hint("bench.export makes documents of about 16 MB each: import them one by one."));
     }
     let imported = catalog::import(document)?;
     imported.iter().try_for_each(check_readable)?;

@@ -246,7 +246,7 @@ pub fn delete_capture(name: &str) -> Result<(), UserError> {
     let Some(handle) = capture(name)? else { return Ok(()) };
     if handle.status == "capturing" && handle.pid != my_pid() {
         return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("capture \"{name}\" is under way"))
-            .hint("Wait for its end, or cancel it with bench.cancel_capture."));
+            .hint("Wait for its end, or stop it with bench.stop_capture."));
     }
     as_owner(|| {
         let own = "SELECT workload FROM bench.capture_statements WHERE capture = $1 AND workload IS NOT NULL";

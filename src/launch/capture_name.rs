@@ -34,7 +34,7 @@ pub fn check(name: &str) -> Result<(), UserError> {
     let under_way = catalog::capture(name)?.is_some_and(|old| old.status == "capturing");
     if under_way {
         return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("capture \"{name}\" is under way"))
-            .hint("Wait for its end, or cancel it with bench.cancel_capture."));
+            .hint("Wait for its end, or stop it with bench.stop_capture."));
     }
     Ok(())
 }

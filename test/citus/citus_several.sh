@@ -50,15 +50,15 @@ is "$(sql "SELECT jsonb_array_length(d -> 'node_samples'), (SELECT min(jsonb_arr
     '3|t' 'and the JSON report, too'
 
 # Documents in parts: together they are the document.
-is "$(sql "SELECT count(*) FROM bench.export_parts(ARRAY[$run])")" 1 'a small run is one part'
+is "$(sql "SELECT count(*) FROM bench.export(ARRAY[$run])")" 1 'a small run is one part'
 sql "INSERT INTO bench.transactions (run_id, node, client, transaction, script, started, latency_ms, retries,
          outcome) SELECT $run, 1 + g % 3, 0, g, 0, now(), 1, 0, 'processed'
      FROM generate_series(1, 200000) g" >/dev/null
-parts=$(sql "SELECT count(*) FROM bench.export_parts(ARRAY[$run])")
+parts=$(sql "SELECT count(*) FROM bench.export(ARRAY[$run])")
 is "$((parts > 2))" 1 'a large one is several'
 sql 'CREATE ROLE reader LOGIN SUPERUSER'
 is "$(PGUSER=reader sql "SELECT count(DISTINCT i) FROM (SELECT bench.import(p) AS i
-    FROM bench.export_parts(ARRAY[$run]) WITH ORDINALITY AS x (p, n) ORDER BY n DESC) AS i")" 1 \
+    FROM bench.export(ARRAY[$run]) WITH ORDINALITY AS x (p, n) ORDER BY n DESC) AS i")" 1 \
     'its parts are imported in any order, as one run'
 copy=$(sql "SELECT run_id FROM bench.runs WHERE role = 'reader'")
 is "$(sql "SELECT origin ? 'parts' FROM bench.runs WHERE run_id = $copy")" f 'of which nothing is missing then'
@@ -70,7 +70,7 @@ same() { # TABLE
         "$1 is the same"
 }
 for table in samples latencies transactions node_log statement_log wait_log; do same "$table"; done
-PGUSER=reader try "SELECT bench.import(p) FROM bench.export_parts(ARRAY[$run]) AS p LIMIT 1"
+PGUSER=reader try "SELECT bench.import(p) FROM bench.export(ARRAY[$run]) AS p LIMIT 1"
 like "$OUT" '23505: role "reader" has already imported run' 'a part of a run that is there is refused'
 sql "SELECT bench.delete_run($copy)" >/dev/null
 PGUSER=reader sql "SELECT bench.import(bench_internal.export_part(ARRAY[$run], 2))" >/dev/null

@@ -52,7 +52,7 @@ bench.drop_fixture('anns_rows')
 bench.load('log', 5, options => '{"schema": "anns"}')
 bench.unload('log')
 bench.drop_capture('anns_capture')
-bench.cancel_capture('anns_capture')
+bench.stop_capture('anns_capture')
 bench.export_capture('anns_capture', true)
 bench.import_capture('${CAPTURE/\"private\": true/\"private\": false}')
 END

@@ -36,7 +36,7 @@ FROM (VALUES
     ('drop_feeder', $$SELECT bench.drop_feeder('w')$$),
     ('capture', $$SELECT bench.capture('c', secs => 0)$$),
     ('start_capture', $$SELECT bench.start_capture('c')$$),
-    ('cancel_capture', $$SELECT bench.cancel_capture('c')$$),
+    ('stop_capture', $$SELECT bench.stop_capture('c')$$),
     ('drop_capture', $$SELECT bench.drop_capture('c')$$),
     ('export_capture', $$SELECT bench.export_capture('c')$$),
     ('import_capture', $$SELECT bench.import_capture('{}')$$),
@@ -105,8 +105,8 @@ SELECT is(pg_temp.allowed('prv "odd'), 'ab,add_feeder,calibrate,capacity,create_
     || 'start_sweep,sweep,unload', 'which is this');
 SELECT lives_ok($$SELECT bench.disallow('prv "odd', 'run')$$, 'and it is taken back');
 SELECT lives_ok($$SELECT bench.allow('prv "odd', 'capture', 'schedule', 'targets')$$, 'other words');
-SELECT is(pg_temp.allowed('prv "odd'), 'cancel_capture,capture,capture_log,drop_capture,export_capture,import_capture,'
-    || 'schedule,start_capture,start_scheduled,unschedule,bench_wire', 'grant other things');
+SELECT is(pg_temp.allowed('prv "odd'), 'capture,capture_log,drop_capture,export_capture,import_capture,'
+    || 'schedule,start_capture,start_scheduled,stop_capture,unschedule,bench_wire', 'grant other things');
 SELECT lives_ok($$SELECT bench.disallow('prv "odd')$$, 'all is taken back');
 SELECT is(pg_temp.allowed('prv "odd'), '', 'and nothing is left');
 SELECT is((SELECT string_agg(p.proname, ',') FROM pg_proc p WHERE p.pronamespace = 'bench'::regnamespace

@@ -119,9 +119,14 @@ like "$(sql "SELECT bench.import_capture('{\"format_version\": 1}')" 2>&1)" 'not
 sql "SELECT bench.start_capture('late', 60)" >/dev/null 2>&1
 is "$(sql "SELECT status FROM bench.captures WHERE name = 'late'")" capturing 'a capture in the background'
 like "$(sql "SELECT bench.start_capture('late', 60)" 2>&1)" 'is under way' 'a second one of its name has to wait'
-is "$(sql "SELECT bench.cancel_capture('late')")" t 'is canceled'
+is "$(sql "SELECT bench.wait_capture('late', 0.1)")" capturing 'is waited for as long as is asked for'
+session waiter "SELECT bench.wait_capture('late')"
+eventually 10 "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'waiter' AND state = 'active'"
+is "$(sql "SELECT bench.stop_capture('late')")" t 'is canceled'
+ended waiter
+is "$OUT" canceled 'and whoever waits learns it'
 is "$(sql "SELECT status FROM bench.captures WHERE name = 'late'")" canceled 'and says so'
-is "$(sql "SELECT bench.cancel_capture('late')")" f 'only once'
+is "$(sql "SELECT bench.stop_capture('late')")" f 'only once'
 like "$(sql "SELECT bench.run('late')" 2>&1)" 'has kept no statement' 'and cannot be run'
 sql "SELECT bench.drop_capture('own')" >/dev/null
 is "$(sql "SELECT count(*) FROM bench.workloads WHERE name LIKE 'own/%'" \

@@ -67,20 +67,17 @@ is "$(sql "SELECT bench.prune('0')")" 4 'but can be pruned'
 is "$(sql "SELECT count(*) FROM bench.samples")" 0 'with their samples'
 is "$(import | tr -dc ,)" ,,, 'and imported again'
 
-# More than jsonb takes, 256 MB: refused, with what does it. Parts are small, however long the texts of a row are.
+# More than jsonb takes, 256 MB: several parts. They are small, however long the texts of a row are.
 long=$(sql 'SELECT min(run_id) FROM bench.runs')
 sql "INSERT INTO bench.error_log (run_id, sqlstate, message, count, retried, failed)
      SELECT $long, to_char(n, 'FM00000'), repeat('x', CASE n WHEN 1 THEN 40000000 ELSE 1000000 END), 1, 0, 0
      FROM generate_series(1, 250) AS n"
-try "SELECT bench.export('{$long}')"
-like "$OUT" "54000: the runs are too large for one document.*DETAIL: .*268435455.*HINT: .*bench.export_parts" \
-    'runs that are too large for one document'
 is "$(sql "SELECT count(*) > 15, count(*) FILTER (WHERE bytes > 20e6), sum(bytes) > 280e6
-    FROM bench.export_parts('{$long}') AS part, LATERAL length(part::text) AS bytes")" 't|1|t' \
+    FROM bench.export('{$long}') AS part, LATERAL length(part::text) AS bytes")" 't|1|t' \
     'parts are small but the one with a row that is not'
 # Nothing makes the rows of bench.runs less, which are in each part.
 sql "UPDATE bench.run_log SET script = repeat('x', 100000000) WHERE run_id >= $long" >/dev/null
-try "SELECT bench.export_parts((SELECT array_agg(run_id) FROM bench.runs))"
+try "SELECT bench.export((SELECT array_agg(run_id) FROM bench.runs))"
 like "$OUT" '54000: part 1 of the runs is too large for a document.*HINT: .*Export fewer runs at once' \
     'parts that are too large'
 log_is_clean

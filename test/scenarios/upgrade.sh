@@ -154,8 +154,8 @@ for frozen in test/lib/pgbench_ext--*.sql.gz; do
     is "$(cat "$work/errors")" '' "from $old: and views read them"
     goes_on restored "from $old, restored"
 
-    names=$(in_db granted "SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc
-        WHERE pronamespace = 'bench'::regnamespace")
+    of_bench="SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'bench'::regnamespace ORDER BY 1"
+    names=$(comm -12 <(in_db granted "$of_bench" | sort) <(in_db fresh "$of_bench" | sort) | paste -sd' ')
     tables=$(in_db granted "SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'bench'::regnamespace
         AND relkind IN ('r', 'v')")
     for call in "bench.run('pk_select')" "bench.load('pk')" "bench.prune('1 day')" 'bench.report(1)' \
@@ -181,6 +181,8 @@ for frozen in test/lib/pgbench_ext--*.sql.gz; do
     is "$(cat "$work/errors")" '' "from $old: the update succeeds below another one of the user's"
     is "$(in_db granted "${functions/\%s/$names}")" "$wanted" \
         "from $old: whoever was granted a function has its successor"
+    is "$(in_db granted "SELECT has_function_privilege('upgrade_bob', 'bench.stop_capture(text)', 'EXECUTE')")" t \
+        "from $old: also where it has another name"
     is "$(in_db granted "${relations/\%s/$tables}")" "$wanted_tables" "from $old: and tables and views"
     is "$(in_db granted "$contents" | sort | grep -v '|cap/')" "$(grep -v '|cap/' <<<"$rows")" \
         "from $old: the rows are still there"

@@ -123,15 +123,11 @@ fn explain(error: UserError, piece: Option<&Piece>) -> UserError {
     if !is_too_large {
         return error;
     }
-    let (message, hint) = match piece {
-        None => (
-            "the runs are too large for one document".to_owned(),
-            "Use bench.export_parts, which makes several documents.",
-        ),
-        Some(piece) => (
-            format!("part {} of the runs is too large for a document", piece.number),
-            "Export fewer runs at once: each part has the rows of all of them in bench.runs.",
-        ),
+    let what = match piece {
+        None => "the runs are".to_owned(),
+        Some(piece) => format!("part {} of the runs is", piece.number),
     };
-    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).detail(error.message).hint(hint)
+    UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, format!("{what} too large for a document"))
+        .detail(error.message)
+        .hint("Export fewer runs at once: each part has the rows of all of them in bench.runs.")
 }

@@ -314,13 +314,8 @@ impl Client {
     #[cold]
     pub fn failed<L: Ledger>(&mut self, workload: &Workload, ledger: &mut L, error: SqlError) -> Step {
         let goes_on = workload.programs[self.program].outlives(self.command, &error);
-        self.end_try(
-            workload,
-            ledger,
-            self.command,
-            error,
-            if goes_on { Outcome::Failed } else { Outcome::Aborted },
-        )
+        let outcome = if goes_on { Outcome::Failed } else { Outcome::Aborted };
+        self.end_try(workload, ledger, self.command, error, outcome)
     }
 
     /// After [`Step::AbortAtEnd`]: how the rollback went.
@@ -352,7 +347,8 @@ impl Client {
     }
 
     /// A try has ended with an error of this command: the transaction is tried once more, or given up, which is
-    /// [`Outcome::Failed`], or ends the client with any other outcome (`canRetryError` and `doRetry` in pgbench.c, and `canContinueOnError` of PostgreSQL 19).
+    /// [`Outcome::Failed`], or ends the client with any other outcome (`canRetryError` and `doRetry` in pgbench.c, and
+    /// `canContinueOnError` of PostgreSQL 19).
     fn end_try<L: Ledger>(
         &mut self,
         workload: &Workload,

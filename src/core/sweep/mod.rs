@@ -272,16 +272,19 @@ impl SweepOptions {
     pub fn trial_arguments(&self, step: &Step, place: u32) -> RunArguments {
         let is_long = step.purpose == Purpose::Operating;
         let secs = if is_long { OPERATING_LENGTH * self.trial_secs() } else { self.trial_secs() };
+        let of_run = self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)));
+        let sample_interval = if self.run.contains_key("sample_interval") {
+            of_run.sample_interval
+        } else {
+            let least = (secs / LEAST_SAMPLES).max(LEAST_INTERVAL_SECS);
+            Some(Extent::Secs(secs).sample_interval_secs().min(least))
+        };
         RunArguments {
             rate: step.rate,
             secs: Some(secs),
             warmup: if *step == FIRST { self.first_warmup_secs() } else { self.warmup_secs },
-            sample_interval: Some(
-                Extent::Secs(secs)
-                    .sample_interval_secs()
-                    .min((secs / LEAST_SAMPLES).max(LEAST_INTERVAL_SECS)),
-            ),
-            ..self.run_arguments(&self.variants[0], self.clients[0], Some(self.seed_of_round(place)))
+            sample_interval,
+            ..of_run
         }
     }
 

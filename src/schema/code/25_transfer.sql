@@ -1,30 +1,32 @@
 -- Export, import and deletion of runs.
 
-CREATE FUNCTION bench.export(run_ids bigint[])
+CREATE FUNCTION bench_internal.export_document(run_ids bigint[])
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_wrapper';
-COMMENT ON FUNCTION bench.export IS
-'Returns all data of ended runs, including samples and histograms, as one document for bench.import; format_version is the version of its format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.json';
+COMMENT ON FUNCTION bench_internal.export_document IS
+'Returns all data of ended runs as one document, for bench.export.';
 
 CREATE FUNCTION bench_internal.export_part_count(run_ids bigint[])
     RETURNS int VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_part_count_wrapper';
 COMMENT ON FUNCTION bench_internal.export_part_count IS
-'Returns how many documents bench.export_parts makes of these runs.';
+'Returns how many parts of about 16 MB these runs have, for bench.export.';
 
 CREATE FUNCTION bench_internal.export_part(run_ids bigint[], part int)
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_part_wrapper';
 COMMENT ON FUNCTION bench_internal.export_part IS
-'Returns one of the documents that bench.export_parts makes of these runs.';
+'Returns one of the documents that bench.export makes of these runs.';
 
-CREATE FUNCTION bench.export_parts(run_ids bigint[])
+CREATE FUNCTION bench.export(run_ids bigint[])
     RETURNS SETOF jsonb VOLATILE PARALLEL UNSAFE LANGUAGE sql
-    AS 'SELECT bench_internal.export_part($1, n) FROM pg_catalog.generate_series(1, bench_internal.export_part_count($1)) AS n ORDER BY n';
-COMMENT ON FUNCTION bench.export_parts IS
-'As bench.export, in several documents of about 16 MB each, for runs that are too large for one. bench.import takes them one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
+    AS 'SELECT CASE WHEN c.count <= 4 THEN bench_internal.export_document($1) ELSE bench_internal.export_part($1, n) END
+        FROM bench_internal.export_part_count($1) AS c (count),
+             pg_catalog.generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n';
+COMMENT ON FUNCTION bench.export IS
+'Returns all data of ended runs, including samples and histograms, as one document for bench.import, or, above some 64 MB, as several of about 16 MB each; format_version is the version of their format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.jsonl. bench.import takes documents one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
 
 CREATE FUNCTION bench.import(document jsonb)
     RETURNS bigint[] VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_wrapper';
 COMMENT ON FUNCTION bench.import IS
-'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error. Documents of bench.export_parts are imported one by one.';
+'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error. Several documents of bench.export are imported one by one.';
 
 CREATE FUNCTION bench.prune(older_than interval)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prune_wrapper';

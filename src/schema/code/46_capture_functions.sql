@@ -11,9 +11,31 @@ CREATE FUNCTION bench.start_capture(name text, secs double precision DEFAULT 60,
 COMMENT ON FUNCTION bench.start_capture IS
 'Starts a capture with the arguments of bench.capture in a background worker and returns immediately. See bench.captures for its status and bench.capture_statements for its statements.';
 
-CREATE FUNCTION bench.cancel_capture(name text)
+CREATE FUNCTION bench.wait_capture(name text, timeout double precision DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    began timestamptz := clock_timestamp();
+    found text;
+BEGIN
+    IF timeout < 0 OR timeout > 1e9 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'timeout must be a number of seconds and not negative';
+    END IF;
+    LOOP
+        found := (SELECT c.status FROM bench.captures c WHERE c.name = wait_capture.name);
+        IF found IS NULL THEN
+            RAISE undefined_object USING MESSAGE = format('capture %s does not exist', coalesce('"' || name || '"', 'NULL'));
+        END IF;
+        EXIT WHEN found <> 'capturing' OR extract(epoch FROM clock_timestamp() - began) >= timeout;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION bench.wait_capture IS
+'Waits until a capture that bench.start_capture has started ends and returns its status; after timeout seconds returns its status anyway.';
+
+CREATE FUNCTION bench.stop_capture(name text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'cancel_capture_wrapper';
-COMMENT ON FUNCTION bench.cancel_capture IS
+COMMENT ON FUNCTION bench.stop_capture IS
 'Cancels a capture that bench.start_capture has started. Returns false if it was not under way. Requires the privileges of the role that captures or of pg_signal_backend.';
 
 CREATE FUNCTION bench.drop_capture(name text)
@@ -40,5 +62,5 @@ CREATE FUNCTION bench.fidelity(run_id bigint)
 COMMENT ON FUNCTION bench.fidelity IS
 'Compares a run of a capture with the capture, per call of each statement: rows, blocks (hit and read together, and apart), and milliseconds. score: 1 if rows and blocks are equal, the product of both ratios (the smaller by the larger) otherwise, times the share of the transactions that did not fail. failed: transactions that errors ended. The last row, with workload NULL, is the whole: shares of the captured time that the statements of the run stand for, and their scores weighted by it.';
 
-REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.cancel_capture, bench.drop_capture, bench.export_capture,
+REVOKE ALL ON FUNCTION bench.capture, bench.start_capture, bench.stop_capture, bench.drop_capture, bench.export_capture,
     bench.import_capture FROM PUBLIC;

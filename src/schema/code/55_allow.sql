@@ -5,7 +5,7 @@ CREATE FUNCTION bench_internal.rights(what text)
 DECLARE
     names text[] := CASE what
         WHEN 'run' THEN '{load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,calibrate,capacity,start_capacity,fetch,import,prune,delete_run}'::text[]
-        WHEN 'capture' THEN '{capture,start_capture,cancel_capture,drop_capture,export_capture,import_capture,capture_log}'
+        WHEN 'capture' THEN '{capture,start_capture,stop_capture,drop_capture,export_capture,import_capture,capture_log}'
         WHEN 'schedule' THEN '{schedule,unschedule,start_scheduled}'
         WHEN 'targets' THEN '{}'
     END;

@@ -30,3 +30,6 @@ ALTER TABLE bench.capture_statements DROP COLUMN roles;
 
 -- No name that has to be quoted.
 ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;
+
+-- What has another name keeps its users' grants.
+UPDATE bench_internal.kept_grants SET object = 'bench.stop_capture' WHERE object = 'bench.cancel_capture';
