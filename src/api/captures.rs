@@ -7,6 +7,7 @@ use pgrx::prelude::*;
 use serde_json::Value;
 
 use super::required;
+use super::runs::deadline;
 use crate::capture::launch::{self, CaptureSpec};
 use crate::capture::{document, fidelity_of_run, worker};
 use crate::error::OrRaise;
@@ -62,6 +63,12 @@ fn capture_statements(
 #[pg_extern(sql = false)]
 fn start_capture(name: Option<String>, secs: Option<f64>, statements: Option<i32>, options: Option<Jsonb>) {
     spec(name, secs, statements, options).and_then(|spec| worker::start(&spec)).or_raise();
+}
+
+/// Waits for a capture. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn wait_capture(name: Option<String>, timeout: Option<f64>) -> String {
+    required("name", name).and_then(|name| launch::wait(&name, deadline(timeout)?)).or_raise()
 }
 
 /// Cancels a capture under way. See the COMMENT ON.

@@ -170,14 +170,31 @@ pub fn keep(spec: &CaptureSpec, beginning: &Beginning) -> Result<(), UserError> 
     catalog::end_capture(&spec.name, &end)
 }
 
+fn missing(name: &str) -> UserError {
+    UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist"))
+}
+
+/// Waits until a capture has ended, or until then, and says how it is.
+///
+/// # Errors
+/// 42704, also for what bench.captures does not show.
+pub fn wait(name: &str, until: Option<Instant>) -> Result<String, UserError> {
+    loop {
+        let handle = catalog::capture(name)?.filter(|capture| catalog::may_see(capture.owner_oid));
+        let status = handle.ok_or_else(|| missing(name))?.status;
+        if status != "capturing" || until.is_some_and(|until| Instant::now() >= until) {
+            return Ok(status);
+        }
+        nap(50);
+    }
+}
+
 /// Cancels a capture under way; false where there is none.
 ///
 /// # Errors
 /// 42704 for an unknown one, 42501 without the privileges of its role or of pg_signal_backend.
 pub fn cancel(name: &str) -> Result<bool, UserError> {
-    let Some(handle) = catalog::capture(name)? else {
-        return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, format!("capture \"{name}\" does not exist")));
-    };
+    let handle = catalog::capture(name)?.ok_or_else(|| missing(name))?;
     if !catalog::may_stop(handle.owner_oid) {
         let message = format!("capture \"{name}\" belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)

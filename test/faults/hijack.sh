@@ -237,8 +237,13 @@ as_mallory sql 'ALTER SCHEMA bench_internal RENAME TO gone' 'CREATE SCHEMA bench
     'CREATE FUNCTION bench_internal.as_bigint(numeric) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint
         FROM trap.spring() $$' \
     'CREATE FUNCTION bench_internal.status_of(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT $1
+        FROM trap.spring() $$' \
+    'CREATE FUNCTION bench_internal.rights(text[]) RETURNS SETOF text LANGUAGE sql AS $$ SELECT $1[1]
+        FROM trap.spring() $$' \
+    'CREATE FUNCTION bench_internal.export_part_count(bigint[]) RETURNS int LANGUAGE sql AS $$ SELECT 1
         FROM trap.spring() $$'
-try "SELECT bench.run('ours', secs => 0.2)" "SELECT bench.export('{1}')" "SELECT bench.percentile(1, 0.5)"
+try "SELECT bench.run('ours', secs => 0.2)" "SELECT bench.export('{1}')" "SELECT bench.percentile(1, 0.5)" \
+    "SELECT bench.allow('nobody')"
 like "$OUT" '(42501: schema bench_internal belongs to role "mallory".*){3}' \
     'another schema in the place of bench_internal: 42501'
 she_is_no_superuser 'another schema in the place of bench_internal'

@@ -237,6 +237,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('allow', NULL, NULL),
     ('disallow', NULL, NULL),
     ('rights', NULL, NULL),
+    ('change_rights', NULL, NULL),
     ('role_name', NULL, NULL),
     ('delete_run', NULL, NULL),
     ('prewarm', NULL, NULL),

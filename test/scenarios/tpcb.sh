@@ -31,7 +31,8 @@ run=$(sql "SELECT bench.run('tpcb', clients => 4, transactions => 500, max_tries
 is "$(sql "SELECT status, transactions, failed, retried > 0 FROM bench.summary WHERE run_id = $run")" \
     'completed|2000|0|t' \
     'serialization failures: all were tried until they went through'
-is "$(sql "SELECT count(*) FROM bench_data.pgbench_history")" 2000 'serialization failures: each left one row of history'
+is "$(sql "SELECT count(*) FROM bench_data.pgbench_history")" 2000 \
+    'serialization failures: each left one row of history'
 is "$(sql "SELECT sqlstate, retried = count, failed FROM bench.errors WHERE run_id = $run")" '40001|t|0' \
     'serialization failures: bench.errors tells what became of them'
 tpcb_is_consistent 'serialization failures'

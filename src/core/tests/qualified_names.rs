@@ -369,12 +369,15 @@ fn others_are_found() {
     }
 }
 
-/// Functions that run what they put together themselves, and after what: pgTAP's and amcheck's functions, and questions to the
-/// tables of a fixture that a run of the caller would use.
-const RUNS_MORE: [(&str, &str); 3] = [
+/// Functions that run what they put together themselves, and after what: pgTAP's and amcheck's functions, questions to the
+/// tables of a fixture that a run of the caller would use, and grants of what a function bound at its making has listed; and
+/// the one that lists them, in whose words EXECUTE is a privilege.
+const RUNS_MORE: [(&str, &str); 5] = [
     ("bench_internal.tap", "PERFORM bench_internal.check_extension('pgtap');"),
     ("bench_internal.check_index", "PERFORM bench_internal.check_extension('amcheck');"),
     ("bench.check", "FROM bench_internal.usable_fixture(fixture);"),
+    ("bench_internal.change_rights", "FOREACH changed IN ARRAY rights LOOP"),
+    ("bench_internal.rights", "format('EXECUTE ON FUNCTION %s', p.oid::regprocedure)"),
 ];
 
 /// Functions of the install SQL run in the caller's session: with a search_path of their own, or with a body that was parsed when

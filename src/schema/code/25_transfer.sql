@@ -15,11 +15,14 @@ CREATE FUNCTION bench_internal.export_part(run_ids bigint[], part int)
 COMMENT ON FUNCTION bench_internal.export_part IS
 'Returns one of the documents that bench.export makes of these runs.';
 
+-- Bound to these very functions, whatever stands under their names later.
 CREATE FUNCTION bench.export(run_ids bigint[])
-    RETURNS SETOF jsonb VOLATILE PARALLEL UNSAFE LANGUAGE sql
-    AS 'SELECT CASE WHEN c.count <= 4 THEN bench_internal.export_document($1) ELSE bench_internal.export_part($1, n) END
-        FROM bench_internal.export_part_count($1) AS c (count),
-             pg_catalog.generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n';
+    RETURNS SETOF jsonb VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT CASE WHEN c.count <= 4 THEN bench_internal.export_document(run_ids) ELSE bench_internal.export_part(run_ids, n) END
+    FROM bench_internal.export_part_count(run_ids) AS c (count),
+         pg_catalog.generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n;
+END;
 COMMENT ON FUNCTION bench.export IS
 'Returns all data of ended runs, including samples and histograms, as one document for bench.import, or, above some 64 MB, as several of about 16 MB each; format_version is the version of their format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.jsonl. bench.import takes documents one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
 

@@ -12,24 +12,7 @@ COMMENT ON FUNCTION bench.start_capture IS
 'Starts a capture with the arguments of bench.capture in a background worker and returns immediately. See bench.captures for its status and bench.capture_statements for its statements.';
 
 CREATE FUNCTION bench.wait_capture(name text, timeout double precision DEFAULT NULL)
-    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    began timestamptz := clock_timestamp();
-    found text;
-BEGIN
-    IF timeout < 0 OR timeout > 1e9 THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'timeout must be a number of seconds and not negative';
-    END IF;
-    LOOP
-        found := (SELECT c.status FROM bench.captures c WHERE c.name = wait_capture.name);
-        IF found IS NULL THEN
-            RAISE undefined_object USING MESSAGE = format('capture %s does not exist', coalesce('"' || name || '"', 'NULL'));
-        END IF;
-        EXIT WHEN found <> 'capturing' OR extract(epoch FROM clock_timestamp() - began) >= timeout;
-        PERFORM pg_sleep(0.05);
-    END LOOP;
-    RETURN found;
-END $$;
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_capture_wrapper';
 COMMENT ON FUNCTION bench.wait_capture IS
 'Waits until a capture that bench.start_capture has started ends and returns its status; after timeout seconds returns its status anyway.';
 

@@ -1,48 +1,51 @@
--- Who may start work: grants by words instead of lists of functions.
+-- Who may start work: grants by words instead of lists of functions. All is bound to these very functions, whatever stands
+-- under their names later.
 
-CREATE FUNCTION bench_internal.rights(what text)
-    RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    names text[] := CASE what
-        WHEN 'run' THEN '{load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,calibrate,capacity,start_capacity,fetch,import,prune,delete_run}'::text[]
-        WHEN 'capture' THEN '{capture,start_capture,stop_capture,drop_capture,export_capture,import_capture,capture_log}'
-        WHEN 'schedule' THEN '{schedule,unschedule,start_scheduled}'
-        WHEN 'targets' THEN '{}'
-    END;
-BEGIN
-    IF names IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('unrecognized right: %s', coalesce(quote_ident(what), 'NULL')),
-            HINT = 'Available rights: run, capture, schedule, targets.';
-    END IF;
-    RETURN QUERY SELECT format('EXECUTE ON FUNCTION %s', p.oid::regprocedure) FROM pg_proc p
-        WHERE p.pronamespace = 'bench'::regnamespace AND p.proname = ANY (names) ORDER BY 1;
-    IF what = 'targets' THEN
-        RETURN NEXT 'USAGE ON FOREIGN DATA WRAPPER bench_wire';
-    END IF;
-END $$;
-COMMENT ON FUNCTION bench_internal.rights IS 'What bench.allow grants for a word, as GRANT has it.';
+CREATE FUNCTION bench_internal.rights(what text[])
+    RETURNS SETOF text STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT format('EXECUTE ON FUNCTION %s', p.oid::regprocedure)
+    FROM (VALUES
+        ('run', '{load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,calibrate,capacity,start_capacity,fetch,import,prune,delete_run}'::text[]),
+        ('capture', '{capture,start_capture,stop_capture,drop_capture,export_capture,import_capture,capture_log}'),
+        ('schedule', '{schedule,unschedule,start_scheduled}')) AS w (word, names)
+    JOIN pg_proc p ON p.proname = ANY (w.names) AND p.pronamespace = 'bench'::regnamespace
+    WHERE w.word = ANY (what)
+    UNION ALL
+    SELECT 'USAGE ON FOREIGN DATA WRAPPER bench_wire' WHERE 'targets' = ANY (what);
+END;
+COMMENT ON FUNCTION bench_internal.rights IS 'What bench.allow grants for these words, as GRANT has it.';
 
-CREATE FUNCTION bench.allow(role name, VARIADIC what text[] DEFAULT '{run}')
+CREATE FUNCTION bench_internal.change_rights(command text, role name, what text[], rights text[])
     RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    granted text;
+    changed text;
 BEGIN
-    FOR granted IN SELECT r FROM unnest(what) AS w (word), bench_internal.rights(w.word) AS r LOOP
-        EXECUTE format('GRANT %s TO %I', granted, role);
+    FOREACH changed IN ARRAY what LOOP
+        IF (changed IN ('run', 'capture', 'schedule', 'targets')) IS NOT TRUE THEN
+            RAISE invalid_parameter_value USING MESSAGE = format('unrecognized right: %s', coalesce(quote_ident(changed), 'NULL')),
+                HINT = 'Available rights: run, capture, schedule, targets.';
+        END IF;
+    END LOOP;
+    FOREACH changed IN ARRAY rights LOOP
+        EXECUTE format(command, changed, role);
     END LOOP;
 END $$;
+COMMENT ON FUNCTION bench_internal.change_rights IS 'Grants or revokes, for bench.allow and bench.disallow.';
+
+CREATE FUNCTION bench.allow(role name, VARIADIC what text[] DEFAULT '{run}')
+    RETURNS void
+BEGIN ATOMIC
+    SELECT bench_internal.change_rights('GRANT %s TO %I', role, what, ARRAY(SELECT bench_internal.rights(what)));
+END;
 COMMENT ON FUNCTION bench.allow IS
 'Grants a role what starts work. what: run (loads, workloads, runs, sweeps, searches, comparisons, import, deleting what is its own), capture (captures of its own statements), schedule (jobs of pg_cron), targets (servers to connect to). For the owner of the extension and superusers.';
 
 CREATE FUNCTION bench.disallow(role name, VARIADIC what text[] DEFAULT '{run,capture,schedule,targets}')
-    RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    granted text;
-BEGIN
-    FOR granted IN SELECT r FROM unnest(what) AS w (word), bench_internal.rights(w.word) AS r LOOP
-        EXECUTE format('REVOKE %s FROM %I', granted, role);
-    END LOOP;
-END $$;
+    RETURNS void
+BEGIN ATOMIC
+    SELECT bench_internal.change_rights('REVOKE %s FROM %I', role, what, ARRAY(SELECT bench_internal.rights(what)));
+END;
 COMMENT ON FUNCTION bench.disallow IS 'Takes back what bench.allow granted: everything, or what these words name.';
 
-REVOKE ALL ON FUNCTION bench.allow, bench.disallow FROM PUBLIC;
+REVOKE ALL ON FUNCTION bench.allow, bench.disallow, bench_internal.change_rights FROM PUBLIC;
