@@ -110,13 +110,14 @@ sweep_is completed "$name"
 is "$(limit latency "(outcome ->> 'done')::int < (outcome ->> 'due')::int")" latency "$name: it is"
 is "$(answer 'rate IS NULL AND operating_rate IS NULL')" t "$name: nothing is sustained"
 
-# The run's own row says at which rate it is. Short, so that next to no transaction is under way when a trial ends,
-# which would lack among the few of half a second.
+# The run's own row says at which rate it is. Short, and in trials of two seconds: a transaction that is under way when
+# a trial ends would lack among the few of half a second.
 sql "SELECT bench.create_workload('fails_above', E'\\\\sleep 500 us\nSELECT 1 /
     (SELECT (rate IS NULL OR rate < 100)::int FROM bench.runs ORDER BY run_id DESC LIMIT 1);')" \
     "SELECT bench.create_workload('retries', 'DO \$\$BEGIN RAISE SQLSTATE ''40001''; END\$\$')" >/dev/null
 name='errors that end clients above a rate'
-SWEEP=$(sql "SELECT bench.capacity('fails_above', latency_limit => 200, $ROUGH)" 2>"$work/notices")
+SWEEP=$(sql "SELECT bench.capacity('fails_above', latency_limit => 200, ${ROUGH/secs => 0.5/secs => 2})" \
+    2>"$work/notices")
 sweep_is completed "$name"
 is "$(answer "limited_by || ' ' || (rate < 100) || ' ' || (rate_high >= 100)")" 'errors true true' \
     "$name: are the limit"

@@ -273,7 +273,7 @@ def attract(dice, plan, fault):
         plan.sessions.append([Statement(number, max(0.0, fault.at - 0.3), "postgres", "load", text)])
     elif fault.victim == "sweep":
         call = dice.random.choice(("bench.sweep", "bench.start_sweep"))
-        text = f"SELECT {call}('pk_update', '{{1,2}}', 0.4, rounds => 2, tags => '{{\"storm\": {number}}}')"
+        text = f"SELECT {call}('pk_update', '{{1,2}}', secs => 0.4, rounds => 2, tags => '{{\"storm\": {number}}}')"
         plan.sessions.append([Statement(number, max(0.0, fault.at - 1), "storm_a", call.removeprefix("bench."), text)])
 
 
