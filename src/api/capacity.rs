@@ -8,7 +8,6 @@ use pgrx::prelude::*;
 use serde_json::json;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
-
 use crate::catalog::searches;
 use crate::error::{OrRaise, notice};
 use crate::launch::room;

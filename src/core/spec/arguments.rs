@@ -95,6 +95,14 @@ macro_rules! define {
                 Self { workload: None, clients: Some(1), $($name: $default,)* }
             }
 
+            /// Those that are not NULL, by name.
+            pub fn to_map(&self) -> Map<String, Value> {
+                match serde_json::to_value(self) {
+                    Ok(Value::Object(map)) => map,
+                    _ => Map::new(),
+                }
+            }
+
             /// Those that are not NULL, as texts that SQL reads.
             pub fn texts(&self) -> Vec<(&'static str, String)> {
                 let texts = [

@@ -232,10 +232,7 @@ impl SweepOptions {
             others.retain(|name, _| !variant::OF_DRIVERS.contains(&name.as_str()));
         }
         others.extend(variant.run.clone());
-        let mut all = match serde_json::to_value(RunArguments::with_defaults()) {
-            Ok(Value::Object(all)) => all,
-            _ => Map::new(),
-        };
+        let mut all = RunArguments::with_defaults().to_map();
         all.insert("query_mode".to_owned(), self.query_mode.clone().into());
         all.extend(others);
         // Of the types that they have, as they were written or checked.
@@ -329,12 +326,8 @@ impl SweepOptions {
 
 /// The arguments of bench.run that are not at their defaults and that a sweep has no place of its own for.
 fn others(run: &RunArguments) -> Map<String, Value> {
-    let object = |arguments: &RunArguments| match serde_json::to_value(arguments) {
-        Ok(Value::Object(object)) => object,
-        _ => Map::new(),
-    };
-    let defaults = object(&RunArguments::with_defaults());
-    let mut others = object(run);
+    let defaults = RunArguments::with_defaults().to_map();
+    let mut others = run.to_map();
     // What is NULL is kept, too, for the runs to refuse it.
     for name in defaults.keys() {
         others.entry(name).or_insert(Value::Null);
