@@ -158,7 +158,8 @@ unsafe fn look_at(
     oid: pg_sys::Oid,
     look: impl FnOnce(pg_sys::Relation) -> Result<(), UserError>,
 ) -> Result<(), UserError> {
-    // SAFETY: the relcache entry is held from its opening to its closing, and is not written to.
+    // SAFETY: the relcache entry is held from its opening to its closing, and is not written to. What it points to is not
+    // held: see check_triggers.
     unsafe {
         let relation = pg_sys::RelationIdGetRelation(oid);
         if relation.is_null() {
@@ -238,23 +239,31 @@ unsafe fn check_triggers(
     is_trusted: &dyn Fn(pg_sys::Oid) -> bool,
     detail: &str,
 ) -> Result<(), UserError> {
-    // SAFETY: by the caller, an open relation; its triggers are an array of that length.
-    let triggers = unsafe {
-        match (*relation).trigdesc {
+    // SAFETY: by the caller, an open relation; its triggers are an array of that length, and a trigger has a name. They are
+    // copied before the first look-up, which may read invalidations and build what the entry points to anew.
+    let triggers: Vec<(pg_sys::Oid, Option<pg_sys::Oid>, String)> = unsafe {
+        let all = match (*relation).trigdesc {
             triggers if triggers.is_null() => &[],
             triggers => std::slice::from_raw_parts((*triggers).triggers, (*triggers).numtriggers as usize),
-        }
+        };
+        let name = |trigger: &pg_sys::Trigger| CStr::from_ptr(trigger.tgname).to_string_lossy().into_owned();
+        all.iter()
+            .map(|trigger| {
+                let other = trigger.tgconstrrelid;
+                let references = (trigger.tgisinternal && other != pg_sys::InvalidOid).then_some(other);
+                (trigger.tgfoid, references, name(trigger))
+            })
+            .collect()
     };
-    for trigger in triggers {
+    for (function, references, trigger) in triggers {
         // What a foreign key does is done as the owner of the other table, whose triggers run then.
-        let owner = match trigger.tgconstrrelid {
-            other if trigger.tgisinternal && other != pg_sys::InvalidOid => owner_of(other)?,
-            _ => owner_of_function(trigger.tgfoid)?,
+        let owner = match references {
+            Some(other) => owner_of(other)?,
+            None => owner_of_function(function)?,
         };
         if !is_trusted(owner) {
-            // SAFETY: as above; a trigger has a name.
-            let (name, trigger) =
-                unsafe { (name_of(relation), CStr::from_ptr(trigger.tgname).to_string_lossy()) };
+            // SAFETY: by the caller.
+            let name = unsafe { name_of(relation) };
             return Err(refusal(format!(
                 "trigger \"{trigger}\" of table {name} belongs to role \"{}\"",
                 role_name(owner)

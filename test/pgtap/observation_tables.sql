@@ -12,7 +12,7 @@ SELECT bench.load('log');
 SELECT bench.create_workload('obs_write', $$\set id random(1, :rows)
 BEGIN;
 UPDATE pk SET info = 'x' WHERE id = :id;
-DELETE FROM pk WHERE id = :id AND :id % 50 = 0;
+DELETE FROM pk WHERE id = :id AND :id % 5 = 0;
 INSERT INTO log (info) VALUES ('x');
 SELECT 1 FROM pk WHERE id = 7;
 END;$$, 'pk');

@@ -4,7 +4,7 @@
 CREATE FUNCTION bench_internal.rights(what text[])
     RETURNS SETOF text STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT format('EXECUTE ON FUNCTION %s', p.oid::regprocedure)
+    SELECT format('EXECUTE ON FUNCTION %s', p.oid::regprocedure) AS privilege
     FROM (VALUES
         ('run', '{load,unload,create_fixture,drop_fixture,create_workload,drop_workload,add_feeder,drop_feeder,run,start,preflight,sweep,start_sweep,resume_sweep,ab,calibrate,capacity,start_capacity,fetch,import,prune,delete_run}'::text[]),
         ('capture', '{capture,start_capture,stop_capture,drop_capture,export_capture,import_capture,capture_log}'),
@@ -12,7 +12,7 @@ BEGIN ATOMIC
     JOIN pg_proc p ON p.proname = ANY (w.names) AND p.pronamespace = 'bench'::regnamespace
     WHERE w.word = ANY (what)
     UNION ALL
-    SELECT 'USAGE ON FOREIGN DATA WRAPPER bench_wire' WHERE 'targets' = ANY (what);
+    SELECT 'USAGE ON FOREIGN DATA WRAPPER bench_wire' AS privilege WHERE 'targets' = ANY (what);
 END;
 COMMENT ON FUNCTION bench_internal.rights IS 'What bench.allow grants for these words, as GRANT has it.';
 

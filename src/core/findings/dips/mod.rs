@@ -29,10 +29,11 @@ const MOST_P: f64 = 0.05;
 /// The p up to which full-page images are more than chance, which need a checkpoint's begin beside it. Neighbouring shifts are as good as the right
 /// one where counters are smeared over a second, so that a short run cannot reach less.
 const MOST_P_WITH_WITNESS: f64 = 0.15;
-/// In fewer intervals hardly any shift can be beyond chance. There a wait tells for itself if clients spent at least
-/// this much more of their time in it, and anything else as full-page images do.
+/// In fewer intervals hardly any shift can be beyond chance, and what is no wait is judged as full-page images are.
 const FEW_INTERVALS: usize = 20;
-const LEAST_RISE_OF_FEW: f64 = 0.5;
+/// A wait that clients spent so much more of their time in accounts for the dip, and no shift is asked: where the dip is
+/// wider than the wait, by whatever else slowed the run at its edge, neighbouring shifts are as good.
+const LEAST_RISE_OF_WAIT: f64 = 0.5;
 /// What dips of one cause have to cost together, in seconds' worth of transactions and as a share of the run: where a
 /// cause is known, and where it is not or clients just waited longer for what they always wait for.
 const LEAST_LOST: (f64, f64) = (0.3, 0.005);
@@ -130,9 +131,8 @@ fn coinciding<'a>(
 fn is_beyond_chance(found: &Found, intervals: &Intervals) -> bool {
     match &found.cause.kind {
         Kind::FullPageImages => found.seen.p <= MOST_P_WITH_WITNESS,
-        Kind::Wait(_) if intervals.len() < FEW_INTERVALS => {
-            found.seen.inside - found.seen.outside >= LEAST_RISE_OF_FEW
-        }
+        Kind::Wait(_) if found.seen.inside - found.seen.outside >= LEAST_RISE_OF_WAIT => true,
+        Kind::Wait(_) if intervals.len() < FEW_INTERVALS => false,
         _ if intervals.len() < FEW_INTERVALS => found.seen.p <= MOST_P_WITH_WITNESS,
         _ => found.seen.p <= MOST_P,
     }

@@ -89,6 +89,18 @@ fn every_cause_is_named() {
     }
 }
 
+/// A lock of two seconds in a run of ten, right after something else had slowed it.
+#[test]
+fn a_lock_is_named_in_a_dip_that_began_before_it() {
+    for seed in 0..20 {
+        let mut document = quiet(seed, 40, 0.25, WHITE);
+        lower(&mut document, 16..19, 0.5);
+        lower(&mut document, 19..27, 0.99);
+        wait_for(&mut document, 19..27, "Lock:relation", 0.98);
+        assert_eq!(the_dip(&document).1.as_deref(), Some("Lock:relation"), "{seed}");
+    }
+}
+
 /// PostgreSQL 17 changed names of wait events; what there is to do about them stays.
 #[test]
 fn advice_knows_the_names_of_each_version() {
