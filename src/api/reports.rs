@@ -11,16 +11,8 @@ use crate::error::OrRaise;
 
 /// A run with all that was measured of it and what there is to say of it.
 pub fn document(run_id: Option<i64>) -> Result<Document, UserError> {
-    catalog::document(required("run_id", run_id)?).map(with_findings)
-}
-
-/// A run as [`document`], which has to be as the recorder writes them.
-pub fn strict_document(run_id: i64) -> Result<Document, UserError> {
-    catalog::strict_document(run_id).map(with_findings)
-}
-
-fn with_findings(document: Document) -> Document {
-    Document { findings: bench_core::findings::findings(&document), ..document }
+    let document = catalog::document(required("run_id", run_id)?)?;
+    Ok(Document { findings: bench_core::findings::findings(&document), ..document })
 }
 
 /// What there is to say of a run. See the COMMENT ON.

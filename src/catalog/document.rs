@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series, lenient};
+use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::stats::coarse::LAST;
 use pgrx::{JsonB, pg_sys};
@@ -30,9 +30,9 @@ SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
         SELECT low_ms, high_ms, pg_catalog.sum(count) AS count FROM bench.latencies WHERE run_id = $1 GROUP BY low_ms, high_ms) l), \
     'scripts', (SELECT pg_catalog.jsonb_agg(x ORDER BY x.script) FROM ( \
         SELECT script, pg_catalog.min(workload) AS workload, pg_catalog.min(weight) AS weight, pg_catalog.min(fixture) AS fixture, \
-            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(bench_internal.figure(tps)) AS tps, pg_catalog.sum(failed) AS failed, pg_catalog.sum(aborted) AS aborted, \
+            pg_catalog.sum(transactions) AS transactions, pg_catalog.sum(tps) AS tps, pg_catalog.sum(failed) AS failed, pg_catalog.sum(aborted) AS aborted, \
             pg_catalog.sum(retried) AS retried, pg_catalog.sum(skipped) AS skipped, pg_catalog.sum(late) AS late, \
-            pg_catalog.sum(bench_internal.figure(latency_avg_ms) * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms, \
+            pg_catalog.sum(latency_avg_ms * transactions) / nullif(pg_catalog.sum(transactions), 0) AS latency_avg_ms, \
             CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_stddev_ms) END AS latency_stddev_ms, \
             CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p50_ms) END AS latency_p50_ms, \
             CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(latency_p95_ms) END AS latency_p95_ms, \
@@ -78,30 +78,15 @@ pub fn check_visible_of(owner: pg_sys::Oid, role: &str, what: &str) -> Result<()
         .hint(format!("This requires the privileges of role \"{role}\" or of pg_read_all_stats.")))
 }
 
-/// How a document's JSON is taken.
-type Parse = fn(serde_json::Value) -> Result<Document, serde_json::Error>;
-
 /// Everything that is known of a run, without findings.
 ///
 /// # Errors
-/// As [`check_visible`].
-pub fn document(run_id: i64) -> Result<Document, UserError> {
-    document_by(run_id, lenient::from_json)
-}
-
-/// A run as [`document`], which has to be as the recorder writes them.
-///
-/// # Errors
 /// As [`check_visible`], and for a value that is not one of the recorder's.
-pub fn strict_document(run_id: i64) -> Result<Document, UserError> {
-    document_by(run_id, serde_json::from_value)
-}
-
-fn document_by(run_id: i64, parse: Parse) -> Result<Document, UserError> {
+pub fn document(run_id: i64) -> Result<Document, UserError> {
     check_visible(run_id)?;
     as_owner(|| {
-        let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id, parse)?;
-        let mut document = Document { run, summary, nodes, environment, ..parsed(DETAILS, run_id, parse)? };
+        let Document { run, summary, nodes, environment, .. } = parsed(HEADLINE, run_id)?;
+        let mut document = Document { run, summary, nodes, environment, ..parsed(DETAILS, run_id)? };
         if document.summary.transactions < ENOUGH_FOR_P999 {
             document.summary.latency_p999_ms = None;
         }
@@ -127,12 +112,12 @@ pub fn visible_headline(run_id: i64) -> Result<Document, UserError> {
 
 /// How a run was asked for, what it ran on and the figures of the whole, and nothing else.
 pub fn headline(run_id: i64) -> Result<Document, UserError> {
-    as_owner(|| parsed(HEADLINE, run_id, lenient::from_json))
+    as_owner(|| parsed(HEADLINE, run_id))
 }
 
-fn parsed(sql: &str, run_id: i64, parse: Parse) -> Result<Document, UserError> {
+fn parsed(sql: &str, run_id: i64) -> Result<Document, UserError> {
     let json = fetch::<JsonB>(sql, &[run_id.into()])?.map(|json| json.0).unwrap_or_default();
-    parse(json).map_err(|e| internal(e.to_string()))
+    serde_json::from_value(json).map_err(|e| internal(e.to_string()))
 }
 
 /// The intervals of a run, of all nodes together where there are several. Column by column: there may be tens of thousands.
@@ -155,7 +140,6 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
         let row = client.select(&sql, Some(1), &[run_id.into()])?.first();
         for (place, column) in (1..).zip(samples.columns_mut()) {
             *column = row.get(place)?.unwrap_or_default();
-            column.iter_mut().flatten().for_each(|number| *number = lenient::figure(*number));
         }
         row.get::<String>(Samples::COLUMNS.len() + 1)
     })?;
@@ -175,7 +159,7 @@ fn samples(run_id: i64, name: &str, is_of_several: bool) -> Result<Samples, User
 const CURVES: &str = "\
 SELECT node, pg_catalog.array_agg(elapsed ORDER BY elapsed), pg_catalog.array_agg(secs ORDER BY elapsed), \
     pg_catalog.array_agg(transactions / nullif(secs, 0) ORDER BY elapsed), pg_catalog.array_agg(latency_p99_ms ORDER BY elapsed) \
-FROM (SELECT node, pg_catalog.max(elapsed) AS elapsed, pg_catalog.sum(bench_internal.figure(secs)) AS secs, \
+FROM (SELECT node, pg_catalog.max(elapsed) AS elapsed, pg_catalog.sum(secs) AS secs, \
           pg_catalog.sum(transactions)::pg_catalog.float8 AS transactions, pg_catalog.max(latency_p99_ms) AS latency_p99_ms \
       FROM (SELECT node, elapsed, secs, transactions, latency_p99_ms, \
                 (pg_catalog.row_number() OVER (PARTITION BY node ORDER BY elapsed) - 1) \
@@ -185,11 +169,7 @@ FROM (SELECT node, pg_catalog.max(elapsed) AS elapsed, pg_catalog.sum(bench_inte
 /// The curves of each node that clients ran on.
 fn node_samples(run_id: i64) -> Result<Vec<NodeSamples>, UserError> {
     fetch_all(CURVES, &[run_id.into()], |row| {
-        let series = |place| {
-            let mut series = row.get::<Series>(place)?.unwrap_or_default();
-            series.iter_mut().flatten().for_each(|number| *number = lenient::figure(*number));
-            Ok::<_, pgrx::spi::Error>(series)
-        };
+        let series = |place| row.get::<Series>(place).map(Option::unwrap_or_default);
         Ok(NodeSamples {
             node: row.get::<i32>(1)?.unwrap_or_default(),
             elapsed: series(2)?,

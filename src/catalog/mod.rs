@@ -39,7 +39,7 @@ use crate::server::roles::{self, acts_for, as_role};
 pub use captured_rows::*;
 pub use captures::*;
 pub use definitions::*;
-pub use document::{check_visible, document, headline, strict_document, visible_headline, visible_run};
+pub use document::{check_visible, document, headline, visible_headline, visible_run};
 pub use feeders::*;
 pub use fixtures::*;
 pub use history::{calibration_of, history};

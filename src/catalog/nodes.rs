@@ -232,8 +232,8 @@ pub fn finish(
 fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> Result<(), UserError> {
     run(
         "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
-         SELECT $1, 0, counter, bench_internal.as_bigint(pg_catalog.sum(harness)), \
-             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN bench_internal.as_bigint(pg_catalog.sum(server)) END, \
+         SELECT $1, 0, counter, pg_catalog.sum(harness)::pg_catalog.int8, \
+             CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN pg_catalog.sum(server)::pg_catalog.int8 END, \
              pg_catalog.bool_and(judged), pg_catalog.min(reason) \
          FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
         &[run_id.into()],
@@ -266,13 +266,13 @@ fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
              server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}'), \
              warmup_took = CASE WHEN r.started_at IS NOT NULL THEN coalesce((SELECT pg_catalog.max(w.elapsed) FROM bench.warmup_samples w WHERE w.run_id = $1), 0) END \
-         FROM (SELECT pg_catalog.sum(n.transactions * bench_internal.figure(n.latency_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
-                   pg_catalog.sum(n.transactions * (bench_internal.figure(n.latency_stddev_ms) ^ 2 + bench_internal.figure(n.latency_avg_ms) ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
+         FROM (SELECT pg_catalog.sum(n.transactions * n.latency_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS mean, \
+                   pg_catalog.sum(n.transactions * (n.latency_stddev_ms ^ 2 + n.latency_avg_ms ^ 2)) / nullif(pg_catalog.sum(n.transactions), 0) AS squares, \
                    pg_catalog.max(n.latency_max_ms) AS latency_max_ms, pg_catalog.max(n.lag_max_ms) AS lag_max_ms, \
-                   bench_internal.as_bigint(pg_catalog.sum(n.backlog)) AS backlog, \
-                   pg_catalog.sum(n.transactions * bench_internal.figure(n.lag_avg_ms)) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
+                   pg_catalog.sum(n.backlog)::pg_catalog.int8 AS backlog, \
+                   pg_catalog.sum(n.transactions * n.lag_avg_ms) / nullif(pg_catalog.sum(n.transactions), 0) AS lag_avg_ms, \
                    CASE WHEN pg_catalog.bool_and(n.server_cpu_us IS NOT NULL) FILTER (WHERE n.transactions > 0) \
-                        THEN pg_catalog.sum(n.transactions * bench_internal.figure(n.server_cpu_us)) / nullif(pg_catalog.sum(n.transactions), 0) END AS server_cpu_us, \
+                        THEN pg_catalog.sum(n.transactions * n.server_cpu_us) / nullif(pg_catalog.sum(n.transactions), 0) END AS server_cpu_us, \
                    (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
                FROM bench.node_log n WHERE n.run_id = $1) t \
          WHERE r.run_id = $1",

@@ -52,7 +52,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT low_ms, high_ms, bench_internal.as_bigint(pg_catalog.sum(count)) FROM bench.latencies \
+            "SELECT low_ms, high_ms, pg_catalog.sum(count)::pg_catalog.int8 FROM bench.latencies \
              WHERE run_id = $1 GROUP BY low_ms, high_ms ORDER BY low_ms",
             &[run_id.into()],
             |row| {

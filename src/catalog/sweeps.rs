@@ -3,7 +3,6 @@
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
 
-use bench_core::document::lenient;
 use bench_core::document::sweep::{Sweep, SweepDocument};
 use bench_core::error::{UserError, sqlstate};
 use bench_core::sweep::{Cell, SweepOptions, SweepSpec};
@@ -324,7 +323,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
     let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
     let document: SweepDocument =
-        lenient::from_json(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
+        serde_json::from_value(json.unwrap_or_default()).map_err(|e| internal(e.to_string()))?;
     // What is not understood of its options, as a later version may write them, is not shown.
     let sure_within = match sweep_options(sweep_id) {
         Ok(options) => reached(sweep_id, &options)?,

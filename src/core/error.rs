@@ -24,6 +24,8 @@ pub mod sqlstate {
     pub const DIVISION_BY_ZERO: &str = "22012";
     /// cardinality_violation
     pub const CARDINALITY_VIOLATION: &str = "21000";
+    /// check_violation
+    pub const CHECK_VIOLATION: &str = "23514";
     /// invalid_parameter_value
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
     /// read_only_sql_transaction

@@ -98,6 +98,21 @@ fn roll_back() {
 /// # Errors
 /// Those of `body`, whether returned or raised by the server.
 pub fn rolled_back<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    subtransaction(body, |_| false)
+}
+
+/// Runs `body` in a subtransaction that is rolled back at an error, after which the transaction can go on.
+///
+/// # Errors
+/// Those of `body`, whether returned or raised by the server.
+pub fn all_or_nothing<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, UserError> {
+    subtransaction(body, Result::is_ok)
+}
+
+fn subtransaction<T>(
+    body: impl FnOnce() -> Result<T, UserError>,
+    stays: impl FnOnce(&Result<T, UserError>) -> bool,
+) -> Result<T, UserError> {
     // SAFETY: as PL/pgSQL opens and leaves a subtransaction (exec_stmt_block in pl_exec.c); an error out of it
     // ends the whole transaction as it would without one.
     unsafe {
@@ -108,7 +123,11 @@ pub fn rolled_back<T>(body: impl FnOnce() -> Result<T, UserError>) -> Result<T, 
         let result = PgTryBuilder::new(AssertUnwindSafe(body))
             .catch_others(|caught| Err(from_caught(caught)))
             .execute();
-        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        if stays(&result) {
+            pg_sys::ReleaseCurrentSubTransaction();
+        } else {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        }
         pg_sys::CurrentMemoryContext = context;
         pg_sys::CurrentResourceOwner = owner;
         result

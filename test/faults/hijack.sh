@@ -234,7 +234,7 @@ done
 # Another schema in the place of one that is hers
 sql 'ALTER SCHEMA bench_internal OWNER TO mallory'
 as_mallory sql 'ALTER SCHEMA bench_internal RENAME TO gone' 'CREATE SCHEMA bench_internal' \
-    'CREATE FUNCTION bench_internal.as_bigint(numeric) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint
+    'CREATE FUNCTION bench_internal.is_visible(oid) RETURNS boolean LANGUAGE sql AS $$ SELECT true
         FROM trap.spring() $$' \
     'CREATE FUNCTION bench_internal.status_of(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT $1
         FROM trap.spring() $$' \

@@ -107,6 +107,9 @@ for frozen in test/lib/pgbench_ext--*.sql.gz; do
                 SELECT jsonb_object_agg(attname, CASE
                     WHEN attname = ''purpose'' THEN ''\"trial\"''
                     WHEN attname IN (''feeders'', ''answers'') THEN ''[]''
+                    WHEN attname = ''outcome'' AND atttypid = ''text''::regtype THEN ''\"processed\"''
+                    WHEN attname = ''part_of'' THEN ''{\"run_id\": 7}''
+                    WHEN attname ~ ''^(cpu_|share|log_rate)'' THEN ''1''
                     WHEN attname = ''status'' THEN ''\"completed\"'' WHEN attname = ''system_settings'' THEN ''null''
                     WHEN atttypid = ''boolean''::regtype THEN ''false'' WHEN atttypid = ''jsonb''::regtype THEN ''{}''
                     WHEN atttypid = ''timestamptz''::regtype THEN ''\"2026-01-01 00:00:00+00\"''

@@ -4,19 +4,18 @@
 //! column's own type, and what the recorder would not have written is refused.
 
 use std::cell::Cell;
-use std::panic::AssertUnwindSafe;
 
 use bench_core::error::{UserError, sqlstate};
-use pgrx::{PgTryBuilder, pg_sys};
+use pgrx::pg_sys;
 
 use super::columns::{Column, columns};
-use super::ranges::check_values;
+use super::ranges::out_of_range;
 use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
-use crate::error::from_caught;
 use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
 use crate::server::stored_jsonb::StoredJsonb;
+use crate::server::transaction::all_or_nothing;
 
 /// How an imported run can have ended.
 const FINAL: [&str; 5] = ["completed", "incomplete", "canceled", "failed", "crashed"];
@@ -31,11 +30,12 @@ pub struct Imported {
 ///
 /// # Errors
 /// 0A000 for a document of a later version, 23505 for a run that the role has imported already, 22xxx and 23xxx for
-/// what is not a document of bench.export. The transaction cannot go on after an error.
+/// what is not a document of bench.export.
 pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let role = current_role_oid();
     let place = Cell::new(None);
-    let result = PgTryBuilder::new(AssertUnwindSafe(|| {
+    // The server's own errors, apart from those that are returned.
+    let result = all_or_nothing(|| {
         Ok(as_owner(|| {
             check_format(document)?;
             place.set(Some(RUN_LOG));
@@ -46,20 +46,24 @@ pub fn import(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
             }
             Ok(runs)
         }))
-    }))
-    .catch_others(|caught| Err(from_caught(caught)))
-    .execute();
-    result.map_err(|error| explain(error, place.get()))?
+    });
+    result.map_err(|error| match place.get() {
+        Some(table) => explained(error, document, table),
+        None => error,
+    })?
 }
 
 /// The server's own error about a value, with where in the document it is.
-fn explain(error: UserError, table: Option<&str>) -> UserError {
-    match table {
-        Some(table) if error.sqlstate.starts_with("22") || error.sqlstate.starts_with("23") => {
-            UserError { message: format!("invalid \"{table}\" in the document: {}", error.message), ..error }
-        }
-        _ => error,
+fn explained(error: UserError, document: StoredJsonb, table: &str) -> UserError {
+    if error.sqlstate == sqlstate::CHECK_VIOLATION
+        && let Ok(Some(found)) = as_owner(|| out_of_range(document, table))
+    {
+        return found;
     }
+    if !error.sqlstate.starts_with("22") && !error.sqlstate.starts_with("23") {
+        return error;
+    }
+    UserError { message: format!("invalid \"{table}\" in the document: {}", error.message), ..error }
 }
 
 fn invalid(message: impl Into<String>) -> UserError {
@@ -272,7 +276,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
         )
         .hint("Column origin of bench.runs shows where each run comes from."));
     }
-    check_values(RUN_LOG, runs)
+    Ok(())
 }
 
 /// Writes the runs' rows of another table, as those of `node` where one is given. The planner copies a parameter wherever it
@@ -312,7 +316,7 @@ pub(super) fn insert_results(
     if written != rows.unsigned_abs() as usize {
         return Err(invalid(format!("\"{table}\" of the document has rows of runs that are not in it")));
     }
-    check_values(table, runs)
+    Ok(())
 }
 
 fn joined(columns: &[Column], piece: impl Fn(&Column) -> String) -> String {

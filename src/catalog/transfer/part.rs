@@ -5,7 +5,6 @@ use pgrx::JsonB;
 use serde_json::Value;
 
 use super::import::insert_results;
-use super::ranges::check_some_values;
 use super::{Imported, RESULT_TABLES, RUN_LOG};
 use crate::catalog::as_owner;
 use crate::error::internal;
@@ -69,9 +68,8 @@ pub fn take_samples(run_id: i64, node: i32, after_secs: f64, samples: &str) -> R
                  e || pg_catalog.jsonb_build_object('run_id', $2, 'node', $3)) r \
              ON CONFLICT DO NOTHING",
             &[JsonB(Value::Array(rows)).into(), run_id.into(), node.into()],
-        )?;
-        let new = format!("node = {node} AND elapsed > '{after_secs}'::pg_catalog.float8");
-        check_some_values("samples", &[Imported { id_in_document: run_id, run_id }], &new)
+        )
+        .map(drop)
     })?;
     Ok(elapsed_secs)
 }
@@ -90,9 +88,9 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
                  x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
                  x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us, x.clients_stuck \
              FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
-                 (SELECT pg_catalog.sum(secs) AS secs, bench_internal.as_bigint(pg_catalog.sum(transactions)) AS transactions, \
-                         bench_internal.as_bigint(pg_catalog.sum(failed)) AS failed, bench_internal.as_bigint(pg_catalog.sum(retried)) AS retried, \
-                         bench_internal.as_bigint(pg_catalog.sum(aborted)) AS aborted \
+                 (SELECT pg_catalog.sum(secs) AS secs, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
+                         pg_catalog.sum(failed)::pg_catalog.int8 AS failed, pg_catalog.sum(retried)::pg_catalog.int8 AS retried, \
+                         pg_catalog.sum(aborted)::pg_catalog.int8 AS aborted \
                   FROM bench.samples WHERE run_id = $2 AND node = $3) s \
              ON CONFLICT (run_id, node) DO UPDATE SET status = excluded.status, error = excluded.error, \
                  latency_avg_ms = excluded.latency_avg_ms, latency_stddev_ms = excluded.latency_stddev_ms, \

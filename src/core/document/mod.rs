@@ -4,7 +4,6 @@
 pub mod capacity;
 mod environment;
 mod finding;
-pub mod lenient;
 mod merged;
 mod node;
 mod samples;

@@ -1,30 +1,5 @@
 -- Views. What belongs to a run is for those whom bench_internal.is_visible lets see it.
 
--- Nobody's row may keep others from reading a view, so no sum, product or cast of one fails, whatever the tables hold.
-
-CREATE FUNCTION bench_internal.as_bigint(value numeric)
-    RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
-    RETURN CASE WHEN value > 9223372036854775807 THEN 9223372036854775807 WHEN value < -9223372036854775808 THEN -9223372036854775808
-                ELSE value END::bigint;
-COMMENT ON FUNCTION bench_internal.as_bigint IS 'Converts a sum to bigint, limited to its range.';
-
-CREATE FUNCTION bench_internal.as_int(value numeric)
-    RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE sql
-    RETURN CASE WHEN value > 2147483647 THEN 2147483647 WHEN value < -2147483648 THEN -2147483648 ELSE value END::int;
-COMMENT ON FUNCTION bench_internal.as_int IS 'Converts a sum to int, limited to its range.';
-
-CREATE FUNCTION bench_internal.figure(value double precision)
-    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
-    RETURN CASE WHEN abs(value) < 1e-75 THEN 0 WHEN abs(value) <= 1e75 THEN value END;
-COMMENT ON FUNCTION bench_internal.figure IS
-'Limits a number to magnitudes that can be squared, multiplied by a count, divided and added without overflow or underflow; NULL for NaN, infinity and larger magnitudes.';
-
-CREATE FUNCTION bench_internal.json_figure(value jsonb)
-    RETURNS double precision IMMUTABLE PARALLEL SAFE LANGUAGE sql
-    RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
-               CASE WHEN abs(value::numeric) < 1e-75 THEN 0 WHEN abs(value::numeric) <= 1e75 THEN value::double precision END END;
-COMMENT ON FUNCTION bench_internal.json_figure IS 'Applies bench_internal.figure to a JSON value; NULL if it is not a number.';
-
 CREATE FUNCTION bench_internal.is_visible(role oid)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_owner_visible_wrapper';
 COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Only the latter two see runs of a dropped role.';
@@ -107,7 +82,7 @@ COMMENT ON COLUMN bench.errors.context IS 'CONTEXT of the first such error: the 
 
 CREATE VIEW bench.scripts WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactions,
-       s.transactions / nullif((SELECT sum(bench_internal.figure(x.secs) ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
+       s.transactions / nullif((SELECT sum(x.secs ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms, s.aborted
 FROM bench.script_log s JOIN bench.run_log r USING (run_id)
@@ -229,30 +204,30 @@ BEGIN
     FOREACH name IN ARRAY '{samples,warmup_samples}'::text[] LOOP
         EXECUTE format($view$
 CREATE VIEW bench.total_%1$s WITH (security_barrier) AS
-SELECT x.run_id, max(x.elapsed) AS elapsed, max(bench_internal.figure(x.secs)) AS secs, max(x.at) AS at, count(*)::int AS nodes,
-       bench_internal.as_int(sum(x.clients)) AS clients, bench_internal.as_bigint(sum(x.transactions)) AS transactions, sum(bench_internal.figure(x.tps)) AS tps,
-       bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
-       sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
-       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_stddev_ms))
+SELECT x.run_id, max(x.elapsed) AS elapsed, max(x.secs) AS secs, max(x.at) AS at, count(*)::int AS nodes,
+       sum(x.clients)::int AS clients, sum(x.transactions)::bigint AS transactions, sum(x.tps) AS tps,
+       sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
+       sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_stddev_ms)
             WHEN sum(x.transactions) > 0 THEN
-                sqrt(greatest(0, sum((bench_internal.figure(x.latency_stddev_ms) ^ 2 + bench_internal.figure(x.latency_avg_ms) ^ 2) * x.transactions) / sum(x.transactions)
-                                 - (sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
-       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p50_ms)) END AS latency_p50_ms,
-       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p95_ms)) END AS latency_p95_ms,
-       CASE WHEN count(*) = 1 THEN max(bench_internal.figure(x.latency_p99_ms)) END AS latency_p99_ms,
-       max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
-       sum(bench_internal.figure(x.lag_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
-       bench_internal.as_bigint(sum(x.wal_bytes)) AS wal_bytes, bench_internal.as_bigint(sum(x.wal_records)) AS wal_records, bench_internal.as_bigint(sum(x.wal_fpi)) AS wal_fpi,
-       bench_internal.as_bigint(sum(x.wal_buffers_full)) AS wal_buffers_full, bench_internal.as_int(sum(x.checkpoints)) AS checkpoints,
-       bench_internal.as_bigint(sum(x.buffers_checkpoint)) AS buffers_checkpoint, bench_internal.as_bigint(sum(x.buffers_clean)) AS buffers_clean,
-       bench_internal.as_bigint(sum(x.buffers_backend)) AS buffers_backend, bench_internal.as_bigint(sum(x.blks_hit)) AS blks_hit, bench_internal.as_bigint(sum(x.blks_read)) AS blks_read,
-       bench_internal.as_bigint(sum(x.temp_files)) AS temp_files, bench_internal.as_bigint(sum(x.temp_bytes)) AS temp_bytes,
-       avg(bench_internal.figure(x.cpu_user)) AS cpu_user, avg(bench_internal.figure(x.cpu_system)) AS cpu_system, avg(bench_internal.figure(x.cpu_iowait)) AS cpu_iowait, avg(bench_internal.figure(x.cpu_steal)) AS cpu_steal,
-       avg(bench_internal.figure(x.cpu_idle)) AS cpu_idle, bench_internal.as_bigint(sum(x.memory_available_bytes)) AS memory_available_bytes,
-       bench_internal.as_bigint(sum(x.memory_dirty_bytes)) AS memory_dirty_bytes, bench_internal.as_bigint(sum(x.disk_read_bytes)) AS disk_read_bytes,
-       bench_internal.as_bigint(sum(x.disk_written_bytes)) AS disk_written_bytes, sum(bench_internal.figure(x.throttled_secs)) AS throttled_secs,
-       bench_internal.as_bigint(sum(x.aborted)) AS aborted,
-       max(bench_internal.figure(x.replay_lag_ms)) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes
+                sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / sum(x.transactions)
+                                 - (sum(x.latency_avg_ms * x.transactions) / sum(x.transactions)) ^ 2)) END AS latency_stddev_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p50_ms) END AS latency_p50_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p95_ms) END AS latency_p95_ms,
+       CASE WHEN count(*) = 1 THEN max(x.latency_p99_ms) END AS latency_p99_ms,
+       max(x.latency_max_ms) AS latency_max_ms,
+       sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms,
+       sum(x.wal_bytes)::bigint AS wal_bytes, sum(x.wal_records)::bigint AS wal_records, sum(x.wal_fpi)::bigint AS wal_fpi,
+       sum(x.wal_buffers_full)::bigint AS wal_buffers_full, sum(x.checkpoints)::int AS checkpoints,
+       sum(x.buffers_checkpoint)::bigint AS buffers_checkpoint, sum(x.buffers_clean)::bigint AS buffers_clean,
+       sum(x.buffers_backend)::bigint AS buffers_backend, sum(x.blks_hit)::bigint AS blks_hit, sum(x.blks_read)::bigint AS blks_read,
+       sum(x.temp_files)::bigint AS temp_files, sum(x.temp_bytes)::bigint AS temp_bytes,
+       avg(x.cpu_user) AS cpu_user, avg(x.cpu_system) AS cpu_system, avg(x.cpu_iowait) AS cpu_iowait, avg(x.cpu_steal) AS cpu_steal,
+       avg(x.cpu_idle) AS cpu_idle, sum(x.memory_available_bytes)::bigint AS memory_available_bytes,
+       sum(x.memory_dirty_bytes)::bigint AS memory_dirty_bytes, sum(x.disk_read_bytes)::bigint AS disk_read_bytes,
+       sum(x.disk_written_bytes)::bigint AS disk_written_bytes, sum(x.throttled_secs) AS throttled_secs,
+       sum(x.aborted)::bigint AS aborted,
+       max(x.replay_lag_ms) AS replay_lag_ms, max(x.replay_lag_bytes) AS replay_lag_bytes
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.run_id, s.node ORDER BY s.elapsed) AS place
       FROM bench.%1$s s WHERE s.run_id IN (SELECT r.run_id FROM bench.runs r)) x
 GROUP BY x.run_id, x.place
@@ -274,15 +249,15 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        r.latency_p50_ms, r.latency_p95_ms, r.latency_p99_ms, r.latency_p999_ms, s.latency_max_ms,
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
        r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown,
-       1e6 * bench_internal.json_figure(r.environment -> 'driver_cpu_secs') / nullif(s.transactions, 0) AS driver_cpu_us,
+       1e6 * (r.environment ->> 'driver_cpu_secs')::float8 / nullif(s.transactions, 0) AS driver_cpu_us,
        (SELECT sum(l.transactions) FROM bench.script_log l
-        WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order', 'orders_keyed/new_order'))::float8 * 60 / nullif(bench_internal.figure(s.secs), 0) AS nopm
+        WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order', 'orders_keyed/new_order'))::float8 * 60 / nullif(s.secs, 0) AS nopm
 FROM bench.run_log r
 LEFT JOIN LATERAL (
-    SELECT sum(x.secs) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed,
-           bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.aborted)) AS aborted,
+    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
+           sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
            -- the sum of the nodes'
-           (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(bench_internal.figure(y.secs)), 0) AS tps
+           (SELECT sum(n.tps ORDER BY n.node) FROM (SELECT y.node, sum(y.transactions) / nullif(sum(y.secs), 0) AS tps
                                     FROM (SELECT * FROM bench.samples z WHERE z.run_id = r.run_id ORDER BY z.node, z.elapsed) y
                                     GROUP BY y.node) n) AS tps,
            avg(x.tps) AS tps_avg, min(x.tps) AS tps_min, max(x.tps) AS tps_max, stddev_samp(x.tps) AS tps_stddev,
@@ -290,7 +265,7 @@ LEFT JOIN LATERAL (
            -- of the whole: the mean of the squares less the square of the mean
            CASE WHEN sum(x.transactions) > 0 THEN sqrt(greatest(0, sum((x.latency_stddev_ms ^ 2 + x.latency_avg_ms ^ 2) * x.transactions) / nullif(sum(x.transactions), 0)
                             - (sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0)) ^ 2)) END AS latency_stddev_ms,
-           max(x.latency_max_ms) AS latency_max_ms, bench_internal.as_bigint(sum(x.skipped)) AS skipped, bench_internal.as_bigint(sum(x.late)) AS late,
+           max(x.latency_max_ms) AS latency_max_ms, sum(x.skipped)::bigint AS skipped, sum(x.late)::bigint AS late,
            sum(x.lag_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS lag_avg_ms
     -- in order, for sums of floating-point numbers depend on it
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
@@ -354,7 +329,7 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        s.secs, s.transactions, s.failed, s.retried, s.transactions / nullif(s.secs, 0) AS tps,
        s.latency_avg_ms, coalesce(n.latency_p95_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p95_ms END) AS latency_p95_ms,
        coalesce(n.latency_p99_ms, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.latency_p99_ms END) AS latency_p99_ms, s.latency_max_ms,
-       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN bench_internal.as_int(bench_internal.json_figure(r.environment -> 'processors')::numeric) END) AS processors,
+       coalesce(n.processors, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN (r.environment -> 'processors')::float8::numeric::int END) AS processors,
        coalesce(s.cpu_user, n.cpu_user) AS cpu_user, coalesce(s.cpu_system, n.cpu_system) AS cpu_system,
        coalesce(s.cpu_iowait, n.cpu_iowait) AS cpu_iowait, coalesce(s.cpu_steal, n.cpu_steal) AS cpu_steal,
        coalesce(s.cpu_idle, n.cpu_idle) AS cpu_idle,
@@ -370,13 +345,13 @@ CROSS JOIN LATERAL (
 ) k
 LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
-    SELECT sum(bench_internal.figure(x.secs)) AS secs, bench_internal.as_bigint(sum(x.transactions)) AS transactions, bench_internal.as_bigint(sum(x.failed)) AS failed, bench_internal.as_bigint(sum(x.retried)) AS retried, bench_internal.as_bigint(sum(x.aborted)) AS aborted,
-           sum(bench_internal.figure(x.latency_avg_ms) * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(bench_internal.figure(x.latency_max_ms)) AS latency_max_ms,
-           sum(bench_internal.figure(x.cpu_user) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_user) IS NOT NULL), 0) AS cpu_user,
-           sum(bench_internal.figure(x.cpu_system) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_system) IS NOT NULL), 0) AS cpu_system,
-           sum(bench_internal.figure(x.cpu_iowait) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_iowait) IS NOT NULL), 0) AS cpu_iowait,
-           sum(bench_internal.figure(x.cpu_steal) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_steal) IS NOT NULL), 0) AS cpu_steal,
-           sum(bench_internal.figure(x.cpu_idle) * bench_internal.figure(x.secs)) / nullif(sum(bench_internal.figure(x.secs)) FILTER (WHERE bench_internal.figure(x.cpu_idle) IS NOT NULL), 0) AS cpu_idle
+    SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
+           sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(x.latency_max_ms) AS latency_max_ms,
+           sum(x.cpu_user * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_user IS NOT NULL), 0) AS cpu_user,
+           sum(x.cpu_system * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_system IS NOT NULL), 0) AS cpu_system,
+           sum(x.cpu_iowait * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_iowait IS NOT NULL), 0) AS cpu_iowait,
+           sum(x.cpu_steal * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_steal IS NOT NULL), 0) AS cpu_steal,
+           sum(x.cpu_idle * x.secs) / nullif(sum(x.secs) FILTER (WHERE x.cpu_idle IS NOT NULL), 0) AS cpu_idle
     FROM (SELECT * FROM bench.samples y WHERE y.run_id = r.run_id AND y.node = k.node ORDER BY y.elapsed) x
 ) s ON true
 WHERE bench_internal.is_visible(r.owner_oid);
@@ -456,7 +431,7 @@ COMMENT ON COLUMN bench.fixture_definitions.rows IS 'Default number of ids for b
 COMMENT ON COLUMN bench.fixture_definitions.builtin IS 'True if it comes with the extension: it then cannot be replaced or dropped';
 
 CREATE VIEW bench.audits WITH (security_barrier) AS
-SELECT a.run_id, a.node, a.counter, a.harness, a.server, bench_internal.as_bigint(a.harness::numeric - a.server) AS difference,
+SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness::numeric - a.server::bigint AS difference,
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
@@ -480,7 +455,7 @@ LEFT JOIN (
                 && string_to_array(rtrim(regexp_replace(b.workload || ',', '\s*(@\s*\d+\s*)?,\s*', ',', 'g'), ','), ','))
         -- The clients of a crashed run may have worked for a while after its last sign of life.
         AND (x.finished_at IS NOT NULL OR bench_internal.status_of(x.status, x.segment, x.run_id) <> 'crashed'
-             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(bench_internal.figure(x.sample_interval), 0)::numeric + 60
+             OR extract(epoch FROM least(b.counted_from, b.started_at)) < 2 * coalesce(x.sample_interval, 0)::numeric + 60
                 + extract(epoch FROM greatest(x.started_at, (SELECT max(s.at) FROM bench.samples s WHERE s.run_id = x.run_id),
                                               (SELECT max(w.at) FROM bench.warmup_samples w WHERE w.run_id = x.run_id))))
     GROUP BY b.run_id

@@ -147,12 +147,12 @@ REVOKE ALL ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench
 
 CREATE VIEW bench.sweeps WITH (security_barrier) AS
 SELECT s.sweep_id, s.options ->> 'workload' AS workload,
-       ARRAY(SELECT bench_internal.as_int(bench_internal.json_figure(c.value)::numeric) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
-       bench_internal.json_figure(s.options -> 'secs') AS secs, CASE WHEN jsonb_exists(s.options, 'until') THEN n.rounds ELSE bench_internal.as_int(bench_internal.json_figure(s.options -> 'rounds')::numeric) END AS rounds, s.options -> 'variants' AS variants,
-       bench_internal.json_figure(s.options -> 'warmup_secs') AS warmup, bench_internal.json_figure(s.options -> 'rate') AS rate,
+       ARRAY(SELECT c.value::int FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.options -> 'clients') = 'array' THEN s.options -> 'clients' END) WITH ORDINALITY AS c (value, place) ORDER BY c.place) AS clients,
+       (s.options ->> 'secs')::float8 AS secs, CASE WHEN jsonb_exists(s.options, 'until') THEN n.rounds ELSE (s.options ->> 'rounds')::int END AS rounds, s.options -> 'variants' AS variants,
+       (s.options ->> 'warmup_secs')::float8 AS warmup, (s.options ->> 'rate')::float8 AS rate,
        s.options -> 'variables' AS variables, s.options -> 'settings' AS settings,
        ARRAY(SELECT b.value FROM jsonb_array_elements_text(CASE WHEN jsonb_typeof(s.options -> 'before') = 'array' THEN s.options -> 'before' END) WITH ORDINALITY AS b (value, place) ORDER BY b.place) AS before,
-       CASE WHEN jsonb_typeof(s.options -> 'seed') = 'number' THEN bench_internal.as_bigint((s.options -> 'seed')::numeric) END AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
+       (s.options ->> 'seed')::bigint AS seed, s.options ->> 'query_mode' AS query_mode, s.options ->> 'nodes' AS nodes, s.options -> 'tags' AS tags,
        bench_internal.sweep_status_of(s.status, s.segment, s.sweep_id) AS status, n.runs, n.completed, s.started_at, s.resumed_at, s.finished_at,
        -- The remaining runs take as long, each, as those since the sweep began or was resumed.
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
@@ -201,10 +201,10 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
        CASE WHEN r.run_id IS NOT NULL THEN bench_internal.status_of(r.status, r.segment, r.run_id) END AS status,
        coalesce(l.error, r.error ->> 'message') AS error,
        u.secs, u.transactions, u.failed, u.tps, u.tps_min, u.tps_max, u.latency_avg_ms, u.latency_p50_ms, u.latency_p95_ms,
-       u.latency_p99_ms, (SELECT avg(bench_internal.figure(x.cpu_idle) ORDER BY x.node, x.elapsed)
+       u.latency_p99_ms, (SELECT avg(x.cpu_idle ORDER BY x.node, x.elapsed)
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
        u.server_cpu_us, u.connect_avg_ms,
-       CASE WHEN l.purpose IS NULL THEN bench_internal.json_figure(s.options -> 'rate') ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us, u.nopm
+       CASE WHEN l.purpose IS NULL THEN (s.options ->> 'rate')::float8 ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us, u.nopm
 FROM bench.sweep_run_log l
 JOIN bench.sweep_log s USING (sweep_id)
 LEFT JOIN bench.run_log r ON r.run_id = l.run_id
@@ -244,16 +244,16 @@ CREATE VIEW bench.sweep_results AS
 SELECT sweep_id, clients, variant, count(*)::int AS rounds,
        avg(tps ORDER BY round) AS tps_avg, min(tps) AS tps_min, max(tps) AS tps_max,
        stddev_samp(tps ORDER BY round) AS tps_stddev,
-       avg(bench_internal.figure(latency_avg_ms) ORDER BY round) AS latency_avg_ms,
-       avg(bench_internal.figure(latency_p50_ms) ORDER BY round) AS latency_p50_ms,
-       avg(bench_internal.figure(latency_p95_ms) ORDER BY round) AS latency_p95_ms,
-       avg(bench_internal.figure(latency_p99_ms) ORDER BY round) AS latency_p99_ms,
-       bench_internal.as_bigint(sum(failed)) AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
+       avg(latency_avg_ms ORDER BY round) AS latency_avg_ms,
+       avg(latency_p50_ms ORDER BY round) AS latency_p50_ms,
+       avg(latency_p95_ms ORDER BY round) AS latency_p95_ms,
+       avg(latency_p99_ms ORDER BY round) AS latency_p99_ms,
+       sum(failed)::bigint AS failed, avg(cpu_idle ORDER BY round) AS cpu_idle,
        array_agg(run_id ORDER BY round) AS run_ids,
-       avg(bench_internal.figure(server_cpu_us) ORDER BY round) AS server_cpu_us,
-       avg(bench_internal.figure(connect_avg_ms) ORDER BY round) AS connect_avg_ms, rate,
-       avg(bench_internal.figure(driver_cpu_us) ORDER BY round) AS driver_cpu_us,
-       avg(bench_internal.figure(nopm) ORDER BY round) AS nopm
+       avg(server_cpu_us ORDER BY round) AS server_cpu_us,
+       avg(connect_avg_ms ORDER BY round) AS connect_avg_ms, rate,
+       avg(driver_cpu_us ORDER BY round) AS driver_cpu_us,
+       avg(nopm ORDER BY round) AS nopm
 FROM bench.sweep_runs
 WHERE status = 'completed'
 GROUP BY sweep_id, clients, variant, rate;
@@ -280,12 +280,12 @@ COMMENT ON COLUMN bench.sweep_results.driver_cpu_us IS 'With driver => wire: mea
 COMMENT ON COLUMN bench.sweep_results.nopm IS 'Mean of the runs'' new orders per minute, as in bench.summary';
 
 CREATE VIEW bench.capacities WITH (security_barrier) AS
-SELECT s.sweep_id, s.options ->> 'workload' AS workload, bench_internal.json_figure(a.answer -> 'latency_limit_ms') AS latency_limit,
-       bench_internal.json_figure(a.answer -> 'percentile') AS percentile, bench_internal.json_figure(a.answer -> 'rate') AS rate,
-       bench_internal.json_figure(a.answer -> 'rate_low') AS rate_low, bench_internal.json_figure(a.answer -> 'rate_high') AS rate_high,
-       bench_internal.json_figure(a.answer -> 'operating_rate') AS operating_rate, a.answer ->> 'limited_by' AS limited_by,
+SELECT s.sweep_id, s.options ->> 'workload' AS workload, (a.answer ->> 'latency_limit_ms')::float8 AS latency_limit,
+       (a.answer ->> 'percentile')::float8 AS percentile, (a.answer ->> 'rate')::float8 AS rate,
+       (a.answer ->> 'rate_low')::float8 AS rate_low, (a.answer ->> 'rate_high')::float8 AS rate_high,
+       (a.answer ->> 'operating_rate')::float8 AS operating_rate, a.answer ->> 'limited_by' AS limited_by,
        CASE WHEN jsonb_typeof(a.answer -> 'hysteresis') = 'boolean' THEN (a.answer -> 'hysteresis')::boolean END AS hysteresis,
-       bench_internal.as_int(bench_internal.json_figure(a.answer -> 'trials')::numeric) AS trials,
+       (a.answer ->> 'trials')::int AS trials,
        ARRAY(SELECT l.run_id FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND a.answer -> 'failing' @> to_jsonb(l.place) ORDER BY l.place) AS failing_runs
 FROM bench.sweep_log s
 CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.answers) = 'array' THEN s.answers END) WITH ORDINALITY AS a (answer, place)
@@ -343,7 +343,7 @@ CROSS JOIN LATERAL (
         ('cpu_user', s.cpu_user), ('cpu_system', s.cpu_system), ('cpu_iowait', s.cpu_iowait), ('cpu_steal', s.cpu_steal),
         ('cpu_idle', s.cpu_idle), ('disk_read_bytes', s.disk_read_bytes), ('disk_written_bytes', s.disk_written_bytes)
     UNION ALL
-    SELECT 'wait ' || w.key, bench_internal.json_figure(w.value)
+    SELECT 'wait ' || w.key, w.value::float8
     FROM jsonb_each(CASE WHEN jsonb_typeof(s.waits) = 'object' THEN s.waits END) w
 ) AS m (metric, value)
 WHERE m.value IS NOT NULL;
