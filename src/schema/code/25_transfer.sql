@@ -24,12 +24,12 @@ BEGIN ATOMIC
          pg_catalog.generate_series(1, CASE WHEN c.count <= 4 THEN 1 ELSE c.count END) AS n ORDER BY n;
 END;
 COMMENT ON FUNCTION bench.export IS
-'Returns all data of ended runs, including samples and histograms, as one document for bench.import, or, above some 64 MB, as several of about 16 MB each; format_version is the version of their format. Requires permission to see the runs: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.jsonl. bench.import takes documents one by one, in any order; as long as some are missing, member parts of column origin of bench.runs shows which are there.';
+'Returns all data of ended runs as one document for bench.import (above about 64 MB, as several of about 16 MB each). Requires permission to see the runs. To write a file: psql -XAtc "SELECT bench.export(''{1,2}'')" > runs.jsonl';
 
 CREATE FUNCTION bench.import(document jsonb)
     RETURNS bigint[] VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'import_wrapper';
 COMMENT ON FUNCTION bench.import IS
-'Imports the runs of a document made by bench.export, here or on another server, and returns their new ids in the document''s order. The runs belong to the calling role; column origin of bench.runs shows where they come from. The whole document is imported, or nothing. A run that the role has already imported is an error. Several documents of bench.export are imported one by one.';
+'Imports the runs of a document made by bench.export, and returns their new ids in the document''s order. The runs belong to the calling role; a document is imported as a whole or not at all.';
 
 CREATE FUNCTION bench.prune(older_than interval)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'prune_wrapper';
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION bench.prune IS
 CREATE FUNCTION bench.delete_run(run_id bigint)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'delete_run_wrapper';
 COMMENT ON FUNCTION bench.delete_run IS
-'Deletes a run with all its results. Returns false if another session has just deleted it. Requires the privileges of the run''s role. Active runs, and runs of active sweeps, cannot be deleted: stop them first with bench.stop or bench.stop_sweep. Deleting the last run of a sweep deletes the sweep.';
+'Deletes a run with all its results; deleting the last run of a sweep deletes the sweep. Returns false if another session has just deleted it; active runs, and runs of active sweeps, cannot be deleted. Requires the privileges of the run''s role.';
 
 REVOKE ALL ON FUNCTION bench.import, bench.prune, bench.delete_run FROM PUBLIC;
 

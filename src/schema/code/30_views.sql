@@ -2,11 +2,11 @@
 
 CREATE FUNCTION bench_internal.is_visible(role oid)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'is_owner_visible_wrapper';
-COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the role''s privileges or those of pg_read_all_stats, or is a superuser. Only the latter two see runs of a dropped role.';
+COMMENT ON FUNCTION bench_internal.is_visible IS 'True if the current role may see runs, sweeps and loads of this role: it has the privileges of the role or of pg_read_all_stats, or is a superuser. Runs of a dropped role are visible only to members of pg_read_all_stats and superusers.';
 
 CREATE FUNCTION bench_internal.role_name(role oid, kept text)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'role_name_wrapper';
-COMMENT ON FUNCTION bench_internal.role_name IS 'Name of a role; of one that no longer exists, the name that was kept.';
+COMMENT ON FUNCTION bench_internal.role_name IS 'Name of a role; if the role no longer exists, the stored name.';
 
 CREATE VIEW bench.runs WITH (security_barrier) AS
 SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, script, clients, secs, transactions, warmup, rate, latency_limit, max_tries, seed,
@@ -51,7 +51,7 @@ COMMENT ON COLUMN bench.runs.server_version IS 'server_version at the time of th
 COMMENT ON COLUMN bench.runs.extension_version IS 'Version of the extension at the time of the run';
 COMMENT ON COLUMN bench.runs.environment IS 'Environment: server_settings (non-default settings of a client''s session), version, processors, memory, kernel, filesystem, cost of a clock read and of a flush to disk, unserved_defaults (parameters that were on but have no effect on engine sessions), transaction ids used';
 COMMENT ON COLUMN bench.runs.origin IS 'Origin of an imported run: run_id, role, database, system_identifier (as in pg_control_system) and started_at on the original server, exported_at, imported_at; NULL for runs of this database';
-COMMENT ON COLUMN bench.runs.part_of IS 'For this node''s part of another node''s run, until that node has fetched it: node, name and run_id there';
+COMMENT ON COLUMN bench.runs.part_of IS 'If this is this node''s part of another node''s run, until that node has fetched it: node, name and run_id there';
 COMMENT ON COLUMN bench.runs.before IS 'Actions before the run, separated by commas, or none';
 COMMENT ON COLUMN bench.runs.log_rate IS 'Share of the transactions to log in bench.transactions';
 COMMENT ON COLUMN bench.runs.logged IS 'Transactions logged in bench.transactions; NULL without a log_rate';
@@ -96,7 +96,7 @@ COMMENT ON COLUMN bench.scripts.weight IS 'Weight of the script in the mix, rela
 COMMENT ON COLUMN bench.scripts.fixture IS 'Fixture used';
 COMMENT ON COLUMN bench.scripts.transactions IS 'Transactions committed during the measurement';
 COMMENT ON COLUMN bench.scripts.tps IS 'Transactions per measured second';
-COMMENT ON COLUMN bench.scripts.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.scripts.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
 COMMENT ON COLUMN bench.scripts.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.scripts.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.scripts.skipped IS 'With a rate: transactions skipped because they could no longer meet latency_limit';
@@ -121,7 +121,7 @@ COMMENT ON COLUMN bench.statements.script IS 'Index of the script in the mix, st
 COMMENT ON COLUMN bench.statements.command IS 'Position of the command in the script, starting at 1';
 COMMENT ON COLUMN bench.statements.line IS 'Line of the script on which the command starts, starting at 1';
 COMMENT ON COLUMN bench.statements.statement IS 'Command as written';
-COMMENT ON COLUMN bench.statements.count IS 'Successful executions during the measurement, including those in tries that were repeated';
+COMMENT ON COLUMN bench.statements.count IS 'Successful executions during the measurement, including executions in repeated tries';
 COMMENT ON COLUMN bench.statements.failed IS 'Transactions that failed at this command, or ended there with their client';
 COMMENT ON COLUMN bench.statements.retried IS 'Tries that failed at this command and were followed by another try';
 COMMENT ON COLUMN bench.statements.latency_avg_ms IS 'Mean execution time in milliseconds';
@@ -290,7 +290,7 @@ COMMENT ON COLUMN bench.summary.status IS 'As in bench.runs';
 COMMENT ON COLUMN bench.summary.started_at IS 'When the clients started';
 COMMENT ON COLUMN bench.summary.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.summary.transactions IS 'Transactions committed during the measurement';
-COMMENT ON COLUMN bench.summary.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.summary.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
 COMMENT ON COLUMN bench.summary.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.summary.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.summary.tps IS 'transactions / secs of the whole run';
@@ -311,14 +311,14 @@ COMMENT ON COLUMN bench.summary.lag_avg_ms IS 'With a rate: mean delay between s
 COMMENT ON COLUMN bench.summary.lag_max_ms IS 'With a rate: maximum delay between scheduled and actual start in milliseconds; NULL until the run has ended';
 COMMENT ON COLUMN bench.summary.backlog IS 'With a rate: transactions due before the end that were neither started nor skipped';
 COMMENT ON COLUMN bench.summary.server_cpu_us IS 'Processor time of the clients'' processes per committed transaction in microseconds. Parallel workers, autovacuum and other background processes, and sessions on other nodes are not included. NULL until the run has ended and if the platform does not provide it';
-COMMENT ON COLUMN bench.summary.connect_avg_ms IS 'Mean time in milliseconds to open a connection, of those that a run with reconnect opened during the measurement; part of secs, not of the latency';
+COMMENT ON COLUMN bench.summary.connect_avg_ms IS 'Mean time in milliseconds to open a connection during the measurement of a run with reconnect; part of secs, not of the latency';
 COMMENT ON COLUMN bench.summary.connect_p50_ms IS 'Median of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_p95_ms IS '95th percentile of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_p99_ms IS '99th percentile of these times in milliseconds';
 COMMENT ON COLUMN bench.summary.connect_max_ms IS 'Maximum of these times in milliseconds';
-COMMENT ON COLUMN bench.summary.unknown IS 'With on_disconnect => reconnect: transactions during the measurement whose connection was lost when they may have been committed; failed includes those lost before that';
+COMMENT ON COLUMN bench.summary.unknown IS 'With on_disconnect => reconnect: transactions in doubt, whose connection was lost during the measurement when they may have been committed; failed includes other lost transactions';
 COMMENT ON COLUMN bench.summary.driver_cpu_us IS 'With driver => wire: processor time of the run''s jobs per committed transaction in microseconds, the time to open connections included; NULL until the run has ended, and with the engine, whose clients are the server''s own processes';
-COMMENT ON COLUMN bench.summary.nopm IS 'New orders per minute of workloads orders, orders_deck, orders_functions and orders_keyed, those rolled back by intention among them; derived from TPC-C; not comparable with published TPC results. NULL for other workloads and until the run has ended';
+COMMENT ON COLUMN bench.summary.nopm IS 'New orders per minute of workloads orders, orders_deck, orders_functions and orders_keyed, including those rolled back intentionally; derived from TPC-C; not comparable with published TPC results. NULL for other workloads and until the run has ended';
 
 CREATE VIEW bench.nodes WITH (security_barrier) AS
 SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordinator, false) AS is_coordinator,
@@ -368,7 +368,7 @@ COMMENT ON COLUMN bench.nodes.clock_offset_ms IS 'Clock of this node minus clock
 COMMENT ON COLUMN bench.nodes.clock_error_ms IS 'Maximum error of clock_offset_ms, in milliseconds';
 COMMENT ON COLUMN bench.nodes.secs IS 'Measured seconds';
 COMMENT ON COLUMN bench.nodes.transactions IS 'Transactions committed during the measurement';
-COMMENT ON COLUMN bench.nodes.failed IS 'Transactions given up at a serialization failure or deadlock during the measurement';
+COMMENT ON COLUMN bench.nodes.failed IS 'Transactions that failed with a serialization failure or deadlock during the measurement';
 COMMENT ON COLUMN bench.nodes.aborted IS 'Clients that another error ended during the measurement';
 COMMENT ON COLUMN bench.nodes.retried IS 'Transactions that took more than one try';
 COMMENT ON COLUMN bench.nodes.tps IS 'transactions / secs; the nodes add up to tps in bench.summary';
@@ -389,7 +389,7 @@ COMMENT ON COLUMN bench.nodes.prepared_left IS 'Prepared transactions of Citus l
 COMMENT ON COLUMN bench.nodes.settings IS 'Parameters of Citus that affect the results';
 COMMENT ON COLUMN bench.nodes.server_cpu_us IS 'Processor time of its clients'' processes per committed transaction in microseconds, as in bench.summary';
 COMMENT ON COLUMN bench.nodes.machine IS 'Lowest-numbered node on the same machine: nodes with the same value share its processors. NULL without a cluster';
-COMMENT ON COLUMN bench.nodes.clients_stuck IS 'Process ids of its clients that could not be ended, in pg_stat_activity of this node: each keeps its worker slot until what it waits for answers; NULL if all ended';
+COMMENT ON COLUMN bench.nodes.clients_stuck IS 'Process ids of its clients that could not be ended, as in pg_stat_activity of this node: each keeps its worker slot until the disk or node that it waits for answers; NULL if all ended';
 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,

@@ -9,7 +9,7 @@ BEGIN
     RETURN NEW;
 END $$;
 COMMENT ON FUNCTION bench_internal.disown IS
-'Trigger function of the tables whose rows belong to roles: a new row whose role does not have the name that the row has, as in a dump of another server, is for superusers only. bench.reassign_owned gives it to a role.';
+'Trigger function of the tables whose rows belong to roles: if the role''s OID and name do not match, as in a dump of another server, it makes the new row accessible only to superusers. bench.reassign_owned gives the row to a role.';
 REVOKE ALL ON FUNCTION bench_internal.disown FROM PUBLIC;
 
 DO $$
@@ -26,6 +26,6 @@ END $$;
 CREATE FUNCTION bench.reassign_owned(old_role text, new_role text)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'reassign_owned_wrapper';
 COMMENT ON FUNCTION bench.reassign_owned IS
-'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. old_role: the name that the dropped role had; after pg_restore on another server, the name that the role had there. new_role: an existing role; it may have the same name. A superuser of another name gets runs, sweeps and captures only: take workloads and fixtures over one by one, once you have read them. For superusers.';
+'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. Only superusers may call it. A superuser of another name gets only runs, sweeps and captures.';
 
 REVOKE ALL ON FUNCTION bench.reassign_owned FROM PUBLIC;

@@ -9,7 +9,7 @@ CREATE FUNCTION bench.sweep(
 )
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_sweep_wrapper';
 COMMENT ON FUNCTION bench.sweep IS
-'Runs a workload with each number of clients, in each variant, rounds times, waits for all runs to end, and returns the sweep''s id. rounds NULL: five, and then as many as make the 95 % interval of each mean TPS at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Each round runs in random order, determined by seed; runs of a variant that loads stay together. All other arguments are those of bench.run, for each run, unless its variant has its own. A variant is an object of configuration parameters for the clients, of driver, query_mode, target, jobs, reconnect and on_disconnect as in bench.run, or of the groups settings (the same), variables (of the script), load (rows, jobs and options of bench.load) and system (server parameters; superusers only; restored at the end, after a stop and after a crash). before: what to do before each run: none, reload, truncate (tables loaded with 0 rows; of tpcb, pgbench_history), vacuum, prewarm, checkpoint, or several of them, separated by commas.';
+'Runs a workload with each number of clients, in each variant, for several rounds, waits for all runs to end, and returns the sweep''s id. Each round runs in random order; server parameters of variants are restored at the end. SELECT * FROM bench.help(''sweep'') describes the arguments.';
 
 CREATE FUNCTION bench.start_sweep(
     workload        text             DEFAULT NULL,
@@ -64,20 +64,20 @@ CREATE FUNCTION bench.scalability(sweep_id bigint)
                    peak_clients_high double precision, peak_tps_low double precision, peak_tps_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'scalability_wrapper';
 COMMENT ON FUNCTION bench.scalability IS
-'Fits Gunther''s universal scalability law to the completed runs of each variant of a sweep. lambda: TPS of one client; sigma: contention; kappa: crosstalk; peak_clients, peak_tps: where TPS peaks; each with a 95 % interval. Each number of clients counts once, with the mean of its rounds. verdict: fits, no peak (its interval extends beyond twice the largest number of clients, or TPS only falls), does not fit, or not enough rungs (fewer than four numbers of clients).';
+'Fits Gunther''s universal scalability law to the completed runs of each variant of a sweep, and returns its parameters and peak with 95 % intervals: lambda (TPS of one client), sigma (contention), kappa (crosstalk). verdict is fits, no peak, does not fit, or not enough rungs (fewer than four numbers of clients).';
 
 CREATE FUNCTION bench.compare(baseline bigint[], candidate bigint[], margin double precision DEFAULT 0.02)
     RETURNS TABLE (metric text, baseline double precision, candidate double precision, ratio double precision, ratio_low double precision,
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_wrapper';
 COMMENT ON FUNCTION bench.compare IS
-'Compares two sets of completed runs: the ratio candidate / baseline with its interval, for TPS and for processor time per transaction (95 % each), and for latencies (98.75 % each, so 95 % for all four). verdict: same (the whole interval is within margin), faster, slower or inconclusive; advice then estimates how many runs per side would decide it, and says what bench.calibrate has found of runs like those of the baseline: how much equal runs vary, and which differences so many of them show. differences: settings, versions and machines that differ between the sides, in the row of tps.';
+'Compares two sets of completed runs: for each metric, the ratio candidate / baseline with its interval and the verdict same, faster, slower or inconclusive. advice estimates how many runs per side would decide; in the row of tps, differences lists settings, versions and machines that are not the same in all runs.';
 
 CREATE FUNCTION bench.compare_report(baseline bigint[], candidate bigint[], format text DEFAULT 'text', margin double precision DEFAULT 0.02,
                                      paired boolean DEFAULT false)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'compare_report_wrapper';
 COMMENT ON FUNCTION bench.compare_report IS
-'Returns a report of two sets of completed runs in a format of bench.report: the verdict of bench.compare on TPS in one sentence, ratios with their intervals, waits, plans, settings and machines that differ, and plots of both sides'' TPS over time and latencies. paired: compares within pairs, as bench.ab does; the runs of a pair are at the same place in both arrays.';
+'Returns a report of two sets of completed runs in a format of bench.report: verdict, ratios with intervals, waits, plans, settings and machines that differ, and plots. With paired, runs at the same position of both arrays form a pair.';
 
 CREATE FUNCTION bench.ab(
     workload        text             DEFAULT NULL,
@@ -92,14 +92,14 @@ CREATE FUNCTION bench.ab(
                    ratio_high double precision, verdict text, advice text, differences jsonb)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_ab_wrapper';
 COMMENT ON FUNCTION bench.ab IS
-'Compares two variants of a workload: runs both in each round, in random order, waits for all runs to end, and compares the pairs. a is the baseline, b the candidate, each a variant as in bench.sweep; the runs are kept as a sweep. margin: differences below it are the same. All other arguments are those of bench.run, for each run. rounds NULL: five pairs, and then as many as make the 95 % interval of the ratio at most 2 % wide to either side, at most 50; a WARNING says if these were not enough. Returns the columns of bench.compare; bench.compare_report has a report of the same runs.';
+'Runs a workload under two variants in random pairs, waits for all runs to end, and compares them within the pairs; the runs are stored as a sweep. Returns the columns of bench.compare; bench.compare_report reports on the same runs.';
 
 CREATE FUNCTION bench.change_points(workload text, metric text DEFAULT 'tps', tags jsonb DEFAULT '{}', margin double precision DEFAULT 0.02)
     RETURNS TABLE (run_id bigint, at timestamptz, before double precision, after double precision, change double precision,
                    p double precision, change_low double precision, change_high double precision)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'level_changes_wrapper';
 COMMENT ON FUNCTION bench.change_points IS
-'Finds runs of a workload at which the results changed their level: E-divisive change points in the last 1000 runs of each series of bench.history whose tags include these. metric: tps, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms or server_cpu_us. margin: smallest change to report, as a fraction; a level needs at least three runs that show it. run_id: first run of the new level. before, after: mean levels. change: ratio of their geometric means minus 1, with its 95 % interval (NULL if a run has no value). p: significance.';
+'Finds the runs at which the results of a workload shifted to another level, in the last 1000 runs of each series of bench.history with these tags. Returns the first run of each new level, the mean levels before and after, the relative change with its 95 % interval, and the significance.';
 
 CREATE FUNCTION bench.calibrate(
     workload        text             DEFAULT NULL,
@@ -111,7 +111,7 @@ CREATE FUNCTION bench.calibrate(
                    rounds int, detectable double precision, advice text)
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_calibrate_wrapper';
 COMMENT ON FUNCTION bench.calibrate IS
-'Runs a workload rounds times in the same way, waits for all runs to end, and returns how much they vary, and so which differences comparisons can show: for each metric of bench.compare one row for 3, 5, 10 and 20 runs per side. mean: over the runs, milliseconds for latencies, microseconds for server_cpu_us. cv: standard deviation between runs / mean, with its 95 % interval. rounds: runs per side of a comparison. detectable: smallest difference, as a fraction, that such a comparison shows in nine of ten cases. advice, in the first row of a metric: runs per side that differences of 1, 2 and 5 % take, whether longer runs or a warm-up would help, and whether the runs drift or depend on each other. All other arguments are those of bench.run, for each run; the runs are kept as a sweep.';
+'Repeats a workload in equal runs, waits for all runs to end, and returns how much they vary (cv) and which differences a comparison of 3, 5, 10 and 20 runs per side can show (detectable). The runs are stored as a sweep.';
 
 CREATE FUNCTION bench.capacity(
     workload        text             DEFAULT NULL,
@@ -126,7 +126,7 @@ CREATE FUNCTION bench.capacity(
 )
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_capacity_wrapper';
 COMMENT ON FUNCTION bench.capacity IS
-'Searches for the highest rate of transactions that a server sustains, waits for the search to end, and returns its id as a sweep. Its runs are trials at a rate (an open loop, as rate of bench.run) of secs each. A trial passes if the percentile of the latency is within latency_limit (milliseconds, from when a transaction was due), 99 % of the transactions due were done, the lag behind the schedule did not grow, at most a share of max_failed failed and no error ended a client. A rate passes if at least half of its trials pass (at most trials of them). The answer is the highest rate that passes below the lowest one that fails, at most margin apart. latency_limits: several objectives in one search; NULL for both: throughput alone counts. rounds: repeated searches, for an interval. At the end the search makes an overload and looks whether what passed still does, and confirms 70 % of the rate in a longer run, over a checkpoint if the role may issue one. With warmup 0 the first run warms up until throughput is steady (for secs, if these are below 5 or there are several nodes). clients NULL: 8 per processor, within the free background workers (of each node), with driver wire within the free connections. All other arguments are those of bench.run, for each trial, but rate and transactions. See bench.capacities and bench.sweep_report.';
+'Searches for the highest rate of transactions that a server sustains within latency_limit at the percentile, waits for the search to end, and returns its id as a sweep. See bench.capacities, bench.sweep_report and SELECT * FROM bench.help(''capacity'').';
 
 CREATE FUNCTION bench.start_capacity(
     workload        text             DEFAULT NULL,
@@ -295,14 +295,14 @@ COMMENT ON COLUMN bench.capacities.sweep_id IS 'The search, as a sweep';
 COMMENT ON COLUMN bench.capacities.workload IS 'Name of the workload, or the mix as given';
 COMMENT ON COLUMN bench.capacities.latency_limit IS 'The objective: milliseconds allowed at the percentile; NULL: throughput alone';
 COMMENT ON COLUMN bench.capacities.percentile IS 'Percentile of the latency, between 0 and 1';
-COMMENT ON COLUMN bench.capacities.rate IS 'Highest rate sustained, in transactions per second; with several rounds their geometric mean; NULL: no rate tried passed, in one of the rounds at least';
-COMMENT ON COLUMN bench.capacities.rate_low IS 'With one round rate itself; with several the lower bound of the 95 % interval of rate';
-COMMENT ON COLUMN bench.capacities.rate_high IS 'With one round the lowest rate that failed; with several the upper bound of the 95 % interval of rate';
+COMMENT ON COLUMN bench.capacities.rate IS 'Highest rate sustained, in transactions per second; with several rounds, the geometric mean; NULL: in at least one round, no rate passed';
+COMMENT ON COLUMN bench.capacities.rate_low IS 'With one round, rate itself; with several, the lower bound of the 95 % interval of rate';
+COMMENT ON COLUMN bench.capacities.rate_high IS 'With one round, the lowest failing rate; with several, the upper bound of the 95 % interval of rate';
 COMMENT ON COLUMN bench.capacities.operating_rate IS '70 % of rate, if a longer run sustained it, over a checkpoint if the role may issue one; otherwise NULL';
-COMMENT ON COLUMN bench.capacities.limited_by IS 'What failed first: latency, throughput (transactions not done, or ever later), errors, or clients (all clients were busy while the server was not: more clients could do more); NULL: no rate failed';
-COMMENT ON COLUMN bench.capacities.hysteresis IS 'True if, after an overload, a rate of the last round no longer passed that had passed before; NULL: not tried';
+COMMENT ON COLUMN bench.capacities.limited_by IS 'First limit reached: latency, throughput (transactions not done, or a growing lag), errors, or clients (all clients were busy while the server was not: use more clients); NULL: no rate failed';
+COMMENT ON COLUMN bench.capacities.hysteresis IS 'True if, after an overload, a rate no longer passed that had passed before in the last round; NULL: not tried';
 COMMENT ON COLUMN bench.capacities.trials IS 'Number of trials of the search, all rounds';
-COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest rate that failed, of all rounds: their reports say what was saturated';
+COMMENT ON COLUMN bench.capacities.failing_runs IS 'Failed trials at the lowest failing rate of each round: their reports show what was saturated';
 
 CREATE VIEW bench.history AS
 SELECT r.workload,

@@ -118,7 +118,7 @@ CREATE FUNCTION bench_internal.conditions(fixture text)
     WHERE c.of_fixture = fixture
 $$;
 COMMENT ON FUNCTION bench_internal.conditions IS
-'Returns the conditions of a fixture: what should hold, a SELECT of the places where it does not, and a SELECT of why the condition cannot be judged. %1$I is the schema, %2$s the scale, %3$s the number of rows. For bench.check.';
+'Returns the conditions of a fixture: a description, a SELECT of violations, and a SELECT of the reason why the condition cannot be judged. %1$I is the schema, %2$s the scale, %3$s the number of rows. For bench.check.';
 
 CREATE FUNCTION bench_internal.check_index(relation regclass)
     RETURNS TABLE (ok boolean, detail text) VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -139,7 +139,7 @@ BEGIN
     END;
 END $$;
 COMMENT ON FUNCTION bench_internal.check_index IS
-'Returns what bt_index_check of extension amcheck says of an index with all rows of its table: NULL without the extension or the privilege. For bench.check.';
+'Returns the result of bt_index_check of extension amcheck for an index, with all rows of its table; NULL without the extension or the privilege. For bench.check.';
 
 CREATE FUNCTION bench.check(fixture text)
     RETURNS TABLE (condition text, ok boolean, detail text)
@@ -193,4 +193,4 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION bench.check IS
-'Checks whether a fixture''s data are still right, in the tables that a run of yours would use: one row per condition. ok is NULL where a condition cannot be judged, and detail says why; if it is false, detail names the first three places. orders: the twelve conditions of TPC-C 3.3.2, of which the eleventh is judged until the first delivery after the load, and the second and third pass over districts without new orders. tpcb: balances and history add up. pk, name, events: rows and ids as loaded. Other fixtures: the number of rows. All fixtures: B-tree indexes by bt_index_check, if extension amcheck is installed. Reads all rows.';
+'Checks whether a fixture''s data are still consistent, in the tables that your runs would use, and returns one row per condition. ok is NULL if a condition cannot be judged; detail gives the reason, or the first three places of a violation. Reads all rows.';

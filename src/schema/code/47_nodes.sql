@@ -8,7 +8,7 @@ COMMENT ON FUNCTION bench_internal.node_state IS
 CREATE FUNCTION bench_internal.unreached_nodes() RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unreached_nodes_wrapper';
 COMMENT ON FUNCTION bench_internal.unreached_nodes IS
-'Tries to connect from this node to every other node of the Citus cluster, as the role that calls, and returns those it did not reach, with the reasons. A run on several nodes asks it of each node before it starts.';
+'Tries to connect from this node to every other node of the Citus cluster, as the calling role, and returns unreachable nodes with the reasons. A run on several nodes calls it on each node before it starts.';
 
 CREATE FUNCTION bench_internal.start_part(request jsonb) RETURNS jsonb
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_part_wrapper';
@@ -38,5 +38,5 @@ COMMENT ON FUNCTION bench_internal.drop_part IS
 CREATE FUNCTION bench.fetch(run_id bigint) RETURNS bigint
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'fetch_wrapper';
 COMMENT ON FUNCTION bench.fetch IS
-'Fetches what nodes of a Citus cluster measured of an ended run and still have, because they could not be reached at its end, and returns the number of nodes fetched; a WARNING names each node that still cannot be asked. A run that was incomplete for that reason only is completed then. Only for the run''s role, on the node that the run was started on.';
+'Fetches results that nodes of a Citus cluster could not deliver at the end of a run, and returns the number of nodes fetched; a WARNING names each node that still does not answer. A run that was incomplete only for that reason becomes completed. Only for the run''s role, on the node on which the run was started.';
 REVOKE ALL ON FUNCTION bench.fetch FROM PUBLIC;

@@ -9,7 +9,7 @@ CREATE FUNCTION bench.schedule(
 )
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_schedule_wrapper';
 COMMENT ON FUNCTION bench.schedule IS
-'Creates a pg_cron job that starts a run as the calling role, and returns the job''s id. name: name of the job, at most 63 bytes; your job of the same name is replaced, as by cron.schedule. schedule: minute, hour, day of the month, month and day of the week, in GMT or the time zone of cron.timezone. The other arguments are those of bench.run and are checked immediately. The job does not wait for its run, and starts no other while one is active. The runs have the tag "job" with the job''s name. If pg_cron is in another database, the error''s hint shows the call to make there.';
+'Creates or replaces a pg_cron job that starts runs as the calling role, and returns the job''s id. The job does not wait for its run, and starts no other run while one is active. If pg_cron is in another database, the error''s hint shows the call to run there.';
 
 CREATE FUNCTION bench.unschedule(name text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'unschedule_wrapper';

@@ -14,7 +14,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'USAGE ON FOREIGN DATA WRAPPER bench_wire' AS privilege WHERE 'targets' = ANY (what);
 END;
-COMMENT ON FUNCTION bench_internal.rights IS 'What bench.allow grants for these words, as GRANT has it.';
+COMMENT ON FUNCTION bench_internal.rights IS 'Privileges of these groups of bench.allow, as GRANT takes them.';
 
 CREATE FUNCTION bench_internal.change_rights(command text, role name, what text[], rights text[])
     RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -39,13 +39,13 @@ BEGIN ATOMIC
     SELECT bench_internal.change_rights('GRANT %s TO %I', role, what, ARRAY(SELECT bench_internal.rights(what)));
 END;
 COMMENT ON FUNCTION bench.allow IS
-'Grants a role what starts work. what: run (loads, workloads, runs, sweeps, searches, comparisons, import, deleting what is its own), capture (captures of its own statements), schedule (jobs of pg_cron), targets (servers to connect to). For the owner of the extension and superusers.';
+'Grants a role EXECUTE on functions that start work or change something, in groups: run, capture, schedule, targets. For superusers and the owner of the extension.';
 
 CREATE FUNCTION bench.disallow(role name, VARIADIC what text[] DEFAULT '{run,capture,schedule,targets}')
     RETURNS void
 BEGIN ATOMIC
     SELECT bench_internal.change_rights('REVOKE %s FROM %I', role, what, ARRAY(SELECT bench_internal.rights(what)));
 END;
-COMMENT ON FUNCTION bench.disallow IS 'Takes back what bench.allow granted: everything, or what these words name.';
+COMMENT ON FUNCTION bench.disallow IS 'Revokes privileges that bench.allow has granted, by default all groups.';
 
 REVOKE ALL ON FUNCTION bench.allow, bench.disallow, bench_internal.change_rights FROM PUBLIC;

@@ -335,7 +335,7 @@ COMMENT ON COLUMN bench.transactions.started IS 'When the transaction started or
 COMMENT ON COLUMN bench.transactions.lag_ms IS 'With a rate: milliseconds from when the transaction was due until it started or was skipped';
 COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start of the transaction, or with a rate from when it was due, until its end, including retries; NULL if it was skipped';
 COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
-COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a block, which ended the client; failed: given up at a serialization failure or deadlock; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
+COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a transaction block, which ended the client; failed: serialization failure or deadlock after the last try; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
 
 CREATE TABLE bench.error_log (
     run_id   bigint NOT NULL,

@@ -68,7 +68,7 @@ COMMENT ON COLUMN bench.capture_statements.shared_blks_read IS 'Blocks that they
 COMMENT ON COLUMN bench.capture_statements.exec_ms IS 'Their execution time in milliseconds';
 COMMENT ON COLUMN bench.capture_statements.share IS 'Share of the execution time of all statements captured, kept or not';
 COMMENT ON COLUMN bench.capture_statements.kept IS 'True if a workload was made of it';
-COMMENT ON COLUMN bench.capture_statements.reason IS 'Why no workload was made of it; of a kept one, what its replay leaves out';
+COMMENT ON COLUMN bench.capture_statements.reason IS 'Why no workload was made of it; for a kept statement, the omissions of its replay';
 
 CREATE TABLE bench.captured_rows (
     workload   text NOT NULL,
@@ -97,7 +97,7 @@ CREATE TABLE bench.call_log (
     exec_ms          double precision NOT NULL,
     PRIMARY KEY (run_id, node, script)
 );
-COMMENT ON TABLE bench.call_log IS 'One row per run and script of a capture: what pg_stat_statements counted of its statements, for bench.fidelity';
+COMMENT ON TABLE bench.call_log IS 'One row per run and script of a capture: counters of pg_stat_statements for its statements, for bench.fidelity';
 COMMENT ON COLUMN bench.call_log.run_id IS 'The run';
 COMMENT ON COLUMN bench.call_log.node IS 'As in bench.samples';
 COMMENT ON COLUMN bench.call_log.script IS 'Number of the script in the run''s mix, from 0';
