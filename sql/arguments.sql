@@ -250,7 +250,7 @@ SELECT bench.load('pk', 1000, options => '{"distribute": true}');
 \set VERBOSITY default
 
 -- percentiles are fractions
-SELECT count(*) AS runs FROM bench.run_log;
+SELECT count(*) AS runs FROM bench_internal.run_log;
 SELECT bench.run('nothing', transactions => 10) AS run_id \gset
 SELECT bench.percentile(:run_id, 99);
 SELECT bench.percentile(:run_id, 99.9);
@@ -382,7 +382,7 @@ SELECT bench.create_workload('large', 'SELECT 1;', description => repeat('x', 10
 SELECT bench.run('nothing', transactions => 1, tags => jsonb_build_object('a', repeat('x', 1048560))) > 0 AS runs;
 
 -- Nothing came of any of these but the two good runs
-SELECT status, count(*) FROM bench.run_log GROUP BY status ORDER BY status;
+SELECT status, count(*) FROM bench_internal.run_log GROUP BY status ORDER BY status;
 SELECT count(*) AS fixtures FROM bench.fixtures;
 SELECT to_regclass('bench_data.pk') AS pk, to_regnamespace('pg_mine') AS schema,
        (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\_loading%') AS loading;

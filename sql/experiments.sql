@@ -190,7 +190,7 @@ SELECT bench.sweep('pk_update', '{1}', before => 'truncate');
 SELECT count(*) AS rows FROM bench_data.pk;
 -- nothing has been begun so far
 SELECT count(*) AS sweeps, (SELECT count(*) FROM bench.runs WHERE run_id > :last_run) AS runs
-FROM bench.sweep_log
+FROM bench_internal.sweep_log
 WHERE sweep_id > :last_sweep;
 
 -- what can only be seen later is the run's error

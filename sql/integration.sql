@@ -26,14 +26,14 @@ SELECT bench.unschedule(NULL);
 SELECT bench.unschedule('');
 
 -- What a job calls
-SELECT bench.start_scheduled('nothing', tags => '{"job": "mine"}') AS first \gset
-SELECT bench.start_scheduled('nothing', tags => '{"job": "another"}') > :first AS "another job";
+SELECT bench_internal.start_scheduled('nothing', tags => '{"job": "mine"}') AS first \gset
+SELECT bench_internal.start_scheduled('nothing', tags => '{"job": "another"}') > :first AS "another job";
 SELECT bench.stop(run_id) FROM bench.runs WHERE run_id >= :first ORDER BY run_id;
-SELECT bench.start_scheduled('nothing', transactions => 1, tags => '{"job": "mine"}') AS again \gset
+SELECT bench_internal.start_scheduled('nothing', transactions => 1, tags => '{"job": "mine"}') AS again \gset
 SELECT :again > :first AS again, bench.wait(:again);
-SELECT bench.start_scheduled('nothing');
-SELECT bench.start_scheduled('nothing', tags => '{"job": 1}');
-SELECT bench.start_scheduled('nonesuch', tags => '{"job": "mine"}');
+SELECT bench_internal.start_scheduled('nothing');
+SELECT bench_internal.start_scheduled('nothing', tags => '{"job": 1}');
+SELECT bench_internal.start_scheduled('nonesuch', tags => '{"job": "mine"}');
 
 -- pgTAP
 SELECT bench.tps_ok(:run_id, '>', 1);

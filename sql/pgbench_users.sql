@@ -34,7 +34,7 @@ SELECT bench.run(script => E'SELECT 1;\nSELECT nonesuch;');
 CREATE ROLE regress_bench_script LOGIN;
 GRANT EXECUTE ON FUNCTION bench.run TO regress_bench_script;
 SET ROLE regress_bench_script;
-SELECT bench.run(script => 'SELECT * FROM bench.run_log;');
+SELECT bench.run(script => 'SELECT * FROM bench_internal.run_log;');
 SELECT bench.run(script => 'SELECT 1;', transactions => 5) AS run_id \gset
 SELECT role, workload, status FROM bench.runs WHERE run_id = :run_id;
 RESET ROLE;

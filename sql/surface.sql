@@ -36,7 +36,7 @@ ORDER BY 1;
 -- Relations and their columns
 SELECT c.relname AS relation, c.relkind AS kind, c.relpersistence AS persistence, c.reloptions AS options
 FROM pg_class c
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind NOT IN ('i', 't')
 ORDER BY c.relname COLLATE "C";
 
 SELECT c.relname AS relation, a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS type,
@@ -44,12 +44,12 @@ SELECT c.relname AS relation, a.attname AS "column", format_type(a.atttypid, a.a
 FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('r', 'v')
 ORDER BY c.relname COLLATE "C", a.attnum;
 
 SELECT conrelid::regclass AS "table", conname AS "constraint", pg_get_constraintdef(oid) AS definition
 FROM pg_constraint
-WHERE connamespace = 'bench'::regnamespace AND contype <> 'n'
+WHERE connamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND contype <> 'n'
 ORDER BY conrelid::regclass::text COLLATE "C", contype DESC, conname COLLATE "C";
 
 -- Columns that the contract promises and that are not there (those of later issues named)
@@ -119,7 +119,7 @@ FROM pg_extension WHERE extname = 'pgbench_ext';
 SELECT c.relname AS relation, a.attname AS "column"
 FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('r', 'v')
   AND has_table_privilege('public', c.oid, 'SELECT')
   AND col_description(c.oid, a.attnum) IS NULL
 ORDER BY 1, 2;
@@ -128,7 +128,7 @@ ORDER BY 1, 2;
 SELECT c.relname AS relation, a.attname AS "column", col_description(c.oid, a.attnum) AS comment
 FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('r', 'v')
   AND has_table_privilege('public', c.oid, 'SELECT')
   AND (a.attname LIKE '%\_ms' AND col_description(c.oid, a.attnum) NOT ILIKE '%millisecond%'
        OR a.attname LIKE '%\_us' AND col_description(c.oid, a.attnum) NOT ILIKE '%microsecond%'
@@ -143,7 +143,7 @@ FROM pg_proc p WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal':
 ORDER BY p.pronamespace::regnamespace::text COLLATE "C", public_may, p.proname COLLATE "C";
 SELECT c.relname AS relation, string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type) AS public_may
 FROM pg_class c LEFT JOIN LATERAL (SELECT * FROM aclexplode(c.relacl) WHERE grantee = 0) a ON true
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind NOT IN ('i', 't')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind NOT IN ('i', 't')
 GROUP BY c.relname ORDER BY c.relname COLLATE "C";
 SELECT n.nspname AS schema, a.privilege_type AS public_may
 FROM pg_namespace n, aclexplode(n.nspacl) a
@@ -151,7 +151,7 @@ WHERE n.nspname IN ('bench', 'bench_internal') AND a.grantee = 0
 ORDER BY n.nspname COLLATE "C";
 SELECT attrelid::regclass AS relation, attname AS "column", attacl
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-WHERE c.relnamespace = 'bench'::regnamespace AND attacl IS NOT NULL;
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND attacl IS NOT NULL;
 
 -- Dumped by pg_dump: results, own workloads and fixtures, the sequence
 SELECT c.oid::regclass AS relation, u.condition
@@ -162,7 +162,7 @@ ORDER BY c.relname COLLATE "C";
 -- every table and sequence is among them, but for loads under way
 SELECT c.oid::regclass AS not_dumped
 FROM pg_class c, pg_extension e
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'S')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('r', 'S')
   AND e.extname = 'pgbench_ext' AND c.oid <> ALL (e.extconfig)
 ORDER BY c.relname COLLATE "C";
 

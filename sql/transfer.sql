@@ -66,7 +66,7 @@ SELECT bench.start('transfer_nothing', secs => 60) AS live \gset
 \set VERBOSITY sqlstate
 SELECT bench.delete_run(:live);
 DELETE FROM bench.runs WHERE run_id = :live;
-TRUNCATE bench.run_log;
+TRUNCATE bench_internal.run_log;
 \set VERBOSITY default
 SELECT bench.stop(:live), bench.wait(:live);
 SELECT bench.delete_run(:live), bench.delete_run(:copy);

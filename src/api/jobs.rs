@@ -71,7 +71,7 @@ fn command(arguments: &RunArguments) -> String {
     if arguments.warmup.is_none() {
         given.push("warmup => NULL".to_owned());
     }
-    format!("SELECT bench.start_scheduled({})", given.join(", "))
+    format!("SELECT bench_internal.start_scheduled({})", given.join(", "))
 }
 
 fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {

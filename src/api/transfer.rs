@@ -131,7 +131,7 @@ fn delete_run(run_id: Option<i64>) -> bool {
     .or_raise()
 }
 
-/// The trigger of bench.run_log. See the COMMENT ON.
+/// The trigger of bench_internal.run_log. See the COMMENT ON.
 #[pg_trigger(sql = false)]
 fn forget_runs<'a>(
     trigger: &'a PgTrigger<'a>,

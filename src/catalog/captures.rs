@@ -1,4 +1,4 @@
-//! Captures: rows of bench.capture_list and bench.capture_statements, and the mix that a capture is.
+//! Captures: rows of bench_internal.capture_list and bench.capture_statements, and the mix that a capture is.
 
 use bench_core::captured::Counts;
 use bench_core::error::{UserError, sqlstate};
@@ -28,7 +28,7 @@ pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
     as_owner(|| {
         let sql = "SELECT bench_internal.role_name(l.owner_oid, l.role), CASE WHEN l.status = 'capturing' AND NOT EXISTS ( \
                        SELECT FROM pg_catalog.pg_stat_get_activity(l.pid) a WHERE a.pid IS NOT NULL) \
-                   THEN 'crashed' ELSE l.status END, l.pid, l.owner_oid FROM bench.capture_list l WHERE l.name = $1";
+                   THEN 'crashed' ELSE l.status END, l.pid, l.owner_oid FROM bench_internal.capture_list l WHERE l.name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(CaptureHandle {
@@ -45,7 +45,9 @@ pub fn capture(name: &str) -> Result<Option<CaptureHandle>, UserError> {
 /// The workloads of a capture with their weights; `None` where no capture has that name.
 pub fn mix(name: &str) -> Result<Option<Vec<Share>>, UserError> {
     as_owner(|| {
-        if fetch::<i32>("SELECT 1 FROM bench.capture_list WHERE name = $1", &[name.into()])?.is_none() {
+        if fetch::<i32>("SELECT 1 FROM bench_internal.capture_list WHERE name = $1", &[name.into()])?
+            .is_none()
+        {
             return Ok(None);
         }
         let sql = "SELECT s.workload, s.weight FROM bench.capture_statements s JOIN bench.workloads w ON w.name = s.workload \
@@ -102,7 +104,7 @@ pub fn begin_capture(
     delete_capture(name)?;
     as_owner(|| {
         run(
-            "INSERT INTO bench.capture_list (name, role, source, options, status, started_at, secs, pid, owner_oid) \
+            "INSERT INTO bench_internal.capture_list (name, role, source, options, status, started_at, secs, pid, owner_oid) \
              VALUES ($1, $2, $3, $4, 'capturing', $7, $5, $6, $8)",
             &[
                 name.into(),
@@ -139,7 +141,7 @@ pub fn end_capture(name: &str, end: &CaptureEnd) -> Result<(), UserError> {
     let error = end.error.as_ref().map(|error| JsonB(serde_json::to_value(error).unwrap_or_default()));
     as_owner(|| {
         run(
-            "UPDATE bench.capture_list SET status = $2, finished_at = pg_catalog.clock_timestamp(), calls = $3, exec_ms = $4, \
+            "UPDATE bench_internal.capture_list SET status = $2, finished_at = pg_catalog.clock_timestamp(), calls = $3, exec_ms = $4, \
                  dealloc = $5, notes = $6, error = $7 WHERE name = $1",
             &[
                 name.into(),
@@ -172,7 +174,7 @@ pub struct CaptureHead {
 /// The row of a capture.
 pub fn head_of_capture(name: &str) -> Result<CaptureHead, UserError> {
     as_owner(|| {
-        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes FROM bench.capture_list WHERE name = $1";
+        let sql = "SELECT source, options, secs, calls, exec_ms, dealloc, notes FROM bench_internal.capture_list WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             Ok(CaptureHead {
                 source: row.get::<String>(1)?.unwrap_or_default(),
@@ -254,7 +256,7 @@ pub fn delete_capture(name: &str) -> Result<(), UserError> {
         run(&format!("DELETE FROM bench.feeders WHERE workload IN ({own})"), &[name.into()])?;
         run(&format!("DELETE FROM bench.workloads WHERE name IN ({own}) AND NOT builtin"), &[name.into()])?;
         run("DELETE FROM bench.capture_statements WHERE capture = $1", &[name.into()])?;
-        run("DELETE FROM bench.capture_list WHERE name = $1", &[name.into()]).map(drop)
+        run("DELETE FROM bench_internal.capture_list WHERE name = $1", &[name.into()]).map(drop)
     })
 }
 
@@ -284,12 +286,12 @@ pub fn calls_of_captured(run_id: i64) -> Result<Vec<Replayed>, UserError> {
                        c.calls, c.rows, c.shared_blks_hit, c.shared_blks_read, c.exec_ms, l.transactions, l.failed \
                    FROM (SELECT run_id, script, workload, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
                            pg_catalog.sum(failed + coalesce(aborted, 0))::pg_catalog.int8 AS failed \
-                       FROM bench.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
-                   JOIN bench.capture_list k ON k.name = s.capture AND k.source = 'statements' \
+                       FROM bench_internal.script_log WHERE run_id = $1 GROUP BY run_id, script, workload) l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                   JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'statements' \
                    LEFT JOIN (SELECT run_id, script, pg_catalog.sum(calls)::pg_catalog.int8 AS calls, \
                            pg_catalog.sum(rows)::pg_catalog.int8 AS rows, pg_catalog.sum(shared_blks_hit)::pg_catalog.int8 AS shared_blks_hit, \
                            pg_catalog.sum(shared_blks_read)::pg_catalog.int8 AS shared_blks_read, pg_catalog.sum(exec_ms) AS exec_ms \
-                       FROM bench.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
+                       FROM bench_internal.call_log GROUP BY run_id, script) c ON c.run_id = l.run_id AND c.script = l.script \
                    ORDER BY l.script";
         fetch_all(sql, &[run_id.into()], |row| {
             let number = |column| row.get::<i64>(column);
@@ -364,7 +366,7 @@ pub fn all_of_captured_statements(name: &str) -> Result<Vec<CapturedStatement>, 
 /// What there is to know of a capture.
 pub fn notes_of_capture(name: &str) -> Result<Vec<String>, UserError> {
     as_owner(|| {
-        let sql = "SELECT notes FROM bench.capture_list WHERE name = $1";
+        let sql = "SELECT notes FROM bench_internal.capture_list WHERE name = $1";
         Ok(fetch::<Vec<String>>(sql, &[name.into()])?.unwrap_or_default())
     })
 }
@@ -382,8 +384,8 @@ pub fn shapes_of_captured(run_id: i64) -> Result<Vec<ReplayedShape>, UserError> 
     as_owner(|| {
         let sql = "SELECT s.workload, pg_catalog.min(s.share), pg_catalog.sum(l.transactions)::pg_catalog.int8, \
                        pg_catalog.sum(l.failed + coalesce(l.aborted, 0))::pg_catalog.int8 \
-                   FROM bench.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
-                   JOIN bench.capture_list k ON k.name = s.capture AND k.source = 'log' \
+                   FROM bench_internal.script_log l JOIN bench.capture_statements s ON s.workload = l.workload AND s.kept \
+                   JOIN bench_internal.capture_list k ON k.name = s.capture AND k.source = 'log' \
                    WHERE l.run_id = $1 GROUP BY s.workload, l.script ORDER BY l.script";
         fetch_all(sql, &[run_id.into()], |row| {
             Ok(ReplayedShape {

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 use super::as_owner;
 use crate::server::spi::{fetch, fetch_all, run};
 
-/// A row of bench.custom_fixtures.
+/// A row of bench_internal.custom_fixtures.
 pub struct Definition {
     pub name: String,
     /// Its present name, or the one that was kept.
@@ -26,7 +26,7 @@ pub struct Definition {
 pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
     as_owner(|| {
         let sql = "SELECT name, bench_internal.role_name(owner_oid, owner), ddl, rows_query, after_ddl, rows, owner_oid \
-             FROM bench.custom_fixtures WHERE name = $1";
+             FROM bench_internal.custom_fixtures WHERE name = $1";
         let found = fetch_all(sql, &[name.into()], |row| {
             let text = |column| row.get::<String>(column).map(Option::unwrap_or_default);
             Ok(Definition {
@@ -46,7 +46,7 @@ pub fn definition(name: &str) -> Result<Option<Definition>, UserError> {
 /// The names of all that users have defined.
 pub fn definition_names() -> Result<Vec<String>, UserError> {
     as_owner(|| {
-        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench.custom_fixtures";
+        let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM bench_internal.custom_fixtures";
         Ok(fetch::<Vec<String>>(names, &[])?.unwrap_or_default())
     })
 }
@@ -59,7 +59,7 @@ pub fn put_definition(definition: &Definition, old_owner: Option<pg_sys::Oid>) -
     as_owner(|| {
         // The OID 0 is passed as NULL.
         let stored = run(
-            "INSERT INTO bench.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows, owner_oid) \
+            "INSERT INTO bench_internal.custom_fixtures AS f (name, owner, ddl, rows_query, after_ddl, rows, owner_oid) \
              VALUES ($1, $2, $3, $4, $5, $6, $8) \
              ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, owner_oid = EXCLUDED.owner_oid, ddl = EXCLUDED.ddl, rows_query = EXCLUDED.rows_query, \
                  after_ddl = EXCLUDED.after_ddl, rows = EXCLUDED.rows \
@@ -90,7 +90,8 @@ fn changed(name: &str) -> UserError {
 /// 55006 when it has become another's.
 pub fn delete_definition(name: &str, owner: pg_sys::Oid) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "DELETE FROM bench.custom_fixtures WHERE name = $1 AND owner_oid = coalesce($2, 0)";
+        let sql =
+            "DELETE FROM bench_internal.custom_fixtures WHERE name = $1 AND owner_oid = coalesce($2, 0)";
         if run(sql, &[name.into(), owner.into()])? == 0 { Err(changed(name)) } else { Ok(()) }
     })
 }

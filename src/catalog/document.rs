@@ -19,7 +19,7 @@ SELECT pg_catalog.jsonb_build_object( \
             FROM bench.runs r WHERE r.run_id = $1), \
     'summary', (SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(s)) FROM bench.summary s WHERE s.run_id = $1), \
     'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.to_jsonb(n)) ORDER BY n.node), '[]') FROM bench.nodes n \
-              WHERE n.run_id = $1 AND EXISTS (SELECT FROM bench.node_log l WHERE l.run_id = $1)), \
+              WHERE n.run_id = $1 AND EXISTS (SELECT FROM bench_internal.node_log l WHERE l.run_id = $1)), \
     'environment', (SELECT pg_catalog.jsonb_strip_nulls(r.environment) FROM bench.runs r WHERE r.run_id = $1))";
 
 /// All but these and the samples. Nulls are left out where the document has a number that cannot be null; users' own JSON

@@ -65,7 +65,7 @@ pub fn calibration_of(run_ids: &[i64], least: usize) -> Result<Option<(i64, Vec<
     let made = as_owner(|| {
         fetch_all(
             "SELECT s.sweep_id, s.owner_oid, pg_catalog.array_agg(l.run_id ORDER BY l.place) \
-             FROM bench.sweep_log s JOIN bench.sweep_run_log l USING (sweep_id) JOIN bench.run_log r USING (run_id) \
+             FROM bench_internal.sweep_log s JOIN bench_internal.sweep_run_log l USING (sweep_id) JOIN bench_internal.run_log r USING (run_id) \
              WHERE s.options ->> 'calibrates' = 'true' AND l.error IS NULL AND r.status = 'completed' \
              GROUP BY s.sweep_id, s.owner_oid HAVING pg_catalog.count(*) >= $1 ORDER BY s.sweep_id DESC LIMIT $2",
             &[(least as i64).into(), MOST_CALIBRATIONS.into()],

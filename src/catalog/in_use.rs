@@ -12,11 +12,11 @@ use crate::server::spi::{fetch, fetch_all};
 use crate::server::worker_slots;
 use crate::shm::{Segment, Work, build, is_under_way};
 
-/// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench.run_log.
+/// Runs whose rows have not been closed, with their segments; `condition` is of SQL, on bench_internal.run_log.
 fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u32)>, UserError> {
     as_owner(|| {
         let sql = format!(
-            "SELECT run_id, segment FROM bench.run_log WHERE status IN ('starting', 'running') AND {condition} ORDER BY run_id"
+            "SELECT run_id, segment FROM bench_internal.run_log WHERE status IN ('starting', 'running') AND {condition} ORDER BY run_id"
         );
         fetch_all(&sql, arguments, |row| {
             let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
@@ -46,7 +46,8 @@ pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
     let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
     open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
     let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
-    let sql = "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench.run_log WHERE run_id = ANY ($1)";
+    let sql =
+        "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";
     let clients = as_owner(|| fetch::<i64>(sql, &[ids.into()]))?.unwrap_or_default().unsigned_abs();
     let (elsewhere, others) = worker_slots::workers_of_role(role);
     Ok(clients + elsewhere + others)

@@ -1,4 +1,4 @@
-//! Loads under way: a row of bench.load_log each, and a schema that the tables are made in.
+//! Loads under way: a row of bench_internal.load_log each, and a schema that the tables are made in.
 //!
 //! The schema belongs to the extension's owner, and the calling role may create in it: so a role that may
 //! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
@@ -52,7 +52,7 @@ pub fn begin_load(
         segment.claim(Work::Load(load_id));
         segment.announce(Work::Load(load_id));
         let taken = run(
-            "INSERT INTO bench.load_log (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
+            "INSERT INTO bench_internal.load_log (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (schema, fixture) DO NOTHING",
             &[
                 load_id.into(),
@@ -83,7 +83,7 @@ pub fn try_staging_schema(role: pg_sys::Oid) -> Result<String, UserError> {
 fn new_load_id() -> Result<i64, UserError> {
     loop {
         let load_id =
-            fetch::<i64>("SELECT pg_catalog.nextval('bench.load_id_seq')", &[])?.unwrap_or_default();
+            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.load_id_seq')", &[])?.unwrap_or_default();
         if !schema_exists(&staging_schema(load_id))? {
             return Ok(load_id);
         }
@@ -217,7 +217,7 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
 
 /// As the extension's owner. Who deletes the row removes the schema.
 fn forget(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
-    if run("DELETE FROM bench.load_log WHERE load_id = $1", &[load_id.into()])? == 0 {
+    if run("DELETE FROM bench_internal.load_log WHERE load_id = $1", &[load_id.into()])? == 0 {
         return Ok(());
     }
     drop_schema(load_id, owner, dependents)
@@ -284,11 +284,11 @@ pub fn tables_for_insert(load_id: i64) -> Result<Vec<String>, UserError> {
 
 /// Whether the caller may see a load under way; false for one that there is not.
 pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
-    let sql = "SELECT owner_oid FROM bench.load_log WHERE load_id = $1";
+    let sql = "SELECT owner_oid FROM bench_internal.load_log WHERE load_id = $1";
     Ok(as_owner(|| fetch::<pg_sys::Oid>(sql, &[load_id.into()]))?.is_some_and(may_see))
 }
 
-/// A row of bench.load_log: a load under way, or one whose leader is gone.
+/// A row of bench_internal.load_log: a load under way, or one whose leader is gone.
 struct Entry {
     load_id: i64,
     segment: u32,
@@ -304,9 +304,9 @@ fn is_alive(entry: &Entry) -> bool {
         || build::is_led_by_other(entry.segment, Work::Load(entry.load_id))
 }
 
-/// As the extension's owner: rows of bench.load_log.
+/// As the extension's owner: rows of bench_internal.load_log.
 fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<Entry>, UserError> {
-    let sql = format!("SELECT load_id, segment FROM bench.load_log {condition}");
+    let sql = format!("SELECT load_id, segment FROM bench_internal.load_log {condition}");
     fetch_all(&sql, arguments, |row| {
         let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
         Ok(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })

@@ -50,7 +50,7 @@ pub fn may_run() -> Result<bool, UserError> {
 /// Whether a run is a part of another node's.
 pub fn is_part(run_id: i64) -> Result<bool, UserError> {
     as_owner(|| {
-        let sql = "SELECT part_of IS NOT NULL FROM bench.run_log WHERE run_id = $1";
+        let sql = "SELECT part_of IS NOT NULL FROM bench_internal.run_log WHERE run_id = $1";
         Ok(fetch::<bool>(sql, &[run_id.into()])? == Some(true))
     })
 }
@@ -58,7 +58,7 @@ pub fn is_part(run_id: i64) -> Result<bool, UserError> {
 /// Why a run did not complete.
 pub fn run_error(run_id: i64) -> Result<Option<Value>, UserError> {
     as_owner(|| {
-        let sql = "SELECT error FROM bench.run_log WHERE run_id = $1";
+        let sql = "SELECT error FROM bench_internal.run_log WHERE run_id = $1";
         Ok(fetch::<JsonB>(sql, &[run_id.into()])?.map(|json| json.0))
     })
 }
@@ -89,7 +89,7 @@ fn machines_of(nodes: &[(&NodeSpec, &NodeCell)], states: &[States]) -> Vec<i32> 
     machines(&tenants)
 }
 
-/// What a node's state says of the run, by the columns of bench.node_log; the rest stays NULL.
+/// What a node's state says of the run, by the columns of bench_internal.node_log; the rest stays NULL.
 fn figures(node: &NodeSpec, cell: &NodeCell, (before, after): States, begins_us: i64, machine: i32) -> Value {
     let clock = cell.clock();
     let began_us = cell.began_us.load(Relaxed);
@@ -163,13 +163,13 @@ fn write_rows(run_id: i64, rows: &[(i32, Value)]) -> Result<(), UserError> {
         hold()?;
         for (node, columns) in rows {
             run(
-                "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, error, start_offset_ms, \
+                "INSERT INTO bench_internal.node_log AS n (run_id, node, name, is_coordinator, clients, error, start_offset_ms, \
                      clock_offset_ms, clock_error_ms, processors, cpu_user, cpu_system, cpu_iowait, cpu_steal, cpu_idle, prepared, \
                      connections_opened, connections_reused, prepared_left, settings, machine) \
                  SELECT $1, $2, x.name, x.is_coordinator, x.clients, x.error, x.start_offset_ms, \
                      x.clock_offset_ms, x.clock_error_ms, x.processors, x.cpu_user, x.cpu_system, x.cpu_iowait, x.cpu_steal, x.cpu_idle, \
                      x.prepared, x.connections_opened, x.connections_reused, x.prepared_left, x.settings, x.machine \
-                 FROM pg_catalog.jsonb_populate_record(NULL::bench.node_log, $3) x \
+                 FROM pg_catalog.jsonb_populate_record(NULL::bench_internal.node_log, $3) x \
                  ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name, is_coordinator = excluded.is_coordinator, \
                      clients = excluded.clients, error = coalesce(n.error, excluded.error), \
                      start_offset_ms = excluded.start_offset_ms, clock_offset_ms = excluded.clock_offset_ms, \
@@ -191,7 +191,7 @@ pub fn part_error(run_id: i64, first: Option<i32>) -> Result<Option<UserError>, 
     let found = transaction(|| {
         hold()?;
         fetch_all(
-            "SELECT name, error FROM bench.node_log WHERE run_id = $1 AND status <> 'completed' \
+            "SELECT name, error FROM bench_internal.node_log WHERE run_id = $1 AND status <> 'completed' \
              ORDER BY pg_catalog.array_position('{crashed,failed,incomplete}', status), \
                  coalesce(node <> $2, true), node LIMIT 1",
             &[run_id.into(), first.into()],
@@ -231,27 +231,27 @@ pub fn finish(
 /// Adds up the nodes' counters.
 fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.audit_log (run_id, node, counter, harness, server, judged, reason) \
+        "INSERT INTO bench_internal.audit_log (run_id, node, counter, harness, server, judged, reason) \
          SELECT $1, 0, counter, pg_catalog.sum(harness)::pg_catalog.int8, \
              CASE WHEN pg_catalog.bool_and(server IS NOT NULL) THEN pg_catalog.sum(server)::pg_catalog.int8 END, \
              pg_catalog.bool_and(judged), pg_catalog.min(reason) \
-         FROM bench.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
+         FROM bench_internal.audit_log WHERE run_id = $1 AND node <> 0 GROUP BY counter",
         &[run_id.into()],
     )?;
     match shards {
         None => Ok(()),
         Some(Err(reason)) => run(
-            "UPDATE bench.audit_log SET server = NULL, reason = $2 WHERE run_id = $1 AND node = 0 AND reason = $3",
+            "UPDATE bench_internal.audit_log SET server = NULL, reason = $2 WHERE run_id = $1 AND node = 0 AND reason = $3",
             &[run_id.into(), reason.into(), SHARED.into()],
         )
         .map(drop),
         Some(Ok(shards)) => run(
-            "UPDATE bench.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
+            "UPDATE bench_internal.audit_log a SET server = t.server, judged = true, reason = 'rows of the tables'' shards on all nodes, in all phases' \
              FROM ROWS FROM (pg_catalog.unnest('{n_tup_ins,n_tup_upd,n_tup_del}'::pg_catalog.text[]), pg_catalog.unnest($2)) AS t (counter, server) \
              WHERE a.run_id = $1 AND a.node = 0 AND a.counter = t.counter \
-               AND NOT EXISTS (SELECT FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
-               AND (SELECT pg_catalog.count(*) FROM bench.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
-                   = (SELECT pg_catalog.count(*) FROM bench.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
+               AND NOT EXISTS (SELECT FROM bench_internal.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter AND p.reason <> $3) \
+               AND (SELECT pg_catalog.count(*) FROM bench_internal.audit_log p WHERE p.run_id = $1 AND p.node <> 0 AND p.counter = a.counter) \
+                   = (SELECT pg_catalog.count(*) FROM bench_internal.node_log n WHERE n.run_id = $1 AND n.clients > 0)",
             &[run_id.into(), shards.to_vec().into(), SHARED.into()],
         )
         .map(drop),
@@ -261,7 +261,7 @@ fn audit_of_nodes(run_id: i64, shards: Option<Result<Tuples, &'static str>>) -> 
 /// The run's row, from its nodes'.
 fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize, UserError> {
     let changed = run(
-        "UPDATE bench.run_log r SET status = $2, finished_at = coalesce(r.finished_at, pg_catalog.clock_timestamp()), error = $3, \
+        "UPDATE bench_internal.run_log r SET status = $2, finished_at = coalesce(r.finished_at, pg_catalog.clock_timestamp()), error = $3, \
              latency_avg_ms = t.mean, latency_stddev_ms = CASE WHEN t.squares IS NOT NULL THEN pg_catalog.sqrt(greatest(t.squares - t.mean ^ 2, 0)) END, \
              latency_max_ms = t.latency_max_ms, lag_max_ms = t.lag_max_ms, backlog = t.backlog, lag_avg_ms = t.lag_avg_ms, \
              server_cpu_us = t.server_cpu_us, environment = coalesce(t.environment, '{}'), \
@@ -274,14 +274,14 @@ fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize
                    CASE WHEN pg_catalog.bool_and(n.server_cpu_us IS NOT NULL) FILTER (WHERE n.transactions > 0) \
                         THEN pg_catalog.sum(n.transactions * n.server_cpu_us) / nullif(pg_catalog.sum(n.transactions), 0) END AS server_cpu_us, \
                    (pg_catalog.array_agg(n.environment ORDER BY n.node) FILTER (WHERE n.environment IS NOT NULL))[1] AS environment \
-               FROM bench.node_log n WHERE n.run_id = $1) t \
+               FROM bench_internal.node_log n WHERE n.run_id = $1) t \
          WHERE r.run_id = $1",
         &[run_id.into(), status.into(), error.map(JsonB).into()],
     )?;
     let histogram = super::histogram(run_id)?;
     let percentile = |p| bench_core::stats::histogram::percentile_of(histogram.iter().copied(), p);
     run(
-        "UPDATE bench.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
+        "UPDATE bench_internal.run_log SET latency_p50_ms = $2, latency_p95_ms = $3, latency_p99_ms = $4, latency_p999_ms = $5 WHERE run_id = $1",
         &[
             run_id.into(),
             percentile(0.5).into(),
@@ -296,8 +296,7 @@ fn row_of_nodes(run_id: i64, status: &str, error: Option<Value>) -> Result<usize
 /// The nodes of a run whose parts are here.
 pub fn fetched(run_id: i64) -> Result<Vec<i32>, UserError> {
     as_owner(|| {
-        let sql =
-            "SELECT pg_catalog.array_agg(node) FROM bench.node_log WHERE run_id = $1 AND status IS NOT NULL";
+        let sql = "SELECT pg_catalog.array_agg(node) FROM bench_internal.node_log WHERE run_id = $1 AND status IS NOT NULL";
         Ok(fetch::<Vec<i32>>(sql, &[run_id.into()])?.unwrap_or_default())
     })
 }
@@ -305,7 +304,7 @@ pub fn fetched(run_id: i64) -> Result<Vec<i32>, UserError> {
 /// Whether clients of a run ran on several nodes, or were to, of which this one was asked.
 pub fn is_of_several_nodes(run_id: i64) -> Result<bool, UserError> {
     as_owner(|| {
-        let sql = "SELECT nodes <> 'local' AND part_of IS NULL FROM bench.run_log WHERE run_id = $1";
+        let sql = "SELECT nodes <> 'local' AND part_of IS NULL FROM bench_internal.run_log WHERE run_id = $1";
         Ok(fetch::<bool>(sql, &[run_id.into()])? == Some(true))
     })
 }
@@ -315,17 +314,17 @@ pub fn add_up_again(run_id: i64, fetched: &[NodeSpec], status: &str) -> Result<(
     as_owner(|| {
         for node in fetched {
             run(
-                "UPDATE bench.node_log SET name = $3, is_coordinator = $4 WHERE run_id = $1 AND node = $2",
+                "UPDATE bench_internal.node_log SET name = $3, is_coordinator = $4 WHERE run_id = $1 AND node = $2",
                 &[run_id.into(), node.node.into(), node.name().into(), node.is_coordinator.into()],
             )?;
         }
-        let complete = "SELECT pg_catalog.bool_and(status IS NOT DISTINCT FROM 'completed') FROM bench.node_log WHERE run_id = $1 AND clients > 0";
+        let complete = "SELECT pg_catalog.bool_and(status IS NOT DISTINCT FROM 'completed') FROM bench_internal.node_log WHERE run_id = $1 AND clients > 0";
         let is_complete = fetch::<bool>(complete, &[run_id.into()])? == Some(true);
         let (status, error) = match status {
             "incomplete" if is_complete => ("completed", None),
             status => (status, run_error(run_id)?),
         };
-        run("DELETE FROM bench.audit_log WHERE run_id = $1 AND node = 0", &[run_id.into()])?;
+        run("DELETE FROM bench_internal.audit_log WHERE run_id = $1 AND node = 0", &[run_id.into()])?;
         audit_of_nodes(run_id, None)?;
         row_of_nodes(run_id, status, error).map(drop)
     })

@@ -9,12 +9,12 @@ use crate::server::spi::run;
 
 /// The tables whose rows belong to roles, each with the column that keeps the name; then those whose rows run code.
 const OWNED: [(&str, &str); 6] = [
-    ("run_log", "role"),
-    ("sweep_log", "role"),
-    ("capture_list", "role"),
-    ("workloads", "owner"),
-    ("fixtures", "owner"),
-    ("custom_fixtures", "owner"),
+    ("bench_internal.run_log", "role"),
+    ("bench_internal.sweep_log", "role"),
+    ("bench_internal.capture_list", "role"),
+    ("bench.workloads", "owner"),
+    ("bench.fixtures", "owner"),
+    ("bench_internal.custom_fixtures", "owner"),
 ];
 
 /// How many of them come first.
@@ -25,7 +25,7 @@ const WITHOUT_CODE: usize = 3;
 pub(super) fn settle_owners() -> Result<(), UserError> {
     OWNED.iter().try_for_each(|(table, _)| {
         let sql = format!(
-            "UPDATE bench.{table} t SET owner_oid = 0 WHERE t.owner_oid <> 0 \
+            "UPDATE {table} t SET owner_oid = 0 WHERE t.owner_oid <> 0 \
                AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
         );
         run(&sql, &[]).map(drop)
@@ -41,16 +41,16 @@ pub fn reassign_owned(old: &str, new: pg_sys::Oid) -> Result<i64, UserError> {
         let is_to_be_read = is_superuser(new) && name != old;
         for (table, kept) in OWNED.into_iter().take(if is_to_be_read { WITHOUT_CODE } else { OWNED.len() }) {
             let also = match table {
-                "run_log" => {
-                    "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench.run_log o WHERE o.owner_oid = $3 \
+                "bench_internal.run_log" => {
+                    "AND (t.origin IS NULL OR NOT EXISTS (SELECT FROM bench_internal.run_log o WHERE o.owner_oid = $3 \
                          AND o.origin @> (t.origin - '{exported_at,imported_at,parts}'::pg_catalog.text[])))"
                 }
-                "workloads" => "AND NOT t.builtin",
+                "bench.workloads" => "AND NOT t.builtin",
                 _ => "",
             };
             count += run(
                 &format!(
-                    "UPDATE bench.{table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {also} \
+                    "UPDATE {table} t SET {kept} = $2, owner_oid = $3 WHERE t.{kept} = $1 {also} \
                        AND NOT EXISTS (SELECT FROM pg_catalog.pg_authid r WHERE r.oid = t.owner_oid)"
                 ),
                 &[old.into(), name.as_str().into(), new.into()],

@@ -29,7 +29,7 @@ pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
         read(|client| {
             let table = client.select(
                 "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
-                 FROM bench.run_log WHERE run_id = $1",
+                 FROM bench_internal.run_log WHERE run_id = $1",
                 Some(1),
                 &[run_id.into()],
             )?;
@@ -108,7 +108,7 @@ pub fn is_open(status: &str) -> bool {
 pub fn misplaced(run_id: i64) -> Result<Option<i64>, UserError> {
     as_owner(|| {
         fetch::<i64>(
-            "SELECT harness FROM bench.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
+            "SELECT harness FROM bench_internal.audit_log WHERE run_id = $1 AND counter = 'misplaced' AND harness > 0",
             &[run_id.into()],
         )
     })
@@ -119,7 +119,7 @@ pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
     as_owner(|| {
         fetch::<String>(
             "SELECT error ->> 'message' || coalesce(' (' || (error ->> 'detail') || ')', '') \
-             FROM bench.run_log WHERE run_id = $1",
+             FROM bench_internal.run_log WHERE run_id = $1",
             &[run_id.into()],
         )
     })
@@ -127,13 +127,13 @@ pub fn error_line(run_id: i64) -> Result<Option<String>, UserError> {
 
 /// What to do about it, where that is known.
 pub fn error_hint(run_id: i64) -> Result<Option<String>, UserError> {
-    let sql = "SELECT error ->> 'hint' FROM bench.run_log WHERE run_id = $1";
+    let sql = "SELECT error ->> 'hint' FROM bench_internal.run_log WHERE run_id = $1";
     as_owner(|| fetch::<String>(sql, &[run_id.into()]))
 }
 
 /// How many transactions of a run each SQLSTATE has failed, the most frequent first.
 pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
-    let sql = "SELECT sqlstate, pg_catalog.sum(failed)::pg_catalog.int8 AS failed FROM bench.error_log \
+    let sql = "SELECT sqlstate, pg_catalog.sum(failed)::pg_catalog.int8 AS failed FROM bench_internal.error_log \
                WHERE run_id = $1 AND failed > 0 GROUP BY sqlstate ORDER BY failed DESC, sqlstate";
     as_owner(|| {
         fetch_all(sql, &[run_id.into()], |row| {
@@ -144,6 +144,6 @@ pub fn failures(run_id: i64) -> Result<Vec<(String, i64)>, UserError> {
 
 /// Whether errors of a run's transactions have been kept.
 pub fn has_errors(run_id: i64) -> Result<bool, UserError> {
-    let sql = "SELECT true FROM bench.error_log WHERE run_id = $1 LIMIT 1";
+    let sql = "SELECT true FROM bench_internal.error_log WHERE run_id = $1 LIMIT 1";
     Ok(as_owner(|| fetch::<bool>(sql, &[run_id.into()]))?.is_some())
 }

@@ -18,7 +18,7 @@ fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, UserError> {
 pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
-            "SELECT place, round, rate, purpose, outcome FROM bench.sweep_run_log \
+            "SELECT place, round, rate, purpose, outcome FROM bench_internal.sweep_run_log \
              WHERE sweep_id = $1 AND outcome IS NOT NULL ORDER BY place",
             &[sweep_id.into()],
             |row| {
@@ -45,11 +45,14 @@ pub fn trials(sweep_id: i64) -> Result<Vec<Trial>, UserError> {
 pub fn plan_trial(sweep_id: i64, step: &Step, clients: u32) -> Result<i32, UserError> {
     let purpose = serde_json::to_value(step.purpose).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
-        run("DELETE FROM bench.sweep_run_log WHERE sweep_id = $1 AND outcome IS NULL", &[sweep_id.into()])?;
+        run(
+            "DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = $1 AND outcome IS NULL",
+            &[sweep_id.into()],
+        )?;
         let place = fetch::<i32>(
-            "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, rate, purpose) \
+            "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, rate, purpose) \
              SELECT $1, COALESCE(pg_catalog.max(l.place), 0) OPERATOR(pg_catalog.+) 1, $2, '', $3, $4, $5 \
-             FROM bench.sweep_run_log l WHERE l.sweep_id = $1 RETURNING place",
+             FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1 RETURNING place",
             &[
                 sweep_id.into(),
                 step.round.cast_signed().into(),
@@ -66,7 +69,7 @@ pub fn plan_trial(sweep_id: i64, step: &Step, clients: u32) -> Result<i32, UserE
 pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &Outcome) -> Result<(), UserError> {
     let outcome = JsonB(serde_json::to_value(outcome).unwrap_or_default());
     as_owner(|| {
-        let sql = "UPDATE bench.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
+        let sql = "UPDATE bench_internal.sweep_run_log SET outcome = $3 WHERE sweep_id = $1 AND place = $2";
         run(sql, &[sweep_id.into(), place.into(), outcome.into()]).map(drop)
     })
 }
@@ -75,14 +78,14 @@ pub fn keep_outcome(sweep_id: i64, place: i32, outcome: &Outcome) -> Result<(), 
 pub fn keep_answers(sweep_id: i64, answers: &[Answer]) -> Result<(), UserError> {
     let answers = JsonB(serde_json::to_value(answers).unwrap_or_default());
     as_owner(|| {
-        let sql = "UPDATE bench.sweep_log SET answers = $2 WHERE sweep_id = $1";
+        let sql = "UPDATE bench_internal.sweep_log SET answers = $2 WHERE sweep_id = $1";
         run(sql, &[sweep_id.into(), answers.into()]).map(drop)
     })
 }
 
 /// What a search has shown; nothing where it has not ended.
 pub fn answers(sweep_id: i64) -> Result<Vec<Answer>, UserError> {
-    let sql = "SELECT answers FROM bench.sweep_log WHERE sweep_id = $1";
+    let sql = "SELECT answers FROM bench_internal.sweep_log WHERE sweep_id = $1";
     match as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))? {
         Some(json) => from_json(json.0),
         None => Ok(Vec::new()),

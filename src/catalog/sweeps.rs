@@ -1,4 +1,4 @@
-//! Sweeps: a row of bench.sweep_log each, and one of bench.sweep_run_log for each run that there is to be.
+//! Sweeps: a row of bench_internal.sweep_log each, and one of bench_internal.sweep_run_log for each run that there is to be.
 //!
 //! A sweep's leader is a session of the calling role, so all of this goes by the extension's owner; results are the
 //! recorder's, as for any run.
@@ -38,11 +38,11 @@ pub struct SweepHandle {
 pub fn begin_sweep(spec: &SweepSpec, segment: &Segment) -> Result<i64, UserError> {
     let options = serde_json::to_value(&spec.options).map_err(|e| internal(e.to_string()))?;
     as_owner(|| {
-        let sweep_id =
-            fetch::<i64>("SELECT pg_catalog.nextval('bench.sweep_id_seq')", &[])?.unwrap_or_default();
+        let sweep_id = fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.sweep_id_seq')", &[])?
+            .unwrap_or_default();
         segment.claim(Work::Sweep(sweep_id));
         run(
-            "INSERT INTO bench.sweep_log (sweep_id, options, status, role, segment, owner_oid, extension_version) \
+            "INSERT INTO bench_internal.sweep_log (sweep_id, options, status, role, segment, owner_oid, extension_version) \
              SELECT $1, $2, 'running', bench_internal.role_name($5, $3), $4, $5, extversion FROM pg_catalog.pg_extension WHERE extname = 'pgbench_ext'",
             &[
                 sweep_id.into(),
@@ -62,8 +62,8 @@ fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[Cell]) -> Result<(
     let column = |of: &dyn Fn(&Cell) -> i32| plan.iter().map(of).collect::<Vec<i32>>();
     let variants: Vec<String> = plan.iter().map(|cell| options.variants[cell.variant].name.clone()).collect();
     run(
-        "INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients) \
-         SELECT $1, place + COALESCE((SELECT pg_catalog.max(l.place) FROM bench.sweep_run_log l WHERE l.sweep_id = $1), 0), \
+        "INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients) \
+         SELECT $1, place + COALESCE((SELECT pg_catalog.max(l.place) FROM bench_internal.sweep_run_log l WHERE l.sweep_id = $1), 0), \
              round, variant, clients \
          FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4)) \
              WITH ORDINALITY AS p (round, variant, clients, place)",
@@ -83,7 +83,7 @@ fn insert_plan(sweep_id: i64, options: &SweepOptions, plan: &[Cell]) -> Result<(
 /// 55006 when another leader has it, 42704 when it was pruned meanwhile.
 pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "SELECT status, segment FROM bench.sweep_log WHERE sweep_id = $1 FOR UPDATE";
+        let sql = "SELECT status, segment FROM bench_internal.sweep_log WHERE sweep_id = $1 FOR UPDATE";
         let rows = spi::locked_rows(sql, &[sweep_id.into()], |row| {
             Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32))
         })?;
@@ -96,7 +96,7 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
         }
         segment.claim(Work::Sweep(sweep_id));
         run(
-            "UPDATE bench.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
+            "UPDATE bench_internal.sweep_log SET status = 'running', resumed_at = pg_catalog.clock_timestamp(), finished_at = NULL, \
                  error = NULL, segment = $2 WHERE sweep_id = $1",
             &[sweep_id.into(), i64::from(segment.handle()).into()],
         )
@@ -124,7 +124,7 @@ pub fn is_led_by_other_build(sweep_id: i64, segment: u32) -> bool {
 /// Whether a sweep has begun under this segment and has no end.
 pub fn is_unfinished(segment: u32) -> Result<bool, UserError> {
     as_owner(|| {
-        let sql = "SELECT true FROM bench.sweep_log WHERE segment = $1 AND status = 'running'";
+        let sql = "SELECT true FROM bench_internal.sweep_log WHERE segment = $1 AND status = 'running'";
         Ok(fetch::<bool>(sql, &[i64::from(segment).into()])?.is_some())
     })
 }
@@ -134,7 +134,7 @@ pub fn planned(sweep_id: i64, options: &SweepOptions) -> Result<Vec<Planned>, Us
     let rows = as_owner(|| {
         fetch_all(
             "SELECT s.place, s.round, s.variant, s.clients \
-             FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) \
+             FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) \
              WHERE s.sweep_id = $1 AND (s.error IS NOT NULL OR r.status IS DISTINCT FROM 'completed') ORDER BY s.place",
             &[sweep_id.into()],
             |row| Ok((row.get::<i32>(1)?.unwrap_or_default(), row_of_cell(row, 2)?)),
@@ -203,7 +203,7 @@ pub fn plan_further(sweep_id: i64, options: &SweepOptions) -> Result<usize, User
 
 /// How many runs of a sweep are planned so far.
 pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
-    let sql = "SELECT pg_catalog.count(*) FROM bench.sweep_run_log WHERE sweep_id = $1";
+    let sql = "SELECT pg_catalog.count(*) FROM bench_internal.sweep_run_log WHERE sweep_id = $1";
     let count = as_owner(|| fetch::<i64>(sql, &[sweep_id.into()]))?;
     Ok(u32::try_from(count.unwrap_or_default()).unwrap_or(u32::MAX))
 }
@@ -211,8 +211,7 @@ pub fn sweep_runs(sweep_id: i64) -> Result<u32, UserError> {
 /// A run of a sweep has begun.
 pub fn sweep_run_started(sweep_id: i64, place: i32, run_id: i64) -> Result<(), UserError> {
     as_owner(|| {
-        let sql =
-            "UPDATE bench.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
+        let sql = "UPDATE bench_internal.sweep_run_log SET run_id = $3, error = NULL WHERE sweep_id = $1 AND place = $2";
         run(sql, &[sweep_id.into(), place.into(), run_id.into()]).map(drop)
     })
 }
@@ -220,7 +219,7 @@ pub fn sweep_run_started(sweep_id: i64, place: i32, run_id: i64) -> Result<(), U
 /// A run of a sweep could not be made, or does not count.
 pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<(), UserError> {
     as_owner(|| {
-        let sql = "UPDATE bench.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
+        let sql = "UPDATE bench_internal.sweep_run_log SET error = $3 WHERE sweep_id = $1 AND place = $2";
         run(sql, &[sweep_id.into(), place.into(), error.message.as_str().into()]).map(drop)
     })
 }
@@ -229,7 +228,7 @@ pub fn sweep_run_failed(sweep_id: i64, place: i32, error: &UserError) -> Result<
 pub fn run_does_not_count(run_id: i64, error: &UserError) -> Result<(), UserError> {
     let error = JsonB(serde_json::to_value(error).unwrap_or_default());
     as_owner(|| {
-        let sql = "UPDATE bench.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
+        let sql = "UPDATE bench_internal.run_log SET status = 'incomplete', error = $2 WHERE run_id = $1 AND status = 'completed'";
         run(sql, &[run_id.into(), error.into()]).map(drop)
     })
 }
@@ -240,9 +239,9 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     let counts = as_owner(|| {
         fetch_all(
             "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE s.error IS NULL AND (r.status = 'completed' OR s.outcome IS NOT NULL)), \
-                 EXISTS (SELECT FROM bench.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
+                 EXISTS (SELECT FROM bench_internal.sweep_log l WHERE l.sweep_id = $1 AND l.answers IS NULL \
                      AND pg_catalog.jsonb_exists(l.options, 'search')) \
-             FROM bench.sweep_run_log s LEFT JOIN bench.run_log r USING (run_id) WHERE s.sweep_id = $1",
+             FROM bench_internal.sweep_run_log s LEFT JOIN bench_internal.run_log r USING (run_id) WHERE s.sweep_id = $1",
             &[sweep_id.into()],
             |row| {
                 let count = |column| row.get::<i64>(column).map(Option::unwrap_or_default);
@@ -260,7 +259,7 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     let error = error.map(|e| JsonB(serde_json::to_value(e).unwrap_or_default()));
     as_owner(|| {
         run(
-            "UPDATE bench.sweep_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE sweep_id = $1",
+            "UPDATE bench_internal.sweep_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE sweep_id = $1",
             &[sweep_id.into(), status.as_str().into(), error.into()],
         )
         .map(drop)
@@ -274,7 +273,7 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
 pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
     let found = as_owner(|| {
         let sql = "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
-                   FROM bench.sweep_log WHERE sweep_id = $1";
+                   FROM bench_internal.sweep_log WHERE sweep_id = $1";
         fetch_all(sql, &[sweep_id.into()], |row| {
             Ok(SweepHandle {
                 segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
@@ -302,7 +301,7 @@ fn no_sweep(sweep_id: i64) -> UserError {
 
 /// What a sweep was asked to do.
 pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
-    let sql = "SELECT options FROM bench.sweep_log WHERE sweep_id = $1";
+    let sql = "SELECT options FROM bench_internal.sweep_log WHERE sweep_id = $1";
     let options =
         as_owner(|| fetch::<JsonB>(sql, &[sweep_id.into()]))?.map(|json| json.0).unwrap_or_default();
     serde_json::from_value(options).map_err(|e| internal(e.to_string()))
@@ -316,10 +315,10 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
     visible_sweep(sweep_id)?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
-            'capacities', (SELECT l.answers FROM bench.sweep_log l WHERE l.sweep_id = $1), \
+            'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
             'sweep', (SELECT pg_catalog.to_jsonb(s) FROM bench.sweeps s WHERE s.sweep_id = $1), \
             'runs', (SELECT pg_catalog.jsonb_agg(r ORDER BY r.run_id IS NULL, r.place) FROM bench.sweep_runs r WHERE r.sweep_id = $1), \
-            'environment', (SELECT r.environment FROM bench.runs r JOIN bench.sweep_run_log s USING (run_id) \
+            'environment', (SELECT r.environment FROM bench.runs r JOIN bench_internal.sweep_run_log s USING (run_id) \
                             WHERE s.sweep_id = $1 AND r.status = 'completed' ORDER BY s.place LIMIT 1)))";
     let json = as_owner(|| fetch::<JsonB>(DOCUMENT, &[sweep_id.into()]))?.map(|json| json.0);
     let document: SweepDocument =
@@ -337,7 +336,7 @@ pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
 pub fn keep_system_settings(sweep_id: i64, settings: Option<Map<String, Value>>) -> Result<(), UserError> {
     let settings = settings.map(|settings| JsonB(Value::Object(settings)));
     as_owner(|| {
-        let sql = "UPDATE bench.sweep_log SET system_settings = $2 WHERE sweep_id = $1";
+        let sql = "UPDATE bench_internal.sweep_log SET system_settings = $2 WHERE sweep_id = $1";
         run(sql, &[sweep_id.into(), settings.into()]).map(drop)
     })
 }
@@ -353,7 +352,7 @@ pub struct Forgotten {
 pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<Forgotten>, UserError> {
     let rows = as_owner(|| {
         fetch_all(
-            "SELECT sweep_id, segment, system_settings FROM bench.sweep_log WHERE system_settings IS NOT NULL",
+            "SELECT sweep_id, segment, system_settings FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL",
             &[],
             |row| {
                 let settings = row.get::<JsonB>(3)?.map(|json| json.0).unwrap_or_default();
@@ -380,8 +379,8 @@ pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<Forgotten>, Use
 pub fn sweep_pairs(sweep_id: i64, first: &str, second: &str) -> Result<Vec<(i64, i64)>, UserError> {
     as_owner(|| {
         fetch_all(
-            "SELECT a.run_id, b.run_id FROM bench.sweep_run_log a JOIN bench.sweep_run_log b USING (sweep_id, round, clients) \
-             JOIN bench.run_log ra ON ra.run_id = a.run_id JOIN bench.run_log rb ON rb.run_id = b.run_id \
+            "SELECT a.run_id, b.run_id FROM bench_internal.sweep_run_log a JOIN bench_internal.sweep_run_log b USING (sweep_id, round, clients) \
+             JOIN bench_internal.run_log ra ON ra.run_id = a.run_id JOIN bench_internal.run_log rb ON rb.run_id = b.run_id \
              WHERE a.sweep_id = $1 AND a.variant = $2 AND b.variant = $3 \
                AND ra.status = 'completed' AND rb.status = 'completed' AND a.error IS NULL AND b.error IS NULL ORDER BY round",
             &[sweep_id.into(), first.into(), second.into()],

@@ -62,7 +62,7 @@ pub fn workload_names() -> Result<Vec<String>, UserError> {
     as_owner(|| {
         let names = "SELECT pg_catalog.array_agg(name ORDER BY name) FROM ( \
                          SELECT name FROM bench.workloads WHERE pg_catalog.strpos(name, '/') = 0 \
-                         UNION SELECT name FROM bench.capture_list WHERE owner_oid = $1) n";
+                         UNION SELECT name FROM bench_internal.capture_list WHERE owner_oid = $1) n";
         Ok(fetch::<Vec<String>>(names, &[role.into()])?.unwrap_or_default())
     })
 }

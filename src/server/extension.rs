@@ -17,7 +17,12 @@ pub fn anchor() -> Result<pg_sys::Oid, UserError> {
     let (schemas, table) = unsafe {
         let schema = pg_sys::get_namespace_oid(c"bench".as_ptr(), true);
         let internal = pg_sys::get_namespace_oid(c"bench_internal".as_ptr(), true);
-        let table = pg_sys::get_relname_relid(c"run_log".as_ptr(), schema);
+        // In schema bench it is the former version's, which callers then refuse.
+        let table = [internal, schema]
+            .map(|schema| pg_sys::get_relname_relid(c"run_log".as_ptr(), schema))
+            .into_iter()
+            .find(|table| *table != pg_sys::InvalidOid)
+            .unwrap_or(pg_sys::InvalidOid);
         let extension = pg_sys::get_extension_oid(c"pgbench_ext".as_ptr(), true);
         let belongs = table != pg_sys::InvalidOid
             && extension != pg_sys::InvalidOid

@@ -86,7 +86,7 @@ fn put_back_forgotten(session: &mut Session) {
     if let Err(error) = parameters::put_back_forgotten(session, None) {
         warn(
             format!("could not restore what a sweep changed in postgresql.auto.conf: {}", error.message),
-            "Restore it by hand, then UPDATE bench.sweep_log SET system_settings = NULL.",
+            "Restore it by hand, then UPDATE bench_internal.sweep_log SET system_settings = NULL.",
         );
     }
 }

@@ -202,7 +202,7 @@ run "'pk_update', clients => 2, transactions => 50, nodes => 'all'"
 is "$(shape "$RUN")" 'completed|1:2 2:2 3:2' 'a role with an odd name, too'
 PGUSER=postgres nothing_on_any 'ordinary roles'
 for tables in "ARRAY[NULL]::text[]" "ARRAY['\"', 'x.y.z.w', '%s', '']" "'{{a,b},{c,d}}'" \
-    "ARRAY['bench.run_log', 'nowhere.t']"; do
+    "ARRAY['bench_internal.run_log', 'nowhere.t']"; do
     try "SELECT bench_internal.node_state($tables)"
     like "$OUT" '"inserted": 0|22004|4260[12]' \
         "bench_internal.node_state($tables) is answered, or refused as what it is"

@@ -146,7 +146,7 @@ nonsense "$(with spec,scripts,0 '{"name": "a'"'"'b%s\"", "source": "SELECT :nix;
     'undefined variable.*a.b%s.*42703' 'an odd name'
 nonsense "$(with spec,scripts,0,fixture 5)" 'do not belong.*22023' 'a fixture that is not sent'
 nonsense "$(with spec,scripts '[]')" 'do not belong.*22023' 'no script'
-nonsense "$(with tables '[[["bench", "run_log"]]]')" 'do not belong.*22023' 'tables of no fixture'
+nonsense "$(with tables '[[["bench_internal", "run_log"]]]')" 'do not belong.*22023' 'tables of no fixture'
 nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT 1; ', 2000000)))" \
     'bytes in total.*54000' 'a script of two million statements'
 nonsense "jsonb_set($REQUEST, '{spec,scripts,0,source}', to_jsonb(repeat('SELECT 1; ', 1500000)))" \

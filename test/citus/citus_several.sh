@@ -63,13 +63,13 @@ is "$(PGUSER=reader sql "SELECT count(DISTINCT i) FROM (SELECT bench.import(p) A
 copy=$(sql "SELECT run_id FROM bench.runs WHERE role = 'reader'")
 is "$(sql "SELECT origin ? 'parts' FROM bench.runs WHERE run_id = $copy")" f 'of which nothing is missing then'
 same() { # TABLE
-    is "$(sql "SELECT count(*) FROM ((SELECT to_jsonb(x) - 'run_id' - 'environment' FROM bench.$1 x WHERE run_id = $run
-        EXCEPT SELECT to_jsonb(x) - 'run_id' - 'environment' FROM bench.$1 x WHERE run_id = $copy)
-        UNION ALL (SELECT to_jsonb(x) - 'run_id' - 'environment' FROM bench.$1 x WHERE run_id = $copy
-        EXCEPT SELECT to_jsonb(x) - 'run_id' - 'environment' FROM bench.$1 x WHERE run_id = $run)) AS d")" 0 \
+    is "$(sql "SELECT count(*) FROM ((SELECT to_jsonb(x) - 'run_id' - 'environment' FROM $1 x WHERE run_id = $run
+        EXCEPT SELECT to_jsonb(x) - 'run_id' - 'environment' FROM $1 x WHERE run_id = $copy)
+        UNION ALL (SELECT to_jsonb(x) - 'run_id' - 'environment' FROM $1 x WHERE run_id = $copy
+        EXCEPT SELECT to_jsonb(x) - 'run_id' - 'environment' FROM $1 x WHERE run_id = $run)) AS d")" 0 \
         "$1 is the same"
 }
-for table in samples latencies transactions node_log statement_log wait_log; do same "$table"; done
+for table in bench.{samples,latencies,transactions} bench_internal.{node_log,statement_log,wait_log}; do same "$table"; done
 PGUSER=reader try "SELECT bench.import(p) FROM bench.export(ARRAY[$run]) AS p LIMIT 1"
 like "$OUT" '23505: role "reader" has already imported run' 'a part of a run that is there is refused'
 sql "SELECT bench.delete_run($copy)" >/dev/null

@@ -156,7 +156,7 @@ sql 'CREATE EXTENSION citus' 'CREATE EXTENSION pgbench_ext' >/dev/null
 writeup citus.sql
 like "$OUT" 'Nothing is run: this write-up needs a Citus cluster with workers' \
     'without workers it says that it needs some'
-is "$(sql 'SELECT count(*) FROM bench.run_log')" 0 'and runs nothing'
+is "$(sql 'SELECT count(*) FROM bench_internal.run_log')" 0 'and runs nothing'
 export PGDATABASE=postgres
 
 nothing_left 'write-up C'

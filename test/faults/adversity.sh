@@ -91,11 +91,11 @@ is "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" running "$name: 
 sql "SELECT bench.stop($RUN)" >/dev/null
 
 # Maintenance of the results' tables does not disturb a run that somebody waits for.
-name='VACUUM FULL of bench.run_log'
+name='VACUUM FULL of bench_internal.run_log'
 session caller "SELECT bench.run('pk_update', clients => 2, secs => 3)"
 eventually 10 'SELECT EXISTS (SELECT FROM bench.progress)'
 sleep 0.5
-try 'VACUUM FULL bench.run_log'
+try 'VACUUM FULL bench_internal.run_log'
 is "$OUT" VACUUM "$name: it does not wait for the run"
 ended caller 15
 status_is "$(last_run)" completed "$name"
@@ -130,7 +130,7 @@ as_pg kill -9 "$pid"
 eventually 20 "SELECT status = 'crashed' FROM bench.runs WHERE run_id = $RUN"
 sql "SELECT bench.load('pk', 1000)" "SELECT bench.run('pk_update', transactions => 10)" >/dev/null 2>&1
 is "$(sql "SELECT count(*) > 3 FROM bench.audit($(last_run)) WHERE ok")" f "$name: one right after it is not judged"
-sql "UPDATE bench.run_log SET started_at = started_at - interval '5 minutes',
+sql "UPDATE bench_internal.run_log SET started_at = started_at - interval '5 minutes',
     counted_from = counted_from - interval '5 minutes' WHERE run_id = $RUN" \
     "UPDATE bench.samples SET at = at - interval '5 minutes' WHERE run_id = $RUN"
 is "$(sql "SELECT count(*) > 3 FROM bench.audit($(last_run)) WHERE ok")" t "$name: later ones are judged"

@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 faults_start
 
 error_column() { sql "SELECT error ->> '$2' FROM bench.runs WHERE run_id = $1"; }
-lines_of() { sql "SELECT count(*) FROM bench.$2 WHERE run_id = $1"; }
+table_of() { if [[ $1 == *_log ]]; then echo "bench_internal.$1"; else echo "bench.$1"; fi; }
+lines_of() { sql "SELECT count(*) FROM $(table_of "$2") WHERE run_id = $1"; }
 relations() { # RUN PATTERN
     sql "SELECT relation, kind, bytes_before > 0, bytes_after > 0, idx_scan FROM bench.relations
          WHERE run_id = $1 AND relation LIKE '$2' ORDER BY relation"
@@ -104,10 +105,10 @@ declare -A VIEWS=([latencies]=latencies [script_log]=scripts [statement_log]=sta
     [relation_log]=relations
     [audit_log]=audit)
 break_tables() { for table in "$@"; do sql \
-    "CREATE TRIGGER full_disk BEFORE INSERT ON bench.$table FOR EACH ROW EXECUTE FUNCTION full_disk()"; done; }
-mend_tables() { for table in "$@"; do sql "DROP TRIGGER full_disk ON bench.$table"; done; }
+    "CREATE TRIGGER full_disk BEFORE INSERT ON $(table_of "$table") FOR EACH ROW EXECUTE FUNCTION full_disk()"; done; }
+mend_tables() { for table in "$@"; do sql "DROP TRIGGER full_disk ON $(table_of "$table")"; done; }
 for broken in latencies script_log statement_log wait_log relation_log audit_log; do
-    name="bench.$broken cannot be written"
+    name="$broken cannot be written"
     break_tables "$broken"
     try "SELECT bench.run('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)" "SELECT 'usable'"
     RUN=$(last_run)
@@ -122,7 +123,7 @@ for broken in latencies script_log statement_log wait_log relation_log audit_log
         if [ "$table" = "$broken" ]; then
             is "$(lines_of "$RUN" "$table")" 0 "$name: it is empty"
         else
-            is "$(sql "SELECT count(*) > 0 FROM bench.$table WHERE run_id = $RUN")" t "$name: bench.$table is there"
+            is "$(sql "SELECT count(*) > 0 FROM $(table_of "$table") WHERE run_id = $RUN")" t "$name: $table is there"
         fi
     done
     is "$(sql "SELECT tps > 0 AND latency_p95_ms > 0 FROM bench.summary WHERE run_id = $RUN")" t \
@@ -160,26 +161,26 @@ sql 'CREATE SEQUENCE tries' \
          IF nextval('public.tries') < 3 THEN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END IF;
          RETURN NEW;
      END \$\$" \
-    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.run_log FOR EACH ROW
+    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
         WHEN (OLD.status = 'running') EXECUTE FUNCTION full_for_a_while()"
 try "SELECT bench.run('pk_update', secs => 0.5, sample_interval => 0.1)"
-sql 'DROP TRIGGER full_for_a_while ON bench.run_log'
+sql 'DROP TRIGGER full_for_a_while ON bench_internal.run_log'
 RUN=$(last_run)
 status_is "$RUN" completed "$name"
 kept "$RUN" "$name"
 is "$(sql "SELECT nextval('tries')")" 4 "$name: which was tried three times"
 
 name='figures that cannot be written'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW WHEN (OLD.status = 'running'
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW WHEN (OLD.status = 'running'
     AND NEW.latency_p50_ms IS NOT NULL) EXECUTE FUNCTION full_disk()"
 RUN=$(sql "SELECT bench.start('pk_update', clients => 2, secs => 0.5, sample_interval => 0.1)")
 status_is "$RUN" incomplete "$name"
 is "$(error_column "$RUN" detail)" 'Not written: the figures in bench.summary.' "$name: the error says so"
-sql 'DROP TRIGGER full_disk ON bench.run_log'
+sql 'DROP TRIGGER full_disk ON bench_internal.run_log'
 
 # A status that cannot be written at all is in the log, and a coordinator that tries can be terminated.
 name='a status that cannot be written'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
     WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
 start
 sql "SELECT bench.stop($RUN)" >/dev/null
@@ -194,17 +195,17 @@ like "$(grep -A 2 \
 start
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext coordinator'" >/dev/null
 nothing_left "$name, of a coordinator that is terminated" 30
-sql 'DROP TRIGGER full_disk ON bench.run_log'
+sql 'DROP TRIGGER full_disk ON bench_internal.run_log'
 still_works "$name"
 
 # A run that is deleted under way leaves nothing.
 name='a run that is deleted under way'
 start
-sql "DELETE FROM bench.run_log WHERE run_id = $RUN" >/dev/null 2>&1
-if [ "$(sql "SELECT count(*) FROM bench.run_log WHERE run_id = $RUN")" = 0 ]; then
+sql "DELETE FROM bench_internal.run_log WHERE run_id = $RUN" >/dev/null 2>&1
+if [ "$(sql "SELECT count(*) FROM bench_internal.run_log WHERE run_id = $RUN")" = 0 ]; then
     nothing_left "$name" 30
     is "$(sql "SELECT (SELECT count(*) FROM bench.latencies WHERE run_id = $RUN) + (SELECT count(*)
-        FROM bench.relation_log WHERE run_id = $RUN)")" 0 \
+        FROM bench_internal.relation_log WHERE run_id = $RUN)")" 0 \
         "$name: nothing is written of it any more"
 else
     sql "SELECT bench.stop($RUN)" >/dev/null

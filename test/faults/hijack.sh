@@ -198,7 +198,7 @@ ways=("CREATE TRIGGER t BEFORE INSERT OR UPDATE ON %t FOR EACH ROW EXECUTE FUNCT
     "CREATE RULE r AS ON INSERT TO %t DO ALSO SELECT trap.spring()")
 undo=('DROP TRIGGER t ON %t' 'DROP TRIGGER t ON %t' 'ALTER TABLE %t DROP CONSTRAINT c' 'DROP RULE r ON %t')
 for place in 0 1 2 3; do
-    for table in bench.samples bench.run_log bench.workloads; do
+    for table in bench.samples bench_internal.run_log bench.workloads; do
         name="$table is hers: ${ways[place]%% ON *}"
         sql "ALTER TABLE $table OWNER TO mallory" 'GRANT CREATE ON SCHEMA bench TO mallory' &&
             as_mallory sql "${ways[place]//%t/$table}"
@@ -219,11 +219,11 @@ like "$OUT" '42501: trigger "t" of table bench.samples.*mallory.*HINT:.*Drop the
     'a trigger of hers on bench.samples: 42501, and what to do'
 she_is_no_superuser 'a trigger of hers on bench.samples'
 sql 'DROP TRIGGER t ON bench.samples' 'REVOKE TRIGGER ON bench.samples FROM mallory'
-sql 'GRANT REFERENCES (run_id) ON bench.run_log TO mallory'
-as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench.run_log ON DELETE CASCADE)'
+sql 'GRANT REFERENCES (run_id) ON bench_internal.run_log TO mallory'
+as_mallory sql 'CREATE TABLE trap.notes (run_id bigint REFERENCES bench_internal.run_log ON DELETE CASCADE)'
 try "SELECT bench.run('ours', secs => 0.2)"
 like "$OUT" '42501: trigger "RI_.*mallory.*HINT:.*foreign key' 'a foreign key of hers: 42501, and what to do'
-sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench.run_log FROM mallory'
+sql 'DROP TABLE trap.notes' 'REVOKE REFERENCES (run_id) ON bench_internal.run_log FROM mallory'
 for schema in bench bench_internal; do
     sql "ALTER SCHEMA $schema OWNER TO mallory"
     try "SELECT bench.run('ours', secs => 0.2)"

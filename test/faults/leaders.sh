@@ -17,7 +17,7 @@ sql "CREATE FUNCTION nap(id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGU
     "SELECT bench.create_fixture('slow_index', 'CREATE TABLE slow_index (id bigint)',
         'SELECT id FROM generate_series(\$1, \$2) AS id', 'CREATE INDEX ON slow_index (nap(id))')" >/dev/null
 leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*)
-    FROM bench.load_log)"; }
+    FROM bench_internal.load_log)"; }
 staging() { sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'"; }
 pid_of_leader() { sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'"; }
 terminate() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" \
@@ -45,9 +45,9 @@ like "$(cat "$PGHOST/log")" 'LOG:  could not remove the tables of load [0-9]+' "
 leave holder
 cleaned "$name"
 
-name='a locked bench.load_log'
+name='a locked bench_internal.load_log'
 load
-session holder BEGIN 'LOCK TABLE bench.load_log IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(300)'
+session holder BEGIN 'LOCK TABLE bench_internal.load_log IN ACCESS EXCLUSIVE MODE' 'SELECT pg_sleep(300)'
 holds holder
 terminate load
 nothing_left "$name, while it is locked" 60
@@ -87,10 +87,10 @@ is "$(sql "SELECT error FROM bench.sweeps WHERE sweep_id = $sweep")" '' "$name: 
 
 # The end of a sweep.
 sweep() { sql "SELECT bench.start_sweep('pk_update', '{2}', secs => $1, rounds => 2)"; }
-name='a locked bench.sweep_log'
+name='a locked bench_internal.sweep_log'
 SWEEP=$(sweep 60)
 eventually 10 "SELECT count(*) = 1 FROM bench.progress"
-session holder BEGIN "SELECT 1 FROM bench.sweep_log WHERE sweep_id = $SWEEP FOR UPDATE" 'SELECT pg_sleep(300)'
+session holder BEGIN "SELECT 1 FROM bench_internal.sweep_log WHERE sweep_id = $SWEEP FOR UPDATE" 'SELECT pg_sleep(300)'
 holds holder
 terminate sweep
 nothing_left "$name, while it is locked" 60
@@ -103,7 +103,7 @@ sql 'CREATE SEQUENCE tries' \
          IF nextval('public.tries') < 3 THEN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END IF;
          RETURN NEW;
      END \$\$" \
-    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench.sweep_log FOR EACH ROW
+    "CREATE TRIGGER full_for_a_while BEFORE UPDATE ON bench_internal.sweep_log FOR EACH ROW
         WHEN (NEW.finished_at IS NOT NULL) EXECUTE FUNCTION full_for_a_while()"
 SWEEP=$(sweep 0.2)
 is "$(sql "SELECT bench.wait_sweep($SWEEP)")" completed "$name: the sweep is completed"
@@ -115,7 +115,7 @@ is "$(sql "SELECT bench.wait_sweep($SWEEP)")" crashed "$name: the sweep reads cr
 like "$(cat "$PGHOST/log")" \
     "LOG:  could not record the end of sweep $SWEEP in bench.sweeps: could not extend file.*HINT:  .*resume_sweep" \
     "$name: the log says so"
-sql 'DROP TRIGGER full_for_a_while ON bench.sweep_log'
+sql 'DROP TRIGGER full_for_a_while ON bench_internal.sweep_log'
 
 # A process id that was a leader's is another session's now. Only root may choose process ids.
 name="a stranger with the leader's process id"
@@ -143,7 +143,7 @@ if [ "$(id -u)" -eq 0 ] && cat "$last" >"$work/last" 2>/dev/null && cat "$work/l
     terminate sweep
     eventually 10 "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $leader)"
     if stranger "$leader"; then
-        sql "UPDATE bench.sweep_log SET status = 'running', finished_at = NULL WHERE sweep_id = $SWEEP"
+        sql "UPDATE bench_internal.sweep_log SET status = 'running', finished_at = NULL WHERE sweep_id = $SWEEP"
         is "$(sql "SELECT status FROM bench.sweeps WHERE sweep_id = $SWEEP")" crashed "$name: is not taken for it"
         is "$(sql "SELECT bench.stop_sweep($SWEEP)")" f "$name: is not stopped"
         as_pg kill -CONT "$waiter"
@@ -191,7 +191,7 @@ for pid in $postmaster $children; do
 done
 is "$first" 0 "$name: and not before"
 cluster_resume || exit 1
-is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench.sweep_log
+is "$(sql "SELECT system_settings ->> 'work_mem' IS NULL AND system_settings ? 'work_mem' FROM bench_internal.sweep_log
     WHERE sweep_id = $SWEEP")" t \
     "$name: what the file had is written down"
 sql "SELECT bench.wait_sweep(bench.start_sweep('pk_select', '{1}', secs => 0.2, rounds => 1))" >/dev/null

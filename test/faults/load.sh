@@ -46,7 +46,7 @@ state() {
     sql 'SELECT name, schema, rows, loaded_at, relations FROM bench.fixtures ORDER BY name, schema' \
         'SELECT count(*), sum(id), sum(nap) FROM bench_data.slow' \
         "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench%' ORDER BY nspname" \
-        'SELECT * FROM bench.load_log' \
+        'SELECT * FROM bench_internal.load_log' \
         'SELECT count(*) FROM pg_class' \
         "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid()" 2>&1
     server_identity
@@ -262,7 +262,7 @@ meanwhile() { # NAME ROLE OPTIONS STATEMENT…: OUT is what the load said. Who w
     ended caller
     slow nothing
     nothing_left "$1"
-    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench.load_log')" \
+    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench_internal.load_log')" \
         '' "$1: nothing is left"
     no_restart "$1: the server goes on"
 }

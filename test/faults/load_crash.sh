@@ -21,7 +21,7 @@ make_slow() {
 }
 slow() { sql "ALTER DATABASE postgres SET faults.slow = '$1'"; }
 leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*)
-    FROM bench.load_log)"; }
+    FROM bench_internal.load_log)"; }
 fixture_stays() {
     is "$(sql "SELECT rows, (SELECT count(*) FROM bench_data.pk), (SELECT sum(id) FROM bench_data.pk)
         FROM bench.fixtures WHERE name = 'pk'")" \

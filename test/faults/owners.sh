@@ -136,7 +136,7 @@ PGDATABASE=restored psql -XAtq -f "$work/dump.sql" >/dev/null 2>"$work/errors"
 is "$(grep ERROR "$work/errors")" '' 'dumped: it is restored'
 is "$(sees ann restored)|$(sees beth restored)|$(sees postgres restored)" "$nothing|$nothing|$everything" \
     'dumped: it is nobody'"'"'s there but superusers'"'"''
-is "$(PGDATABASE=restored sql "SELECT count(*) FROM bench.run_log WHERE owner_oid <> 0 AND tags ? 'anns'")" 0 \
+is "$(PGDATABASE=restored sql "SELECT count(*) FROM bench_internal.run_log WHERE owner_oid <> 0 AND tags ? 'anns'")" 0 \
     'dumped: and will not be, whoever gets the OID'
 is "$(PGDATABASE=restored sql "SELECT owner_oid::regrole FROM bench.fixtures WHERE name = 'pk'")" postgres \
     'dumped: what belongs to a role of both name and OID stays its own'

@@ -104,7 +104,7 @@ unlike "$(sql "SELECT status FROM bench.runs WHERE run_id = $RUN")" '^(running|c
 # With the run's row locked the end cannot be written: it reads crashed, and nobody stays behind.
 name='a lock on the row of the run'
 start
-session holder BEGIN "SELECT 1 FROM bench.run_log WHERE run_id = $RUN FOR UPDATE" 'SELECT pg_sleep(60)'
+session holder BEGIN "SELECT 1 FROM bench_internal.run_log WHERE run_id = $RUN FOR UPDATE" 'SELECT pg_sleep(60)'
 holds holder
 clock
 is "$(sql "SELECT bench.stop($RUN)")" t "$name: bench.stop returns"
@@ -116,10 +116,10 @@ still_works "$name"
 name='the row of the run is deleted'
 start
 session caller "SELECT bench.wait($RUN)" "SELECT 'usable'"
-try "DELETE FROM bench.run_log WHERE run_id = $RUN"
+try "DELETE FROM bench_internal.run_log WHERE run_id = $RUN"
 like "$OUT" "ERROR:  55006: run $RUN is under way" "$name: refused while it is under way"
 # As a restore may, past the triggers.
-sql 'SET session_replication_role = replica' "DELETE FROM bench.run_log WHERE run_id = $RUN"
+sql 'SET session_replication_role = replica' "DELETE FROM bench_internal.run_log WHERE run_id = $RUN"
 nothing_left "$name" 8
 ended caller 5
 like "$OUT" 'usable' "$name: a session in bench.wait goes on"
@@ -150,7 +150,7 @@ still_works "$name"
 
 # The same where the run's row cannot be written at all.
 name='an error at the first write'
-sql 'CREATE TRIGGER full_disk BEFORE INSERT ON bench.run_log FOR EACH ROW EXECUTE FUNCTION full_disk()' \
+sql 'CREATE TRIGGER full_disk BEFORE INSERT ON bench_internal.run_log FOR EACH ROW EXECUTE FUNCTION full_disk()' \
     "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \$\$
      BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END \$\$"
 for function in run start; do
@@ -158,18 +158,18 @@ for function in run start; do
     like "$OUT" 'ERROR:  53100.*usable' "$name, bench.$function: the caller gets it"
     nothing_left "$name, bench.$function"
 done
-sql 'DROP TRIGGER full_disk ON bench.run_log'
+sql 'DROP TRIGGER full_disk ON bench_internal.run_log'
 still_works "$name"
 
 # And where only the closing fails.
 name='an error at the last write'
-sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench.run_log FOR EACH ROW
+sql "CREATE TRIGGER full_disk BEFORE UPDATE ON bench_internal.run_log FOR EACH ROW
     WHEN (OLD.status = 'running') EXECUTE FUNCTION full_disk()"
 try "SELECT bench.run('pk_update', secs => 0.5)" "SELECT 'usable'"
 like "$OUT" 'ERROR:  53100.*usable' "$name: the caller gets it"
 nothing_left "$name"
 is "$(sql "SELECT status FROM bench.runs WHERE run_id = $(last_run)")" crashed "$name: the run reads crashed"
-sql 'DROP TRIGGER full_disk ON bench.run_log'
+sql 'DROP TRIGGER full_disk ON bench_internal.run_log'
 
 # A disk that is really full, as a small tablespace on a filesystem of its own.
 name='a full disk'

@@ -52,7 +52,7 @@ harmless 'its own coordinator terminated' postgres "SELECT pg_terminate_backend(
 harmless 'the other clients terminated' postgres "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE backend_type = 'pgbench_ext client' AND pid <> pg_backend_pid();" 'secs => 1'
 harmless 'the tables of results locked' postgres "BEGIN;
-LOCK bench.run_log, bench.samples, bench.latencies, bench.error_log IN ACCESS EXCLUSIVE MODE;
+LOCK bench_internal.run_log, bench.samples, bench.latencies, bench_internal.error_log IN ACCESS EXCLUSIVE MODE;
 SELECT pg_sleep(0.5);
 END;" 'secs => 2, sample_interval => 0.1'
 harmless 'databases made and dropped by several' postgres "SELECT 1;

@@ -68,7 +68,7 @@ as_pgbench 'a setting for superusers' "$ADD
 SET session_replication_role = replica;"
 as_pgbench 'ALTER SYSTEM' "ALTER SYSTEM SET work_mem = '1MB';"
 as_pgbench 'writing into the results' "$ADD
-DELETE FROM bench.run_log;"
+DELETE FROM bench_internal.run_log;"
 ends 'ending its coordinator' incomplete 42501 \
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'postgres';"
 MODES='simple extended prepared'

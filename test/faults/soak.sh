@@ -248,13 +248,13 @@ fi
 # As many samples as eight hours leave, 0.1 s each, at 10 thousand million transactions per second
 #
 name='288,000 samples'
-sql "INSERT INTO bench.run_log
+sql "INSERT INTO bench_internal.run_log
     SELECT (jsonb_populate_record(r,
-    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench.run_log r
+    '{\"run_id\": 1000000, \"secs\": 28800, \"seed\": 1, \"latency_stddev_ms\": null}')).* FROM bench_internal.run_log r
     WHERE run_id = $long" \
-    "INSERT INTO bench.script_log
+    "INSERT INTO bench_internal.script_log
         SELECT (jsonb_populate_record(s, '{\"run_id\": 1000000, \"transactions\": 144000000000000}')).*
-        FROM bench.script_log s WHERE run_id = $long" \
+        FROM bench_internal.script_log s WHERE run_id = $long" \
     "INSERT INTO bench.latencies VALUES (1000000, 0, 0, 0.01, 0.0101, 143999999999999), (1000000, 0, 0, 0.1, 0.101, 1),
         (1000000, 0, 1, 1, 1.01, 144000000000000)" \
     "INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, skipped, late,

@@ -72,13 +72,13 @@ is "$(loaded)" "$before" 'it has set nothing, and has nothing read'
 nothing_left 'so far'
 
 # What an earlier sweep could not put back is not the matter of such a leader either.
-sql "INSERT INTO bench.sweep_log (options, status, role, segment, extension_version, system_settings)
+sql "INSERT INTO bench_internal.sweep_log (options, status, role, segment, extension_version, system_settings)
      VALUES ('{}', 'running', 'postgres', 0, '0', '{\"work_mem\": \"5MB\"}')"
 gives_up postgres "SELECT bench.start_sweep('nothing', '{1}', secs => 9, variants => '$SYSTEM')"
-is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 1 \
+is "$(sql 'SELECT count(*) FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL')" 1 \
     'what another has left stays written down'
 is "$(loaded)|$(parameter work_mem)" "$before|4MB" 'and nothing is read'
-sql 'DELETE FROM bench.sweep_log WHERE system_settings IS NOT NULL'
+sql 'DELETE FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL'
 
 #
 # A crash of the server, with a superuser's sweep under way and ordinary ones that are not concerned

@@ -30,7 +30,7 @@ as_before() { # DESC
     done
     is "$got" "$SETTINGS" "$1: the server's settings are as before"
     is "$(server_file)" "$FILE" "$1: postgresql.auto.conf is as before"
-    is "$(sql 'SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL')" 0 \
+    is "$(sql 'SELECT count(*) FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL')" 0 \
         "$1: nothing is left to be put back"
 }
 # For what follows to begin well whatever came before. A reload that is not needed would reach the next sweep.
@@ -40,7 +40,7 @@ put_right() {
         FILE=$(server_file)
         eventually 5 "SELECT current_setting('full_page_writes') = 'on' AND current_setting('commit_delay') = '0'"
     fi
-    sql 'UPDATE bench.sweep_log SET system_settings = NULL WHERE system_settings IS NOT NULL'
+    sql 'UPDATE bench_internal.sweep_log SET system_settings = NULL WHERE system_settings IS NOT NULL'
 }
 # A seed whose first two runs are of a variant.
 system_seed() { # VARIANT
@@ -185,9 +185,9 @@ put_right
 
 name='parameters of the server: left by a loss of power'
 sql "ALTER SYSTEM SET full_page_writes = off" "ALTER SYSTEM SET commit_delay = 10" 'SELECT pg_reload_conf()' \
-    "UPDATE bench.sweep_log SET status = 'running',
+    "UPDATE bench_internal.sweep_log SET status = 'running',
         system_settings = '{\"full_page_writes\": null, \"commit_delay\": null}' WHERE sweep_id = (SELECT max(sweep_id)
-        FROM bench.sweep_log)" >/dev/null
+        FROM bench_internal.sweep_log)" >/dev/null
 is "$(sql "SELECT status FROM bench.sweeps ORDER BY sweep_id DESC LIMIT 1")" crashed "$name: the sweep reads crashed"
 sql "SELECT bench.sweep('pk_select', '{1}', secs => 0.2)" >/dev/null 2>&1
 as_before "$name: after the next sweep of a superuser"

@@ -12,17 +12,17 @@ SELECT bench.run('pk_update', 2, transactions => 50, tags => '{"asr": true}') AS
 CREATE FUNCTION pg_temp.plant(tps float8, status text DEFAULT 'completed') RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     model bigint := (SELECT min(run_id) FROM bench.runs WHERE tags = '{"asr": true}');
-    planted bigint := nextval('bench.run_id_seq');
-    relation text;
+    planted bigint := nextval('bench_internal.run_id_seq');
+    relation regclass;
     columns text;
 BEGIN
-    FOREACH relation IN ARRAY '{run_log,script_log,audit_log}'::text[] LOOP
+    FOREACH relation IN ARRAY '{bench_internal.run_log,bench_internal.script_log,bench_internal.audit_log}'::regclass[] LOOP
         SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
-        WHERE attrelid = ('bench.' || relation)::regclass AND attnum > 0 AND attname <> 'run_id';
-        EXECUTE format('INSERT INTO bench.%1$I (run_id, %2$s) SELECT %3$s, %2$s FROM bench.%1$I WHERE run_id = %4$s',
+        WHERE attrelid = relation AND attnum > 0 AND attname <> 'run_id';
+        EXECUTE format('INSERT INTO %1$s (run_id, %2$s) SELECT %3$s, %2$s FROM %1$s WHERE run_id = %4$s',
             relation, columns, planted, model);
     END LOOP;
-    UPDATE bench.run_log r SET status = plant.status, secs = 10, transactions = NULL,
+    UPDATE bench_internal.run_log r SET status = plant.status, secs = 10, transactions = NULL,
         -- after all others: no two work on the fixture at the same time
         started_at = '2000-01-01'::timestamptz + planted * interval '1 hour',
             finished_at = '2000-01-01'::timestamptz + planted * interval '1 hour' + interval '10 s'
@@ -42,10 +42,10 @@ SELECT
     pg_temp.plant(1000) AS wrong,
     pg_temp.plant(1000) AS unaudited,
     pg_temp.plant(1000) AS unmeasured \gset
-UPDATE bench.audit_log
+UPDATE bench_internal.audit_log
 SET harness = 100, server = 99, judged = true, reason = 'rows updated'
 WHERE run_id = :wrong AND counter = 'n_tup_upd';
-DELETE FROM bench.audit_log WHERE run_id = :unaudited;
+DELETE FROM bench_internal.audit_log WHERE run_id = :unaudited;
 DELETE FROM bench.samples WHERE run_id = :unmeasured;
 DELETE FROM bench.latencies WHERE run_id = :unmeasured;
 \o
@@ -132,16 +132,16 @@ SELECT check_test(bench.no_regression_ok(:'before', :'slower', 0.2), true, 'with
 SELECT check_test(bench.no_regression_ok(:'one', :'one_slower'), true, 'one run a side tells nothing', NULL,
     'ratio: 0\.5[0-9]*, no interval.*verdict: inconclusive\n +advice: .+', true);
 -- a calibration of such runs says what they cannot tell
-INSERT INTO bench.sweep_log (options, status, role, extension_version, segment)
+INSERT INTO bench_internal.sweep_log (options, status, role, extension_version, segment)
 VALUES ('{"calibrates": true}', 'completed', current_user, '', 0) RETURNING sweep_id AS calibration \gset
-INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
+INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
 SELECT :calibration, place, place, '', 2, pg_temp.plant(10000 + 300 * (place % 3))
 FROM generate_series(1, 5) AS place;
 SELECT check_test(bench.no_regression_ok(ARRAY[pg_temp.plant(10000), pg_temp.plant(11000)],
     ARRAY[pg_temp.plant(10900), pg_temp.plant(10100)]), true, 'a calibration is told', NULL,
     format('verdict: inconclusive\n +advice: .*cannot tell 5 %% with 2 runs per side: equal runs vary by [0-9.]+ %% '
         '\(calibration of sweep %s\)', :calibration), true);
-DELETE FROM bench.sweep_log WHERE sweep_id = :calibration;
+DELETE FROM bench_internal.sweep_log WHERE sweep_id = :calibration;
 SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false,
     'runs that have not completed', NULL, format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));
 SELECT throws_ok(format('SELECT bench.no_regression_ok(%L, %L, %s)', :'before', :'same', margin), '22023', NULL,
@@ -172,11 +172,13 @@ RESET ROLE;
 -- They are gone as if they had not been.
 DO $$
 DECLARE
-    relation text;
+    relation regclass;
 BEGIN
-    FOREACH relation IN ARRAY '{samples,script_log,audit_log,latencies,run_log}'::text[] LOOP
+    FOREACH relation IN ARRAY
+        ('{bench.samples,bench_internal.script_log,bench_internal.audit_log,bench.latencies,'
+            'bench_internal.run_log}')::regclass[] LOOP
         EXECUTE format(
-            'DELETE FROM bench.%I WHERE run_id IN (SELECT run_id FROM bench.runs WHERE tags = ''{"asr": true}'')',
+            'DELETE FROM %s WHERE run_id IN (SELECT run_id FROM bench.runs WHERE tags = ''{"asr": true}'')',
             relation);
     END LOOP;
 END $$;

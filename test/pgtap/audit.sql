@@ -192,14 +192,14 @@ SELECT is(pg_temp.judged(:run_id), 'idx_scan n_tup_del n_tup_ins n_tup_upd', 'th
 -- Others' runs count from the reading of the counters, which is before the clients begin
 --
 SELECT ok(counted_from < started_at, 'the counters are read before the start')
-FROM bench.run_log
+FROM bench_internal.run_log
 WHERE run_id = :run_id;
 \o /dev/null
-INSERT INTO bench.run_log
+INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
-    SELECT jsonb_populate_record(x, v || jsonb_build_object('run_id', nextval('bench.run_id_seq'))) AS r
-    FROM bench.run_log x, (VALUES
+    SELECT jsonb_populate_record(x, v || jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'))) AS r
+    FROM bench_internal.run_log x, (VALUES
         ('{"counted_from": "2001-01-01 10:00", "started_at": "2001-01-01 10:00", "finished_at": "2001-01-01 11:00:01"}'
             ::jsonb),
         ('{"counted_from": "2001-01-01 11:00", "started_at": "2001-01-01 11:00:02",
@@ -218,9 +218,9 @@ FROM (
     ) AS v (v)
     WHERE x.run_id = :run_id
 ) AS s;
-SELECT max(run_id) - 6 AS planted FROM bench.run_log \gset
-INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason)
-SELECT run_id, 'n_tup_upd', 1, 2, true, 'rows' FROM bench.run_log WHERE run_id >= :planted;
+SELECT max(run_id) - 6 AS planted FROM bench_internal.run_log \gset
+INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason)
+SELECT run_id, 'n_tup_upd', 1, 2, true, 'rows' FROM bench_internal.run_log WHERE run_id >= :planted;
 \o
 SELECT results_eq(format('SELECT run_id - %1$s, ok FROM bench.audits WHERE run_id >= %1$s ORDER BY run_id', :planted),
     'VALUES (0::bigint, NULL::bool), (1, NULL), (2, false), (3, NULL), (4, NULL), (5, false), (6, false)',
@@ -234,8 +234,8 @@ SELECT results_eq(
     format($$
         SELECT counter, harness, server, difference, ok, reason FROM bench.audits WHERE run_id >= %s ORDER BY run_id
     $$, :planted), 'one by one as all together');
-DELETE FROM bench.audit_log WHERE run_id >= :planted;
-DELETE FROM bench.run_log WHERE run_id >= :planted;
+DELETE FROM bench_internal.audit_log WHERE run_id >= :planted;
+DELETE FROM bench_internal.run_log WHERE run_id >= :planted;
 
 --
 -- Writes that affect no rows

@@ -71,7 +71,7 @@ DROP TABLESPACE cfx_indexes;
 CREATE FUNCTION pg_temp.remains(name text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\_loading%'),
         (SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE name || '%'),
-        (SELECT string_agg(fixture, ',') FROM bench.load_log),
+        (SELECT string_agg(fixture, ',') FROM bench_internal.load_log),
         (SELECT string_agg(f.name, ',') FROM bench.fixtures f WHERE f.name = $1))
 $$;
 CREATE FUNCTION pg_temp.fails(state text, title text, ddl text, rows_query text, after_ddl text DEFAULT NULL,
@@ -381,7 +381,7 @@ SELECT
             'SELECT generate_series($1, $2)')
     $$, '42501', NULL, 'what ddl does is done with the role''s own rights'),
     throws_ok($$
-        SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id int); DELETE FROM bench.run_log',
+        SELECT bench.create_fixture('cfx_x', 'CREATE TABLE cfx_x (id int); DELETE FROM bench_internal.run_log',
             'SELECT generate_series($1, $2)')
     $$, '42501', NULL, 'on the harness''s tables as well'),
     throws_ok($$

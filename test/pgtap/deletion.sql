@@ -16,30 +16,31 @@ GRANT ALL ON ALL SEQUENCES IN SCHEMA pg_temp TO PUBLIC;
 -- Tables with a row of a run, whichever there are.
 CREATE FUNCTION pg_temp.holding(run bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
-    relation text;
+    relation record;
     held boolean;
     found text[] = '{}';
 BEGIN
     FOR relation IN
-    SELECT c.relname
+    SELECT c.relname, c.oid::regclass AS name
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
-                    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p')
+                    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+                        AND c.relkind IN ('r', 'p')
                     ORDER BY c.relname COLLATE "C" LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM bench.%I WHERE run_id = $1)', relation) INTO held USING run;
-        IF held THEN found = found || relation; END IF;
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE run_id = $1)', relation.name) INTO held USING run;
+        IF held THEN found = found || relation.relname::text; END IF;
     END LOOP;
     RETURN found;
 END $$;
 -- A run with a row in each table that has a column run_id: values do not matter.
 CREATE FUNCTION pg_temp.made_up(sweep bigint DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    run bigint = nextval('bench.run_id_seq');
+    run bigint = nextval('bench_internal.run_id_seq');
     relation regclass;
 BEGIN
     FOR relation IN
     SELECT c.oid
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
-                    WHERE c.relnamespace = 'bench'::regnamespace
+                    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
                         AND c.relkind IN ('r', 'p')
                         AND c.relname <> 'sweep_run_log' LOOP
         EXECUTE format('INSERT INTO %s SELECT (jsonb_populate_record(NULL::%1$s, $1)).*', relation) USING (
@@ -47,6 +48,7 @@ BEGIN
                        WHEN a.attname = 'run_id' THEN to_jsonb(run) WHEN a.attname
                            = 'sweep_id' THEN coalesce(to_jsonb(sweep), 'null')
                        WHEN a.attname = 'status' THEN '"completed"' WHEN a.attname = 'role' THEN to_jsonb(current_user)
+                       WHEN a.attname = 'outcome' THEN '"processed"'
                        WHEN a.atttypid = 'jsonb'::regtype THEN '{}' WHEN a.atttypid = 'text'::regtype THEN '"x"'
                        WHEN a.atttypid = 'boolean'::regtype THEN 'false' WHEN a.atttypid
                            = 'timestamptz'::regtype THEN to_jsonb(now())
@@ -55,13 +57,13 @@ BEGIN
               AND (a.attnotnull OR a.attname IN ('sweep_id', 'started_at', 'finished_at')));
     END LOOP;
     IF sweep IS NOT NULL THEN
-        INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
-        SELECT sweep, count(*) + 1, 1, '', 1, run FROM bench.sweep_run_log WHERE sweep_id = sweep;
+        INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
+        SELECT sweep, count(*) + 1, 1, '', 1, run FROM bench_internal.sweep_run_log WHERE sweep_id = sweep;
     END IF;
     RETURN run;
 END $$;
 CREATE FUNCTION pg_temp.made_up_sweep() RETURNS bigint LANGUAGE sql AS $$
-    INSERT INTO bench.sweep_log (options, status, role, extension_version, segment)
+    INSERT INTO bench_internal.sweep_log (options, status, role, extension_version, segment)
     VALUES ('{"workload": "x", "clients": [1]}', 'completed', current_user, '0', 0) RETURNING sweep_id
 $$;
 
@@ -72,7 +74,9 @@ SELECT pg_temp.made_up() AS plain \gset
 SELECT bag_eq(format('SELECT unnest(pg_temp.holding(%s))', :plain), $$
     SELECT c.relname::text
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
-    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'sweep_run_log'
+    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+        AND c.relkind IN ('r', 'p')
+        AND c.relname <> 'sweep_run_log'
 $$, 'a run has a row in every table with a column run_id');
 SELECT is(bench.delete_run(:plain), true, 'bench.delete_run'), is(pg_temp.holding(:plain), '{}', 'deletes all of it');
 SELECT
@@ -80,25 +84,25 @@ SELECT
     pg_temp.made_up() AS by_table,
     pg_temp.made_up() AS by_view,
     pg_temp.made_up() AS by_prune \gset
-DELETE FROM bench.run_log WHERE run_id = :by_table;
+DELETE FROM bench_internal.run_log WHERE run_id = :by_table;
 SELECT is(pg_temp.holding(:by_table), '{}', 'DELETE on the table deletes all of it');
 DELETE FROM bench.runs WHERE run_id = :by_view;
 SELECT is(pg_temp.holding(:by_view), '{}', 'DELETE on the view does');
-UPDATE bench.run_log
+UPDATE bench_internal.run_log
 SET started_at = started_at - interval '9 days', finished_at = finished_at - interval '9 days'
 WHERE run_id = :by_prune;
 SELECT ok(bench.prune('8 days') >= 1, 'bench.prune'), is(pg_temp.holding(:by_prune), '{}', 'does');
 SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'another run stays');
 SELECT pg_temp.made_up() AS one, pg_temp.made_up() AS two \gset
-DELETE FROM bench.run_log WHERE run_id IN (:one, :two);
+DELETE FROM bench_internal.run_log WHERE run_id IN (:one, :two);
 SELECT is(pg_temp.holding(:one) || pg_temp.holding(:two), '{}', 'several at once');
-DELETE FROM bench.run_log WHERE false;
+DELETE FROM bench_internal.run_log WHERE false;
 BEGIN;
 SELECT bench.delete_run(:stays) AS deleted \gset
 ROLLBACK;
 SELECT is(:'deleted'::text, 't', 'deleted'), ok(cardinality(pg_temp.holding(:stays)) > 10, 'until a ROLLBACK');
 BEGIN;
-TRUNCATE bench.run_log;
+TRUNCATE bench_internal.run_log;
 SELECT is(pg_temp.holding(:stays), '{}', 'TRUNCATE deletes all of all runs');
 SELECT is(count(*), 0::bigint, 'of all') FROM bench.samples;
 ROLLBACK;
@@ -111,12 +115,12 @@ SELECT pg_temp.made_up_sweep() AS sweep \gset
 SELECT pg_temp.made_up(:sweep) AS first, pg_temp.made_up(:sweep) AS second \gset
 SELECT is(bench.delete_run(:first), true, 'a run of a sweep that is over');
 SELECT is(array_agg(run_id), ARRAY[:second::bigint], 'the sweep stays with the other')
-FROM bench.sweep_run_log
+FROM bench_internal.sweep_run_log
 WHERE sweep_id = :sweep;
-SELECT is(count(*), 1::bigint, 'it stays') FROM bench.sweep_log WHERE sweep_id = :sweep;
-DELETE FROM bench.run_log WHERE run_id = :second;
-SELECT is(count(*), 0::bigint, 'the sweep goes with the last') FROM bench.sweep_log WHERE sweep_id = :sweep;
-SELECT is(count(*), 0::bigint, 'and its plan') FROM bench.sweep_run_log WHERE sweep_id = :sweep;
+SELECT is(count(*), 1::bigint, 'it stays') FROM bench_internal.sweep_log WHERE sweep_id = :sweep;
+DELETE FROM bench_internal.run_log WHERE run_id = :second;
+SELECT is(count(*), 0::bigint, 'the sweep goes with the last') FROM bench_internal.sweep_log WHERE sweep_id = :sweep;
+SELECT is(count(*), 0::bigint, 'and its plan') FROM bench_internal.sweep_run_log WHERE sweep_id = :sweep;
 
 --
 -- What is under way
@@ -127,8 +131,8 @@ SELECT bench.start('del_slow', secs => 60, sample_interval => 0.1) AS live \gset
 \o
 SELECT throws_ok(format(call, :live), '55006', format('run %s is under way', :live),
     format(call, 'X') || ' of a run under way is refused')
-FROM unnest('{SELECT bench.delete_run(%s),DELETE FROM bench.run_log WHERE run_id = %s,'
-    'DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench.run_log,TRUNCATE bench.run_log}'::text[]) AS call;
+FROM unnest('{SELECT bench.delete_run(%s),DELETE FROM bench_internal.run_log WHERE run_id = %s,'
+    'DELETE FROM bench.runs WHERE run_id >= %s,DELETE FROM bench_internal.run_log,TRUNCATE bench_internal.run_log}'::text[]) AS call;
 SELECT ok(cardinality(pg_temp.holding(:stays)) > 10, 'and with it the rest of the statement');
 SELECT lives_ok($$SELECT bench.prune('100 years')$$, 'prune passes over it');
 SELECT bench.stop(:live) AS stopped \gset
@@ -137,7 +141,7 @@ SELECT
     is(bench.delete_run(:live), true, 'and can be deleted'),
     is(pg_temp.holding(:live), '{}', 'with all of it');
 SELECT pg_temp.made_up() AS crashed \gset
-UPDATE bench.run_log SET status = 'running', finished_at = NULL, segment = 4294967295 WHERE run_id = :crashed;
+UPDATE bench_internal.run_log SET status = 'running', finished_at = NULL, segment = 4294967295 WHERE run_id = :crashed;
 SELECT is(status, 'crashed', 'a run that crashed') FROM bench.runs WHERE run_id = :crashed;
 SELECT is(bench.delete_run(:crashed), true, 'can be deleted'), is(pg_temp.holding(:crashed), '{}', 'with all of it');
 \o /dev/null
@@ -145,15 +149,15 @@ SELECT bench.start_sweep('del_slow', '{1}', secs => 60, rounds => 2) AS going \g
 \o
 CALL pg_temp.until(format($$
     SELECT EXISTS (
-        SELECT FROM bench.sweep_run_log JOIN bench.runs r USING (run_id)
+        SELECT FROM bench_internal.sweep_run_log JOIN bench.runs r USING (run_id)
         WHERE sweep_run_log.sweep_id = %s AND r.status = 'running'
     )
 $$, :going)) \g /dev/null
-SELECT run_id AS of_sweep FROM bench.sweep_run_log WHERE sweep_id = :going AND run_id IS NOT NULL \gset
+SELECT run_id AS of_sweep FROM bench_internal.sweep_run_log WHERE sweep_id = :going AND run_id IS NOT NULL \gset
 SELECT throws_ok(format('SELECT bench.delete_run(%s)', :of_sweep), '55006', NULL, 'the run that a sweep has under way');
 SELECT bench.stop(:of_sweep) AS stopped \gset
 SELECT bench.wait(:of_sweep) AS waited \gset
-SELECT throws_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :of_sweep), '55006',
+SELECT throws_ok(format('DELETE FROM bench_internal.run_log WHERE run_id = %s', :of_sweep), '55006',
     format('run %s belongs to sweep %s, which is under way', :of_sweep, :going), 'one that the sweep has behind it');
 \o /dev/null
 SELECT bench.stop_sweep(:going), bench.wait_sweep(:going);
@@ -193,12 +197,12 @@ RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.holding(:alices) || pg_temp.holding(:other), '{}', 'all of them');
 -- whoever was let delete rows deletes all of the run
 SELECT pg_temp.made_up() AS granted \gset
-GRANT SELECT, DELETE ON bench.run_log TO del_clerk;
+GRANT SELECT, DELETE ON bench_internal.run_log TO del_clerk;
 SET SESSION AUTHORIZATION del_clerk;
-SELECT lives_ok(format('DELETE FROM bench.run_log WHERE run_id = %s', :granted), 'whoever was granted DELETE');
+SELECT lives_ok(format('DELETE FROM bench_internal.run_log WHERE run_id = %s', :granted), 'whoever was granted DELETE');
 RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.holding(:granted), '{}', 'deletes all of it');
-REVOKE SELECT, DELETE ON bench.run_log FROM del_clerk;
+REVOKE SELECT, DELETE ON bench_internal.run_log FROM del_clerk;
 CREATE TEMP TABLE elsewhere AS
 SELECT :stays::bigint AS run_id, 'completed'::text AS status, 0::bigint AS segment, NULL::bigint AS sweep_id;
 CREATE TRIGGER t AFTER DELETE ON elsewhere
@@ -213,11 +217,11 @@ SELECT
 -- An audit stays as it was said when the run that was in its way is deleted
 --
 SELECT pg_temp.made_up() AS beside, pg_temp.made_up() AS audited \gset
-UPDATE bench.run_log
+UPDATE bench_internal.run_log
 SET workload = 'del_beside', fixture = NULL, started_at = now() - interval '2 h', finished_at = now() - interval '1 h'
 WHERE run_id IN (:beside, :audited);
-DELETE FROM bench.audit_log WHERE run_id = :audited;
-INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason)
+DELETE FROM bench_internal.audit_log WHERE run_id = :audited;
+INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason)
 VALUES (:audited, 'idx_scan', 1, 2, true, 'scans'), (:audited, 'samples', 3, 3, true, 'samples');
 CREATE TEMP TABLE audit AS SELECT * FROM bench.audit(:audited);
 SELECT is(ok, NULL, 'a run beside it keeps an audit from being judged') FROM audit WHERE counter = 'idx_scan';
@@ -229,7 +233,7 @@ SELECT results_eq(format('SELECT * FROM bench.audit(%s)', :audited), 'SELECT * F
 -- Restores do not fire it: session_replication_role, --disable-triggers.
 SELECT pg_temp.made_up() AS replica \gset
 SET session_replication_role = replica;
-DELETE FROM bench.run_log WHERE run_id = :replica;
+DELETE FROM bench_internal.run_log WHERE run_id = :replica;
 RESET session_replication_role;
 SELECT ok(cardinality(pg_temp.holding(:replica)) > 10, 'as a replica, rows are rows');
 
@@ -237,8 +241,9 @@ SELECT ok(cardinality(pg_temp.holding(:replica)) > 10, 'as a replica, rows are r
 SELECT bench.prune('0');
 DO $$ DECLARE relation regclass; BEGIN
     FOR relation IN SELECT c.oid FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
-                    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r' LOOP
-        EXECUTE format('DELETE FROM %s WHERE run_id NOT IN (SELECT run_id FROM bench.run_log)', relation);
+                    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+                        AND c.relkind = 'r' LOOP
+        EXECUTE format('DELETE FROM %s WHERE run_id NOT IN (SELECT run_id FROM bench_internal.run_log)', relation);
     END LOOP; END $$;
 SELECT bench.drop_workload('del_slow');
 REVOKE ALL ON FUNCTION bench.run, bench.start, bench.delete_run FROM del_alice, del_bob, del_boss;

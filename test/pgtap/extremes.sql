@@ -85,24 +85,26 @@ END $$;
 CREATE FUNCTION pg_temp.tables_of_runs() RETURNS SETOF regclass LANGUAGE sql AS $$
     SELECT c.oid::regclass
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id' AND NOT a.attisdropped
-    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r' AND c.relname NOT IN ('run_log', 'sweep_run_log')
+    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+        AND c.relkind = 'r'
+        AND c.relname NOT IN ('run_log', 'sweep_run_log')
 $$;
 
 -- A run of each kind, with two rows of it in each table; and one with rows of all kinds.
 CREATE TEMP TABLE made (run_id bigint, kind text);
-INSERT INTO made SELECT nextval('bench.run_id_seq'), kind FROM value;
-INSERT INTO made SELECT nextval('bench.run_id_seq'), 'all';
+INSERT INTO made SELECT nextval('bench_internal.run_id_seq'), kind FROM value;
+INSERT INTO made SELECT nextval('bench_internal.run_id_seq'), 'all';
 DO $$
 DECLARE
     m record;
     v value;
     relation regclass;
-    sweep bigint = nextval('bench.sweep_id_seq');
+    sweep bigint = nextval('bench_internal.sweep_id_seq');
     place int;
 BEGIN
     FOR m IN SELECT * FROM made LOOP
         SELECT * INTO v FROM value WHERE kind = CASE m.kind WHEN 'all' THEN 'greatest' ELSE m.kind END;
-        PERFORM pg_temp.put('bench.run_log', v, 1, jsonb_build_object('run_id', m.run_id, 'role', current_user,
+        PERFORM pg_temp.put('bench_internal.run_log', v, 1, jsonb_build_object('run_id', m.run_id, 'role', current_user,
             'status', 'completed', 'segment', 0, 'sweep_id', sweep,
             'nodes', CASE WHEN m.run_id % 2 = 0 THEN 'local' ELSE 'all' END, 'workload', 'extreme', 'fixture', NULL,
             'environment', jsonb_build_object('processors', to_jsonb(v.int8::numeric))));
@@ -117,17 +119,17 @@ BEGIN
                 END LOOP;
             END LOOP;
         END LOOP;
-        UPDATE bench.audit_log
+        UPDATE bench_internal.audit_log
         SET harness = 9007199254740991, server = -9007199254740991
         WHERE run_id = m.run_id AND m.kind = 'all';
         -- intervals of several nodes at one time, and of one node one after the other
         UPDATE bench.samples SET elapsed = 1 WHERE run_id = m.run_id AND node IN (1, 2) AND m.kind <> 'all';
-        INSERT INTO bench.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
+        INSERT INTO bench_internal.sweep_run_log (sweep_id, place, round, variant, clients, run_id)
         SELECT sweep, count(*) + 1, count(*) + 1, '', 1, m.run_id
-        FROM bench.sweep_run_log
+        FROM bench_internal.sweep_run_log
         WHERE sweep_id = sweep;
     END LOOP;
-    INSERT INTO bench.sweep_log (sweep_id, options, status, started_at, finished_at, role, extension_version, segment)
+    INSERT INTO bench_internal.sweep_log (sweep_id, options, status, started_at, finished_at, role, extension_version, segment)
     SELECT
         sweep,
         '{"workload": "extreme", "clients": [1, 262143], "secs": 1e75, "rounds": 2147483647, "warmup_secs": 1e300, '
@@ -143,14 +145,14 @@ BEGIN
     WHERE kind = 'greatest';
 END $$;
 -- one that crashed, with whatever for a segment, and some without an environment
-INSERT INTO made SELECT nextval('bench.run_id_seq'), 'crashed' FROM generate_series(1, 2);
-INSERT INTO bench.run_log
+INSERT INTO made SELECT nextval('bench_internal.run_id_seq'), 'crashed' FROM generate_series(1, 2);
+INSERT INTO bench_internal.run_log
 SELECT (jsonb_populate_record(r,
     jsonb_build_object('run_id', m.run_id, 'status', 'running', 'segment',
         CASE WHEN m.run_id % 2 = 0 THEN 9223372036854775807 ELSE -1 END, 'finished_at', null))).*
-FROM bench.run_log r, made m
+FROM bench_internal.run_log r, made m
 WHERE r.run_id = (SELECT run_id FROM made WHERE kind = 'nothing') AND m.kind = 'crashed';
-SELECT throws_ok(format('UPDATE bench.run_log SET %s = %L WHERE run_id = %s', name, value,
+SELECT throws_ok(format('UPDATE bench_internal.run_log SET %s = %L WHERE run_id = %s', name, value,
         (SELECT run_id FROM made WHERE kind = 'small')), '23514', NULL, format('%s = %s is refused', name, value))
 FROM (VALUES
     ('part_of', '{"run_id": "x"}'),
@@ -169,10 +171,10 @@ WHERE c.conname LIKE '%\_range'
     AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.conrelid AND k.contype = 'p' AND k.conkey @> c.conkey)
     AND NOT EXISTS (SELECT FROM refused r WHERE r.relation = c.conrelid AND r.name || '_range' = c.conname);
 
-SELECT lives_ok(format('SELECT count(v::text), max(v::text) FROM bench.%I v', c.relname),
-    format('bench.%s can be read', c.relname))
+SELECT lives_ok(format('SELECT count(v::text), max(v::text) FROM %s v', c.oid::regclass),
+    format('%s can be read', c.oid::regclass))
 FROM pg_class c
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('v', 'r', 'm')
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind IN ('v', 'r', 'm')
 ORDER BY c.relname COLLATE "C";
 SELECT is(clients::bigint, 2 * 262143::bigint, 'clients of two nodes')
 FROM bench.total_samples
@@ -198,7 +200,7 @@ FROM made m, made o, unnest('{text,markdown,json,html}'::text[]) AS format
 WHERE (m.kind = 'all' OR o.kind = 'all') AND m.kind <> o.kind AND m.kind || o.kind !~ 'odd|crashed'
 ORDER BY m.run_id, o.run_id;
 SELECT lives_ok(format('SELECT count(f::text) FROM bench.%s AS f',
-    replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
+    replace(call, 'SWEEP', (SELECT min(sweep_id) FROM bench_internal.sweep_log WHERE options ->> 'workload' = 'extreme')::text)),
     replace(call, 'SWEEP', 'of the sweep'))
 FROM unnest(
     '{scalability(SWEEP),sweep_report(SWEEP),"sweep_report(SWEEP, ''html'')","sweep_report(SWEEP, ''json'')"}'::text[])
@@ -206,8 +208,8 @@ FROM unnest(
 
 \o /dev/null
 DELETE FROM bench.fixtures WHERE name = 'extreme';
-DELETE FROM bench.run_log WHERE run_id IN (SELECT run_id FROM made);
-DELETE FROM bench.sweep_log WHERE role = current_user AND extension_version = '0';
+DELETE FROM bench_internal.run_log WHERE run_id IN (SELECT run_id FROM made);
+DELETE FROM bench_internal.sweep_log WHERE role = current_user AND extension_version = '0';
 \o
 SELECT is((SELECT count(*) FROM bench.samples s JOIN made USING (run_id)), 0::bigint,
     'such runs can be deleted as well');

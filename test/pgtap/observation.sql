@@ -211,8 +211,8 @@ SELECT
 FROM unnest('{text,markdown,json,html}'::text[]) AS format;
 SELECT
     is(pg_temp.sqlstate_of(format('SELECT * FROM bench.findings(%s)', :run_id)), '42501', 'nor findings'),
-    is(pg_temp.sqlstate_of('SELECT * FROM bench.wait_log'), '42501', 'nor the tables below'),
-    is(pg_temp.sqlstate_of('SELECT * FROM bench.relation_log'), '42501', 'none of them');
+    is(pg_temp.sqlstate_of('SELECT * FROM bench_internal.wait_log'), '42501', 'nor the tables below'),
+    is(pg_temp.sqlstate_of('SELECT * FROM bench_internal.relation_log'), '42501', 'none of them');
 SET SESSION AUTHORIZATION obs_reader;
 SELECT
     is(public.obs_seen(:run_id), '1 1 1 1', 'pg_read_all_stats sees it'),

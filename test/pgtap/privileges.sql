@@ -44,42 +44,43 @@ FROM (VALUES
     ('fetch', $$SELECT bench.fetch(1)$$),
     ('schedule', $$SELECT bench.schedule('j', '* * * * *', 'pk_select')$$),
     ('unschedule', $$SELECT bench.unschedule('j')$$),
-    ('start_scheduled', $$SELECT bench.start_scheduled('pk_select')$$)
+    ('start_scheduled', $$SELECT bench_internal.start_scheduled('pk_select')$$)
 ) AS v (name, call);
 SELECT lives_ok('SELECT * FROM bench.' || name, format('bench.%s may be read', name))
 FROM unnest(
     ('{workloads,feeders,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,'
     || 'audits}')::text[]
 ) AS name;
-SELECT throws_ok('SELECT * FROM bench.' || name, '42501', NULL, format('bench.%s may not', name))
+SELECT throws_ok('SELECT * FROM bench_internal.' || name, '42501', NULL, format('bench_internal.%s may not', name))
 FROM unnest('{run_log,error_log,audit_log,summary_of_all}'::text[]) AS name;
 -- 55000: a view that cannot be written to, whoever asks
 SELECT ok(pg_temp.sqlstate_of(sql) = '42501' OR relkind = 'v' AND pg_temp.sqlstate_of(sql) = '55000',
     sql || ' is refused')
 FROM (
-    SELECT relkind, format(sql, c.relname, a.attname) AS sql
+    SELECT relkind, format(sql, c.oid::regclass, a.attname) AS sql
     FROM pg_class c
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1,
         unnest(
-            '{INSERT INTO bench.%1$I DEFAULT VALUES,DELETE FROM bench.%1$I,UPDATE bench.%1$I SET %2$I = NULL}'::text[])
+            '{INSERT INTO %1$s DEFAULT VALUES,DELETE FROM %1$s,UPDATE %1$s SET %2$I = NULL}'::text[])
             AS sql
-    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind IN ('r', 'v')
+    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+        AND c.relkind IN ('r', 'v')
 ) AS s
 ORDER BY sql;
 SELECT
-    throws_ok(format('TRUNCATE bench.%I CASCADE', c.relname), '42501', NULL,
-        format('TRUNCATE bench.%s is refused', c.relname)),
-    throws_ok(format('LOCK TABLE bench.%I IN EXCLUSIVE MODE', c.relname), '42501', NULL,
-        format('LOCK TABLE bench.%s is refused', c.relname)),
+    throws_ok(format('TRUNCATE %s CASCADE', c.oid::regclass), '42501', NULL,
+        format('TRUNCATE %s is refused', c.oid::regclass)),
+    throws_ok(format('LOCK TABLE %s IN EXCLUSIVE MODE', c.oid::regclass), '42501', NULL,
+        format('LOCK TABLE %s is refused', c.oid::regclass)),
     throws_ok(format($$
-        CREATE TRIGGER t BEFORE INSERT ON bench.%I FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
-    $$, c.relname), '42501', NULL, format('CREATE TRIGGER on bench.%s is refused', c.relname))
+        CREATE TRIGGER t BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
+    $$, c.oid::regclass), '42501', NULL, format('CREATE TRIGGER on %s is refused', c.oid::regclass))
 FROM pg_class c
-WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r'
+WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind = 'r'
 ORDER BY c.relname;
 SELECT
-    throws_ok($$SELECT nextval('bench.run_id_seq')$$, '42501', NULL, 'nextval is refused'),
-    throws_ok($$SELECT setval('bench.run_id_seq', 1)$$, '42501', NULL, 'setval is refused'),
+    throws_ok($$SELECT nextval('bench_internal.run_id_seq')$$, '42501', NULL, 'nextval is refused'),
+    throws_ok($$SELECT setval('bench_internal.run_id_seq', 1)$$, '42501', NULL, 'setval is refused'),
     throws_ok('CREATE TABLE bench.mine ()', '42501', NULL, 'nothing can be put into schema bench'),
     throws_ok('CREATE FUNCTION bench.now() RETURNS int LANGUAGE sql AS ''SELECT 1''', '42501', NULL, 'no function'),
     throws_ok('CREATE OR REPLACE FUNCTION bench_internal.is_visible(role oid) RETURNS boolean
@@ -96,7 +97,8 @@ CREATE FUNCTION pg_temp.allowed(role name) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(',', string_agg(DISTINCT p.proname, ',' ORDER BY p.proname),
         CASE WHEN has_foreign_data_wrapper_privilege(role, 'bench_wire', 'USAGE') THEN 'bench_wire' END)
     FROM pg_proc p
-    WHERE p.pronamespace = 'bench'::regnamespace AND has_function_privilege(role, p.oid, 'EXECUTE')
+    WHERE p.pronamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+        AND has_function_privilege(role, p.oid, 'EXECUTE')
         AND NOT has_function_privilege('prv_carol', p.oid, 'EXECUTE')
 $$;
 SELECT lives_ok($$SELECT bench.allow('prv "odd')$$, 'a role is allowed to run');
@@ -146,7 +148,7 @@ SELECT is(owner, 'prv_alice', 'the fixture is one''s own') FROM bench.fixtures W
 SELECT is(tableowner::text, 'prv_alice', 'and so is its table')
 FROM pg_tables
 WHERE schemaname = 'prv_alice' AND tablename = 'pk';
-SELECT throws_ok('CREATE TABLE prv_alice.reference (a bigint REFERENCES bench.run_log)', '42501', NULL,
+SELECT throws_ok('CREATE TABLE prv_alice.reference (a bigint REFERENCES bench_internal.run_log)', '42501', NULL,
     'no reference to the results can be made');
 SELECT throws_ok($$SELECT bench.load('log')$$, '42501', 'permission denied for database postgres',
     'bench_data needs CREATE on the database');
@@ -384,10 +386,10 @@ SELECT
     is(pg_temp.escape('COPY (SELECT 1) TO ''/tmp/prv_escape'';'), '42501', 'COPY TO a file'),
     is(pg_temp.escape('LOAD ''auto_explain'';'), '42501', 'LOAD'),
     is(pg_temp.escape('SELECT pg_read_file(''/etc/passwd'');'), '42501', 'pg_read_file'),
-    is(pg_temp.escape('DELETE FROM bench.run_log;'), '42501', 'DELETE FROM bench.run_log'),
+    is(pg_temp.escape('DELETE FROM bench_internal.run_log;'), '42501', 'DELETE FROM bench_internal.run_log'),
     is(pg_temp.escape('UPDATE bench.samples SET tps = tps * 2;'), '42501', 'UPDATE bench.samples'),
     is(pg_temp.escape('ALTER ROLE CURRENT_USER SUPERUSER;'), '42501', 'ALTER ROLE'),
-    is(pg_temp.escape(E'RESET SESSION AUTHORIZATION;\nRESET ROLE;\nDELETE FROM bench.run_log;'), '42501',
+    is(pg_temp.escape(E'RESET SESSION AUTHORIZATION;\nRESET ROLE;\nDELETE FROM bench_internal.run_log;'), '42501',
         'RESET, and then DELETE'),
     is(pg_temp.escape('SELECT bench.run(''prv_slow'', transactions => 1);'), 'ran', 'a run may start a run');
 RESET SESSION AUTHORIZATION;
@@ -473,7 +475,8 @@ BEGIN
         END;
     END LOOP;
     FOR f IN
-        SELECT relname FROM pg_class WHERE relnamespace = 'bench'::regnamespace AND relkind IN ('r', 'v')
+        SELECT relname FROM pg_class WHERE relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+            AND relkind IN ('r', 'v')
         UNION ALL
         SELECT unnest('{pg_class,pg_roles,pg_settings,pg_locks,pg_index,pg_namespace,pg_database,pg_extension,'
             'pg_depend,pg_attribute,pg_stat_statements}'::name[])

@@ -6,27 +6,28 @@ SELECT no_plan();
 \o /dev/null
 SELECT bench.load('pk', 1000);
 SELECT bench.run('pk_update', 2, secs => 0.5, sample_interval => 0.1) AS model \gset
-SELECT nextval('bench.run_id_seq') AS soak, set_config('report.model', :'model', false) AS model \gset
+SELECT nextval('bench_internal.run_id_seq') AS soak, set_config('report.model', :'model', false) AS model \gset
 \o
 -- The run itself and all that does not depend on its length are those of a short one.
 DO $$
 DECLARE
-    relation text;
+    relation regclass;
     columns text;
 BEGIN
     FOREACH relation IN ARRAY
-        '{run_log,script_log,statement_log,wait_log,relation_log,audit_log,latencies}'::text[]
+        ('{bench_internal.run_log,bench_internal.script_log,bench_internal.statement_log,bench_internal.wait_log,'
+            'bench_internal.relation_log,bench_internal.audit_log,bench.latencies}')::regclass[]
     LOOP
         SELECT string_agg(quote_ident(attname), ', ') INTO columns
         FROM pg_attribute
-        WHERE attrelid = ('bench.' || relation)::regclass AND attnum > 0 AND attname <> 'run_id';
+        WHERE attrelid = relation AND attnum > 0 AND attname <> 'run_id';
         EXECUTE format($f$
-            INSERT INTO bench.%1$I (run_id, %2$s)
-            SELECT (SELECT max(last_value) FROM bench.run_id_seq), %2$s FROM bench.%1$I WHERE run_id = %3$s
+            INSERT INTO %1$s (run_id, %2$s)
+            SELECT (SELECT max(last_value) FROM bench_internal.run_id_seq), %2$s FROM %1$s WHERE run_id = %3$s
         $f$, relation, columns, current_setting('report.model'));
     END LOOP;
 END $$;
-UPDATE bench.run_log SET secs = 28800, sample_interval = 1 WHERE run_id = :soak;
+UPDATE bench_internal.run_log SET secs = 28800, sample_interval = 1 WHERE run_id = :soak;
 -- A checkpoint every five minutes, each with a dip; one interval that stands out.
 INSERT INTO bench.samples (run_id, elapsed, secs, at, clients, transactions, tps, failed, retried, latency_avg_ms,
     latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, wal_bytes, wal_records, wal_fpi,
@@ -83,7 +84,7 @@ FROM (
         CASE WHEN s % 300 BETWEEN 1 AND 20 THEN 0.5 ELSE 0.01 END AS fpi
     FROM generate_series(1, 28800) AS s
 ) AS t;
-INSERT INTO bench.event_log (run_id, event, kind, detail, started, ended)
+INSERT INTO bench_internal.event_log (run_id, event, kind, detail, started, ended)
 SELECT :soak, s / 300 + 1, 'checkpoint', 'timed', s, s + 150 FROM generate_series(0, 28500, 300) AS s;
 
 CREATE TEMP TABLE page AS
@@ -113,11 +114,14 @@ WHERE topic = 'dip';
 -- It is gone as if it had not been.
 DO $$
 DECLARE
-    relation text;
+    relation regclass;
 BEGIN
     FOREACH relation IN ARRAY
-        '{samples,event_log,script_log,statement_log,wait_log,relation_log,audit_log,latencies,run_log}'::text[] LOOP
-        EXECUTE format('DELETE FROM bench.%I WHERE run_id = (SELECT max(last_value) FROM bench.run_id_seq)', relation);
+        ('{bench.samples,bench_internal.event_log,bench_internal.script_log,bench_internal.statement_log,'
+            'bench_internal.wait_log,bench_internal.relation_log,bench_internal.audit_log,bench.latencies,bench_internal.run_log}')
+            ::regclass[] LOOP
+        EXECUTE format('DELETE FROM %s WHERE run_id = (SELECT max(last_value) FROM bench_internal.run_id_seq)',
+            relation);
     END LOOP;
 END $$;
 \o /dev/null

@@ -328,9 +328,9 @@ WHERE workload = 'pk_update' AND tags = '{"swp": "results"}';
 \o /dev/null
 CREATE TEMP TABLE series (i int, run_id bigint, tps float8);
 INSERT INTO series
-SELECT i, nextval('bench.run_id_seq'), CASE WHEN i <= 10 THEN 1000 ELSE 800 END + (i * 37 % 11)
+SELECT i, nextval('bench_internal.run_id_seq'), CASE WHEN i <= 10 THEN 1000 ELSE 800 END + (i * 37 % 11)
 FROM generate_series(1, 20) AS i;
-INSERT INTO bench.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results, variables,
+INSERT INTO bench_internal.run_log (run_id, workload, script, clients, secs, warmup, max_tries, seed, results, variables,
     settings, sample_interval, tags, status, started_at, finished_at, role, horizon_held, extension_version, segment,
     coordinator_pid, latency_avg_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, server_cpu_us)
 SELECT
@@ -386,7 +386,7 @@ SELECT is(count(*), 0::bigint, 'a level metric has no change') FROM bench.change
 SELECT is(count(*), 0::bigint, 'other tags have no runs')
 FROM bench.change_points('swp_past', tags => '{"series": "other"}');
 -- the same figures in two series: none changes
-UPDATE bench.run_log SET clients = 2 WHERE run_id IN (SELECT run_id FROM series WHERE i > 10);
+UPDATE bench_internal.run_log SET clients = 2 WHERE run_id IN (SELECT run_id FROM series WHERE i > 10);
 SELECT is(count(*), 0::bigint, 'runs of other options are another series') FROM bench.change_points('swp_past');
 SELECT is(count(DISTINCT options), 2::bigint, 'in bench.history, too') FROM bench.history WHERE workload = 'swp_past';
 
@@ -419,8 +419,8 @@ FROM (SELECT count(*) AS n FROM bench.sweep_runs WHERE sweep_id = :sweep GROUP B
 -- Taken up after its first rounds, it makes the others.
 SELECT bench.start_sweep('swp_waits', '{1}', secs => 0.1, rounds => NULL, seed => 7) AS sweep \gset
 SELECT bench.wait_sweep(:sweep) \g /dev/null
-DELETE FROM bench.sweep_run_log WHERE sweep_id = :sweep AND round > 5;
-UPDATE bench.sweep_log SET status = 'canceled' WHERE sweep_id = :sweep;
+DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = :sweep AND round > 5;
+UPDATE bench_internal.sweep_log SET status = 'canceled' WHERE sweep_id = :sweep;
 SELECT bench.resume_sweep(:sweep) \g /dev/null
 SELECT is(bench.wait_sweep(:sweep), 'completed', 'rounds => NULL: it can be taken up');
 SELECT is(
@@ -436,9 +436,9 @@ SELECT throws_ok(call, '42501', NULL, call || ' is not for everybody')
 FROM unnest(ARRAY[$$SELECT bench.sweep('swp_plain', '{1}')$$, $$SELECT bench.start_sweep('swp_plain', '{1}')$$,
     'SELECT bench.resume_sweep(1)', $$SELECT bench.ab('swp_plain', '{}', '{}')$$,
     $$SELECT bench.calibrate('swp_plain')$$, $$SELECT bench.capacity('swp_plain')$$,
-    $$SELECT bench.start_capacity('swp_plain')$$, 'SELECT * FROM bench.sweep_log',
-    'SELECT * FROM bench.sweep_run_log', 'UPDATE bench.sweep_log SET status = NULL',
-    $$SELECT nextval('bench.sweep_id_seq')$$]) AS call;
+    $$SELECT bench.start_capacity('swp_plain')$$, 'SELECT * FROM bench_internal.sweep_log',
+    'SELECT * FROM bench_internal.sweep_run_log', 'UPDATE bench_internal.sweep_log SET status = NULL',
+    $$SELECT nextval('bench_internal.sweep_id_seq')$$]) AS call;
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION bench.sweep, bench.start_sweep, bench.resume_sweep, bench.ab, bench.load TO swp_alice,
     swp_bob;
@@ -515,7 +515,7 @@ SELECT is(bench.stop_sweep(:going), true, 'the superuser does');
 
 \o /dev/null
 DELETE FROM bench.samples WHERE run_id IN (SELECT run_id FROM series);
-DELETE FROM bench.run_log WHERE run_id IN (SELECT run_id FROM series);
+DELETE FROM bench_internal.run_log WHERE run_id IN (SELECT run_id FROM series);
 SELECT bench.unload('pk'), bench.unload('log');
 SELECT bench.drop_workload(name) FROM bench.workloads WHERE name LIKE 'swp\_%';
 DROP TABLE public.swp_seen;

@@ -37,22 +37,22 @@ $$;
 CREATE FUNCTION pg_temp.kept(run bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     found jsonb = '{}';
-    relation text;
+    relation record;
     rows text;
 BEGIN
     FOR relation IN
-        SELECT c.relname
+        SELECT c.relname, c.oid::regclass AS name
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
-        WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r'
+        WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace) AND c.relkind = 'r'
         ORDER BY 1
     LOOP
         EXECUTE format($q$
             SELECT count(*) || ' ' || md5(string_agg(
                 (to_jsonb(t) - '{run_id,role,segment,coordinator_pid,origin}'::text[])::text, ',' ORDER BY t))
-            FROM bench.%I t
+            FROM %s t
             WHERE run_id = $1
-        $q$, relation) INTO rows USING run;
-        IF rows IS NOT NULL THEN found = found || jsonb_build_object(relation, rows); END IF;
+        $q$, relation.name) INTO rows USING run;
+        IF rows IS NOT NULL THEN found = found || jsonb_build_object(relation.relname, rows); END IF;
     END LOOP;
     RETURN found;
 END $$;
@@ -67,7 +67,9 @@ SELECT bag_eq($$
 $$, $$
     SELECT c.relname::text
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'run_id'
-    WHERE c.relnamespace = 'bench'::regnamespace AND c.relkind = 'r' AND c.relname <> 'sweep_run_log'
+    WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
+        AND c.relkind = 'r'
+        AND c.relname <> 'sweep_run_log'
 $$, 'every table with rows of runs is in the document; a sweep is not');
 SELECT is(jsonb_path_query_array(d, '$.run_log[*].run_id'), jsonb_build_array(:plain, :mixed),
     'runs are in the order of the call')
@@ -132,17 +134,17 @@ SELECT throws_ok(format('SELECT bench.import(bench.export(%L))', :'copies'), '23
 SELECT is(d #> '{run_log,0,origin}', (SELECT origin FROM bench.runs WHERE run_id = (:'copies'::bigint[])[1]),
     'which keeps its first origin')
 FROM bench.export(:'copies') AS d;
-SELECT is(count(*), 2::bigint, 'nothing was left by what was refused') FROM bench.run_log WHERE origin IS NOT NULL;
+SELECT is(count(*), 2::bigint, 'nothing was left by what was refused') FROM bench_internal.run_log WHERE origin IS NOT NULL;
 
 -- What was said of the runs that were in the way of an audit goes with it
-INSERT INTO bench.run_log
+INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
-    SELECT jsonb_populate_record(x, jsonb_build_object('run_id', nextval('bench.run_id_seq'), 'seed', -1)) AS r
-    FROM bench.run_log x
+    SELECT jsonb_populate_record(x, jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'seed', -1)) AS r
+    FROM bench_internal.run_log x
     WHERE run_id = :plain
 ) AS s;
-SELECT run_id AS beside FROM bench.run_log WHERE seed = -1 \gset
+SELECT run_id AS beside FROM bench_internal.run_log WHERE seed = -1 \gset
 SELECT
     is(count(*) FILTER (WHERE ok IS NULL
         AND reason = format('run %s worked on the same fixture, or ran the same workload, at the same time', :beside)),
@@ -156,7 +158,7 @@ SELECT results_eq(format('SELECT * FROM bench.audit(%s)', (:'copy'::bigint[])[1]
 SELECT is(count(*), 0::bigint, 'an imported run is in nobody''s way')
 FROM bench.audits
 WHERE reason ~ format('run (%s) worked on', array_to_string(:'copy'::bigint[] || :'copies'::bigint[], '|'));
-DELETE FROM bench.run_log WHERE run_id = :beside;
+DELETE FROM bench_internal.run_log WHERE run_id = :beside;
 
 --
 -- Documents that are none
@@ -202,7 +204,7 @@ SET d = jsonb_set(d, '{samples}',
         WHERE table_schema = 'bench' AND table_name = 'samples'
     ));
 SELECT string_agg(format('%s %s', k, v), ',' ORDER BY k) AS before
-FROM jsonb_each_text(jsonb_build_object('runs', (SELECT count(*) FROM bench.run_log), 'samples',
+FROM jsonb_each_text(jsonb_build_object('runs', (SELECT count(*) FROM bench_internal.run_log), 'samples',
     (SELECT count(*) FROM bench.samples))) AS e (k, v) \gset
 CREATE TEMP TABLE hostile (what text, code text, d jsonb);
 INSERT INTO hostile
@@ -316,7 +318,7 @@ FROM base,
         ('a node''s clock', '{"clock_offset_ms": [1e300]}')
     ) AS v (what, value);
 SELECT is(pg_temp.sqlstate_of(format('SELECT bench.import(%L)', d)), code, 'refused: ' || what) FROM hostile;
-SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench.run_log), (SELECT count(*) FROM bench.samples)),
+SELECT is(format('runs %s,samples %s', (SELECT count(*) FROM bench_internal.run_log), (SELECT count(*) FROM bench.samples)),
     :'before', 'nothing of them is left');
 SELECT throws_ok(format('SELECT bench.import(%L)', d), '22P02',
     'invalid "samples" in the document: invalid input syntax for type double precision: "many"', 'the error says where')
@@ -369,7 +371,7 @@ SELECT
     is(role, :'me', 'the role is the caller''s'),
     is(origin ->> 'role', 'trf_alice', 'whatever the document says'),
     is(format('%s %s %s', driver, query_mode, nodes), 'engine prepared local', 'what is missing has its default')
-FROM bench.run_log
+FROM bench_internal.run_log
 WHERE run_id = (:'ignored'::bigint[])[1];
 
 --
@@ -380,17 +382,17 @@ SELECT bench.start('trf_slow', secs => 60) AS live \gset
 \o
 SELECT throws_ok(format('SELECT bench.export(''{%s,%s}'')', :plain, :live), '55000',
     format('run %s is under way', :live), 'a run under way cannot be exported');
-INSERT INTO bench.run_log
+INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
     SELECT jsonb_populate_record(x,
-        jsonb_build_object('run_id', nextval('bench.run_id_seq'), 'status', 'running', 'segment', 4294967295, 'seed',
+        jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'status', 'running', 'segment', 4294967295, 'seed',
             -2, 'finished_at', null)) AS r
-    FROM bench.run_log x
+    FROM bench_internal.run_log x
     WHERE run_id = :plain
 ) AS s;
 SELECT run_id AS crashed FROM bench.runs WHERE seed = -2 \gset
-UPDATE bench.run_log SET finished_at = NULL WHERE run_id = :crashed;
+UPDATE bench_internal.run_log SET finished_at = NULL WHERE run_id = :crashed;
 SELECT is(status, 'crashed', 'one that crashed') FROM bench.runs WHERE run_id = :crashed;
 SELECT bench.import(bench.export(ARRAY[:crashed])) AS copy \gset
 SELECT
@@ -445,10 +447,10 @@ SELECT is(bench.prune('1 month'), 0::bigint, 'months'), is(bench.prune('100 year
 RESET SESSION AUTHORIZATION;
 -- what other files have made up
 SELECT bench.prune('2 days') AS of_others \gset
-UPDATE bench.run_log
+UPDATE bench_internal.run_log
 SET started_at = started_at - interval '3 days', finished_at = finished_at - interval '3 days'
 WHERE run_id IN (:mixed, :alices, :live);
-UPDATE bench.run_log
+UPDATE bench_internal.run_log
 SET origin = origin || jsonb_build_object('imported_at', now() - interval '3 days')
 WHERE run_id = (:'bobs'::bigint[])[1];
 SET SESSION AUTHORIZATION trf_bob;
@@ -465,22 +467,22 @@ SELECT is(bench.prune('2 days'), 1::bigint, 'a member of the role prunes the rol
 RESET SESSION AUTHORIZATION;
 SELECT is(pg_temp.kept(:alices), '{}', 'all of them'), isnt(pg_temp.kept(:mixed), '{}', 'and those of others not');
 -- one that crashed before it began is as old as the next
-INSERT INTO bench.run_log
+INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
     SELECT jsonb_populate_record(x,
         jsonb_build_object('run_id', :mixed - 1000000, 'status', 'starting', 'segment', 4294967295)) AS r
-    FROM bench.run_log x
+    FROM bench_internal.run_log x
     WHERE run_id = :plain
 ) AS s;
-UPDATE bench.run_log SET started_at = NULL, finished_at = NULL WHERE run_id = :mixed - 1000000;
+UPDATE bench_internal.run_log SET started_at = NULL, finished_at = NULL WHERE run_id = :mixed - 1000000;
 SELECT
     is(bench.prune('2 days'), 2::bigint, 'a superuser prunes everybody''s: the old one, and the crashed one before it'),
     is(pg_temp.kept(:mixed), '{}', 'which is gone'),
     is(pg_temp.kept(:mixed - 1000000), '{}', 'as is the other');
 SELECT is(status, 'running', 'the run under way goes on, however long') FROM bench.runs WHERE run_id = :live;
 SELECT ok(bench.prune('0') > 0, 'everything that is over');
-SELECT results_eq('SELECT run_id FROM bench.run_log', ARRAY[:live::bigint], 'but what is under way');
+SELECT results_eq('SELECT run_id FROM bench_internal.run_log', ARRAY[:live::bigint], 'but what is under way');
 SELECT
     ok(bench.stop(:live), 'it can be stopped'),
     is(bench.wait(:live), 'canceled', 'and ends as always'),
@@ -489,21 +491,21 @@ SELECT
 SELECT is(cardinality(bench.import(d)), 2, 'what was pruned can come back') FROM documents;
 
 -- An audit stays as it was said when the run that was in its way goes
-INSERT INTO bench.run_log
+INSERT INTO bench_internal.run_log
 SELECT (r).*
 FROM (
     SELECT jsonb_populate_record(x, v) AS r
-    FROM bench.run_log x,
+    FROM bench_internal.run_log x,
         (VALUES
-            (jsonb_build_object('run_id', nextval('bench.run_id_seq'), 'workload', 'trf_old', 'started_at',
+            (jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'workload', 'trf_old', 'started_at',
                 now() - interval '9 days', 'finished_at', now() - interval '5 days')),
-            (jsonb_build_object('run_id', nextval('bench.run_id_seq'), 'workload', 'trf_old', 'started_at',
+            (jsonb_build_object('run_id', nextval('bench_internal.run_id_seq'), 'workload', 'trf_old', 'started_at',
                 now() - interval '6 days', 'finished_at', now() - interval '1 day'))
         ) AS v (v)
     WHERE x.run_id = :live
 ) AS s;
-SELECT max(run_id) AS young, min(run_id) AS old FROM bench.run_log WHERE workload = 'trf_old' \gset
-INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason)
+SELECT max(run_id) AS young, min(run_id) AS old FROM bench_internal.run_log WHERE workload = 'trf_old' \gset
+INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason)
 VALUES (:young, 'idx_scan', 1, 2, true, 'scans'), (:young, 'samples', 3, 3, true, 'samples');
 CREATE TEMP TABLE audit AS SELECT * FROM bench.audit(:young);
 SELECT

@@ -57,12 +57,12 @@ RESET SESSION AUTHORIZATION;
 DROP OWNED BY vis_gone;
 DROP ROLE vis_gone;
 -- What a search leaves.
-UPDATE bench.sweep_log SET answers = '[{"rate": 1, "percentile": 0.99}]' WHERE sweep_id = :sweep;
+UPDATE bench_internal.sweep_log SET answers = '[{"rate": 1, "percentile": 0.99}]' WHERE sweep_id = :sweep;
 -- None of these is sure to come to such a short run.
-INSERT INTO bench.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
+INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run, 1000, 'checkpoint', 0.1);
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
-SELECT segment AS going_segment FROM bench.run_log WHERE run_id = :going \gset
-SELECT segment AS run_segment FROM bench.run_log WHERE run_id = :run \gset
+SELECT segment AS going_segment FROM bench_internal.run_log WHERE run_id = :going \gset
+SELECT segment AS run_segment FROM bench_internal.run_log WHERE run_id = :run \gset
 
 --
 -- Relations
@@ -317,12 +317,12 @@ SELECT bench.start_sweep('pk_select', '{1}', secs => 0.1,
 RESET SESSION AUTHORIZATION;
 DO $$ BEGIN
     FOR i IN 1 .. 600 LOOP
-        EXIT WHEN EXISTS (SELECT FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id));
+        EXIT WHEN EXISTS (SELECT FROM bench_internal.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id));
         PERFORM pg_sleep(0.02);
     END LOOP;
 END $$;
-SELECT load_id, segment AS load_segment FROM bench.load_log \gset
-SELECT segment AS sweep_segment FROM bench.sweep_log WHERE sweep_id = :loading \gset
+SELECT load_id, segment AS load_segment FROM bench_internal.load_log \gset
+SELECT segment AS sweep_segment FROM bench_internal.sweep_log WHERE sweep_id = :loading \gset
 SELECT
     is(pg_temp.told(role, 'SELECT count(*) FROM bench.progress WHERE fixture = ''pk'''), sees::int::text,
         format('the load in bench.progress: %s', role)),
@@ -360,11 +360,11 @@ $json$ AS request \gset
 CREATE TEMP TABLE starting AS
 SELECT format('SELECT coalesce(bench_internal.start_part(%L) #>> ''{error,sqlstate}'', ''started'')', :'request')
     AS part;
-CREATE TEMP TABLE before AS SELECT count(*) AS runs FROM bench.run_log;
+CREATE TEMP TABLE before AS SELECT count(*) AS runs FROM bench_internal.run_log;
 SELECT is(pg_temp.told(role, part), '42501', format('bench_internal.start_part as %s, who may not run', role))
 FROM reader, starting
 WHERE NOT sees OR role = 'vis_stats';
-SELECT is(count(*), (SELECT runs FROM before), 'and nothing is started') FROM bench.run_log;
+SELECT is(count(*), (SELECT runs FROM before), 'and nothing is started') FROM bench_internal.run_log;
 GRANT EXECUTE ON FUNCTION bench.run TO vis_owner WITH GRANT OPTION;
 SELECT is(pg_temp.told('vis_noinherit', part), '42501', 'what a role does not inherit it may not use') FROM starting;
 GRANT EXECUTE ON FUNCTION bench.run TO vis_stranger;
@@ -372,12 +372,12 @@ REVOKE EXECUTE ON FUNCTION bench.run FROM vis_stranger;
 SELECT is(pg_temp.told('vis_stranger', part), '42501', 'a grant that was revoked is none') FROM starting;
 GRANT EXECUTE ON FUNCTION bench.run TO vis_stranger;
 SELECT is(pg_temp.told('vis_stranger', part), 'started', 'who may run starts a part') FROM starting;
-SELECT max(run_id) AS part FROM bench.run_log \gset
+SELECT max(run_id) AS part FROM bench_internal.run_log \gset
 SELECT
     is(role, 'vis_stranger', 'as itself'),
     is(sweep_id, NULL, 'of nobody''s sweep'),
     ok(part_of IS NOT NULL, 'and as a part')
-FROM bench.run_log
+FROM bench_internal.run_log
 WHERE run_id = :part;
 SELECT
     is(pg_temp.told(role, format('SELECT bench_internal.part_state(%s, true)', :part)), '42501',

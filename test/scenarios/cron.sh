@@ -34,7 +34,7 @@ sql 'CREATE EXTENSION pg_cron' 'CREATE ROLE tester LOGIN' \
 as_tester() { PGUSER=tester "$@"; }
 as_tester try "$schedule"
 like "$OUT" 'ERROR:  42501: permission denied for function schedule' 'an ordinary role may not without a grant'
-sql 'GRANT EXECUTE ON FUNCTION bench.schedule, bench.unschedule, bench.start_scheduled TO tester'
+sql 'GRANT EXECUTE ON FUNCTION bench.schedule, bench.unschedule, bench_internal.start_scheduled TO tester'
 as_tester try "$schedule"
 like "$OUT" \
     'ERROR:  42501: permission denied for schema cron.*HINT:  Run as a superuser: GRANT USAGE ON SCHEMA cron TO' \
@@ -96,7 +96,7 @@ is "$(sql "$drop" "SELECT count(*) FROM cron.job WHERE database = 'elsewhere'")"
     'the call that bench.unschedule has named there drops it'
 
 # Meanwhile: one run of a job, whoever starts it, and whatever an older snapshot sees
-start="SELECT bench.start_scheduled('pk_update', secs => 60, rate => 100, tags => '{\"job\": \"by hand\"}')"
+start="SELECT bench_internal.start_scheduled('pk_update', secs => 60, rate => 100, tags => '{\"job\": \"by hand\"}')"
 session snapshot 'BEGIN ISOLATION LEVEL REPEATABLE READ' 'SELECT FROM bench.runs' 'SELECT pg_sleep(4)' "$start" \
     'SELECT pg_sleep(60)'
 holds snapshot

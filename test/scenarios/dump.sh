@@ -12,7 +12,7 @@ in_db() { PGDATABASE=$1 sql "${@:2}"; }
 # Everything that scripts read of the results, in one line.
 content() { # DATABASE TABLE CONDITION
     in_db "$1" "SELECT count(*) || ' ' || md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), ''))
-        FROM bench.$2 AS t WHERE $3"
+        FROM $2 AS t WHERE $3"
 }
 
 sql "CREATE ROLE dump_alice LOGIN" "CREATE SCHEMA dump_data AUTHORIZATION dump_alice" \
@@ -47,12 +47,12 @@ like "$(pg_dump -U dump_reader -f /dev/null 2>&1)" 'would be affected by row-lev
     'without BYPASSRLS it says so, and leaves no rows out'
 
 for db in restored restored_in_parallel; do
-    for table in samples warmup_samples latencies transactions error_log audit_log; do
+    for table in bench.{samples,warmup_samples,latencies,transactions} bench_internal.{error_log,audit_log}; do
         is "$(content $db $table "run_id <= $last")" "$(content postgres $table "run_id <= $last")" \
-            "$db: bench.$table is the same"
+            "$db: $table is the same"
     done
-    is "$(content $db workloads true)" "$(content postgres workloads true)" "$db: bench.workloads is the same"
-    is "$(content $db feeders true)" "$(content postgres feeders true)" "$db: bench.feeders is the same"
+    is "$(content $db bench.workloads true)" "$(content postgres bench.workloads true)" "$db: bench.workloads is the same"
+    is "$(content $db bench.feeders true)" "$(content postgres bench.feeders true)" "$db: bench.feeders is the same"
     is "$(in_db $db "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$(sql "SELECT string_agg(r::text, '|' ORDER BY run_id) FROM bench.runs r WHERE run_id <= $last")" \
         "$db: runs are the same"

@@ -42,7 +42,7 @@ server=$(sql 'SELECT system_identifier FROM pg_control_system()')
 samples=$(sql "SELECT md5(string_agg(r::text, ',' ORDER BY r)) FROM bench.samples r")
 
 CLUSTER_TEMPLATE='' cluster_start 'fsync = off'
-sql 'CREATE EXTENSION pgbench_ext' "SELECT nextval('bench.run_id_seq') FROM generate_series(1, 41)" >/dev/null
+sql 'CREATE EXTENSION pgbench_ext' "SELECT nextval('bench_internal.run_id_seq') FROM generate_series(1, 41)" >/dev/null
 import() { psql -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v document="$work/runs.json" 2>&1 \
     <<<"\\set content \`cat $work/runs.json\`
 SELECT bench.import(:'content');"; }
@@ -69,14 +69,14 @@ is "$(import | tr -dc ,)" ,,, 'and imported again'
 
 # More than jsonb takes, 256 MB: several parts. They are small, however long the texts of a row are.
 long=$(sql 'SELECT min(run_id) FROM bench.runs')
-sql "INSERT INTO bench.error_log (run_id, sqlstate, message, count, retried, failed)
+sql "INSERT INTO bench_internal.error_log (run_id, sqlstate, message, count, retried, failed)
      SELECT $long, to_char(n, 'FM00000'), repeat('x', CASE n WHEN 1 THEN 40000000 ELSE 1000000 END), 1, 0, 0
      FROM generate_series(1, 250) AS n"
 is "$(sql "SELECT count(*) > 15, count(*) FILTER (WHERE bytes > 20e6), sum(bytes) > 280e6
     FROM bench.export('{$long}') AS part, LATERAL length(part::text) AS bytes")" 't|1|t' \
     'parts are small but the one with a row that is not'
 # Nothing makes the rows of bench.runs less, which are in each part.
-sql "UPDATE bench.run_log SET script = repeat('x', 100000000) WHERE run_id >= $long" >/dev/null
+sql "UPDATE bench_internal.run_log SET script = repeat('x', 100000000) WHERE run_id >= $long" >/dev/null
 try "SELECT bench.export((SELECT array_agg(run_id) FROM bench.runs))"
 like "$OUT" '54000: part 1 of the runs is too large for a document.*HINT: .*Export fewer runs at once' \
     'parts that are too large'

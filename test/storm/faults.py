@@ -14,8 +14,6 @@ import server
 # How long a fault waits for a process of its victim's kind.
 VICTIM_SECS = 2.0
 
-RESULTS_ON_DISK = ("samples", "latencies", "run_log", "relation_log")
-
 # What a victim's cancel or termination may do to runs.
 OF_VICTIM = {
     "client": frozenset({"trouble"}), "coordinator": frozenset({"end"}), "sweep": frozenset({"end", "leader"}),
@@ -191,7 +189,7 @@ class Faults:
 
     def lock_results(self, fault, event):
         event.effects = frozenset({"stall", "leader", "locked"})
-        self.lock_relation(f"bench.{fault.what}", fault.secs)
+        self.lock_relation(fault.what, fault.secs)
 
     def reload(self, _, event):
         event.effects = frozenset({"reload"})
@@ -229,7 +227,7 @@ class Faults:
         """Nothing is left of a small tablespace, on which a table of results is, or a load, or temporary files."""
         if not server.DISK:
             return "needs root and mount"
-        event.effects = frozenset({"trouble", "full"} if fault.what in RESULTS_ON_DISK else {"trouble"})
+        event.effects = frozenset({"trouble", "full"} if fault.what in plan.ON_DISK else {"trouble"})
         filler = os.path.join(server.DISK, "filler")
         server.as_owner("dd", "if=/dev/zero", f"of={filler}", "bs=8k", timeout=20)
         time.sleep(fault.secs)

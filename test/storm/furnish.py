@@ -86,7 +86,7 @@ def move_results(drawn, tablespace, fillfactor):
     for fault in drawn.faults:
         # A low fill factor: every row wants more of the disk.
         if fault.name == "disk" and server.DISK and fault.what not in ("load", "temporary files"):
-            server.sql(f"ALTER TABLE bench.{fault.what} SET TABLESPACE {tablespace}", timeout=60)
-            server.sql(f"ALTER TABLE bench.{fault.what} SET (fillfactor = {fillfactor})")
+            server.sql(f"ALTER TABLE {fault.what} SET TABLESPACE {tablespace}", timeout=60)
+            server.sql(f"ALTER TABLE {fault.what} SET (fillfactor = {fillfactor})")
             if os.path.exists(os.path.join(server.DISK, "filler")):
                 os.remove(os.path.join(server.DISK, "filler"))

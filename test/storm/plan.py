@@ -38,7 +38,9 @@ ROLLBACK;"""),
 }
 
 VICTIMS = ("client", "coordinator", "load", "loader", "sweep", "caller")
-RESULTS = ("run_log", "samples", "latencies", "relation_log", "audit_log", "load_log", "sweep_log", "sweep_run_log", "fixtures")
+ON_DISK = ("bench.samples", "bench.latencies", "bench_internal.run_log", "bench_internal.relation_log")
+RESULTS = ("bench_internal.run_log", "bench.samples", "bench.latencies", "bench_internal.relation_log", "bench_internal.audit_log",
+           "bench_internal.load_log", "bench_internal.sweep_log", "bench_internal.sweep_run_log", "bench.fixtures")
 TABLES = ("pk", "name", "log", "wide", "pgbench_accounts", "pgbench_history", "district", "order_line")
 DDL = {
     "recreate index": "DROP INDEX IF EXISTS bench_data.storm_index; CREATE INDEX storm_index ON bench_data.pk (id, crt_time)",
@@ -283,7 +285,7 @@ def heavy(dice, plan):
     if plan.heavy == "kill":
         plan.faults.append(Fault(at, "kill", r.choices(VICTIMS, (5, 4, 2, 1, 3, 2))[0], r.random()))
     elif plan.heavy == "disk":
-        what = r.choice(("samples", "latencies", "run_log", "relation_log", "load", "temporary files"))
+        what = r.choice((*ON_DISK, "load", "temporary files"))
         plan.faults.append(Fault(at, "disk", secs=round(r.uniform(1, 4), 1), what=what))
         number = dice.number()
         if what == "load":

@@ -9,13 +9,13 @@ import server
 # Bare facts of the runs after one, each as bench.runs has it, beside what was written of it.
 RUNS = """
 SELECT r.run_id, r.status, r.error, r.role, r.workload, r.clients, r.secs, r.transactions, r.warmup, l.segment, r.sweep_id,
-       (SELECT s.segment FROM bench.sweep_log s WHERE s.sweep_id = r.sweep_id) AS sweep_segment,
+       (SELECT s.segment FROM bench_internal.sweep_log s WHERE s.sweep_id = r.sweep_id) AS sweep_segment,
        (r.tags ->> 'storm')::int AS statement, r.origin IS NOT NULL AS imported,
        extract(epoch FROM r.started_at) AS started, extract(epoch FROM r.finished_at) AS finished,
        s.samples, s.sampled, s.failed, s.skipped, s.sampled_secs, s.gaps,
        (SELECT sum(h.count) FROM bench.latencies h WHERE h.run_id = r.run_id) AS in_histogram,
-       (SELECT sum(c.transactions) FROM bench.script_log c WHERE c.run_id = r.run_id) AS in_scripts
-FROM bench.runs r JOIN bench.run_log l USING (run_id), LATERAL (
+       (SELECT sum(c.transactions) FROM bench_internal.script_log c WHERE c.run_id = r.run_id) AS in_scripts
+FROM bench.runs r JOIN bench_internal.run_log l USING (run_id), LATERAL (
     SELECT count(*) AS samples, sum(x.transactions) AS sampled, sum(x.failed) AS failed, sum(x.skipped) AS skipped,
            sum(x.secs) AS sampled_secs, count(*) FILTER (WHERE abs(x.elapsed - x.secs - x.before) > 1e-6) AS gaps
     FROM (SELECT y.*, lag(y.elapsed, 1, 0) OVER (ORDER BY y.elapsed) AS before FROM bench.samples y WHERE y.run_id = r.run_id) x) s
@@ -23,14 +23,14 @@ WHERE r.run_id > {after} ORDER BY r.run_id"""
 
 ACCUSATIONS = """
 SELECT r.run_id, a.counter, a.harness, a.server, a.reason
-FROM bench.run_log r, LATERAL bench.audit(r.run_id) a
+FROM bench_internal.run_log r, LATERAL bench.audit(r.run_id) a
 WHERE r.run_id > {after} AND r.status NOT IN ('starting', 'running') AND NOT a.ok ORDER BY 1, 2"""
 
 SWEEPS = """
 SELECT s.sweep_id, s.status, s.error, s.role, l.segment, (s.tags ->> 'storm')::int AS statement, s.runs, s.completed,
        extract(epoch FROM coalesce(s.resumed_at, s.started_at)) AS started, extract(epoch FROM s.finished_at) AS finished,
        l.system_settings IS NOT NULL AS to_be_put_back
-FROM bench.sweeps s JOIN bench.sweep_log l USING (sweep_id)
+FROM bench.sweeps s JOIN bench_internal.sweep_log l USING (sweep_id)
 WHERE coalesce(s.resumed_at, s.started_at) > to_timestamp({since})"""
 
 LOCKS = """
@@ -92,7 +92,7 @@ class State:
 def staging():
     return [row["name"] for row in server.rows(
         "SELECT nspname::text AS name FROM pg_namespace WHERE nspname ~ '^bench_loading' "
-        "UNION ALL SELECT format('load %s of %s', load_id, fixture) FROM bench.load_log ORDER BY 1")]
+        "UNION ALL SELECT format('load %s of %s', load_id, fixture) FROM bench_internal.load_log ORDER BY 1")]
 
 
 def settings():
@@ -121,7 +121,7 @@ def read(state, after, has_balances):
     deadline = time.time() + 20
     while time.time() < deadline:
         state.auto_conf, state.settings = server.auto_conf(), settings()
-        to_put_back = server.sql("SELECT count(*) FROM bench.sweep_log WHERE system_settings IS NOT NULL")
+        to_put_back = server.sql("SELECT count(*) FROM bench_internal.sweep_log WHERE system_settings IS NOT NULL")
         if state.auto_conf == state.expected[0] and state.settings == state.expected[1] and to_put_back == "0":
             break
         time.sleep(0.3)

@@ -119,7 +119,7 @@ fn patience_with_status() -> Duration {
 /// # Errors
 /// 42704: lines of a run that has been deleted would stay for ever.
 fn still_there(run_id: i64) -> Result<(), UserError> {
-    let sql = "SELECT true FROM bench.run_log WHERE run_id = $1";
+    let sql = "SELECT true FROM bench_internal.run_log WHERE run_id = $1";
     fetch::<bool>(sql, &[run_id.into()])?.map(drop).ok_or_else(|| gone(run_id))
 }
 

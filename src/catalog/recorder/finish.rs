@@ -71,7 +71,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
     end.part("bench.statements", || {
         closing.statements.iter().try_for_each(|line| lines::statement_line(run_id, line))
     });
-    end.part("bench.call_log", || {
+    end.part("bench_internal.call_log", || {
         closing.calls.iter().try_for_each(|(script, counts)| lines::call_line(run_id, *script, counts))
     });
     end.part("bench.errors", || closing.errors.iter().try_for_each(|line| lines::error_line(run_id, line)));
@@ -99,7 +99,7 @@ pub fn finish(run_id: i64, closing: &Closing) -> Result<(), UserError> {
 /// The row of a run with its status and its error, and nothing else.
 pub fn status_only(run_id: i64, status: Status, error: Option<&UserError>) -> Result<usize, UserError> {
     run(
-        "UPDATE bench.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE run_id = $1",
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 WHERE run_id = $1",
         &[run_id.into(), status.as_str().into(), error.map(|e| pgrx::JsonB(json_of(e))).into()],
     )
 }
@@ -114,7 +114,7 @@ fn whole_row(
     let m = &closing.measured.moments;
     let connects = closing.connects;
     run(
-        "UPDATE bench.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
+        "UPDATE bench_internal.run_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3, \
              horizon_held = $4, latency_avg_ms = $5, latency_stddev_ms = $6, latency_p50_ms = $7, \
              latency_p95_ms = $8, latency_p99_ms = $9, latency_p999_ms = $10, latency_max_ms = $11, \
              lag_avg_ms = CASE WHEN rate IS NOT NULL THEN $12 END, \

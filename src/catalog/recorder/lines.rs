@@ -31,7 +31,7 @@ pub fn latencies(run_id: i64, script: i32, histogram: &Histogram) -> Result<(), 
     .map(drop)
 }
 
-/// Writes a line of bench.script_log.
+/// Writes a line of bench_internal.script_log.
 pub fn script_line(
     run_id: i64,
     index: i32,
@@ -42,7 +42,7 @@ pub fn script_line(
     let fixture = script.fixture.and_then(|index| spec.fixtures.get(index));
     let m = &totals.moments;
     run(
-        "INSERT INTO bench.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
+        "INSERT INTO bench_internal.script_log (run_id, script, workload, weight, fixture, transactions, failed, retried, skipped, \
              late, latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms, aborted) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
@@ -68,10 +68,10 @@ pub fn script_line(
     .map(drop)
 }
 
-/// Writes a line of bench.call_log.
+/// Writes a line of bench_internal.call_log.
 pub fn call_line(run_id: i64, script: i32, counts: &Counts) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.call_log (run_id, script, calls, rows, shared_blks_hit, shared_blks_read, exec_ms) \
+        "INSERT INTO bench_internal.call_log (run_id, script, calls, rows, shared_blks_hit, shared_blks_read, exec_ms) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
             run_id.into(),
@@ -86,10 +86,10 @@ pub fn call_line(run_id: i64, script: i32, counts: &Counts) -> Result<(), UserEr
     .map(drop)
 }
 
-/// Writes a line of bench.statement_log.
+/// Writes a line of bench_internal.statement_log.
 pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.statement_log (run_id, script, command, line, statement, count, failed, retried, \
+        "INSERT INTO bench_internal.statement_log (run_id, script, command, line, statement, count, failed, retried, \
              latency_avg_ms, latency_p95_ms, plan, generic_plans, custom_plans, plan_changes, workers_planned, \
              workers_launched, rows, writes, empty_writes) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
@@ -118,10 +118,10 @@ pub fn statement_line(run_id: i64, line: &Statement) -> Result<(), UserError> {
     .map(drop)
 }
 
-/// Writes a line of bench.error_log.
+/// Writes a line of bench_internal.error_log.
 pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at, context) \
+        "INSERT INTO bench_internal.error_log (run_id, sqlstate, message, detail, count, retried, failed, first_at, context) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
             run_id.into(),
@@ -138,20 +138,20 @@ pub fn error_line(run_id: i64, line: &ErrorLine) -> Result<(), UserError> {
     .map(drop)
 }
 
-/// Writes a line of bench.wait_log.
+/// Writes a line of bench_internal.wait_log.
 pub fn wait_line(run_id: i64, key: &str, share: f64) -> Result<(), UserError> {
     let (kind, event) = split(key);
     run(
-        "INSERT INTO bench.wait_log (run_id, wait_event_type, wait_event, share) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO bench_internal.wait_log (run_id, wait_event_type, wait_event, share) VALUES ($1, $2, $3, $4)",
         &[run_id.into(), kind.into(), event.into(), share.into()],
     )
     .map(drop)
 }
 
-/// Writes a line of bench.event_log.
+/// Writes a line of bench_internal.event_log.
 pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.event_log (run_id, event, kind, relation, detail, started, ended) \
+        "INSERT INTO bench_internal.event_log (run_id, event, kind, relation, detail, started, ended) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
             run_id.into(),
@@ -166,10 +166,10 @@ pub fn event_line(run_id: i64, place: i32, event: &Event) -> Result<(), UserErro
     .map(drop)
 }
 
-/// Writes a line of bench.audit_log.
+/// Writes a line of bench_internal.audit_log.
 pub fn audit_line(run_id: i64, line: &AuditLine) -> Result<(), UserError> {
     run(
-        "INSERT INTO bench.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO bench_internal.audit_log (run_id, counter, harness, server, judged, reason) VALUES ($1, $2, $3, $4, $5, $6)",
         &[
             run_id.into(),
             line.counter.as_str().into(),

@@ -123,7 +123,7 @@ pub fn begin(spec: &RunSpec, segment: &Segment) -> Result<i64, UserError> {
         let settings: serde_json::Map<_, _> =
             o.settings.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
         let run_id = Spi::get_one_with_args::<i64>(
-            "INSERT INTO bench.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
+            "INSERT INTO bench_internal.run_log (workload, fixture, script, clients, secs, transactions, warmup, max_tries, seed, \
                  results, variables, settings, sample_interval, tags, status, role, segment, coordinator_pid, \
                  horizon_held, query_mode, rate, latency_limit, sweep_id, fixture_rows, system, fixture_options, nodes, part_of, before, log_rate, driver, target, jobs, \
                  reconnect, on_disconnect, feeders, owner_oid, run_as, extension_version) \
@@ -195,7 +195,7 @@ pub fn running(run_id: i64, environment: &Environment, counted_from: i64) -> Res
     transaction(|| {
         hold()?;
         run(
-            "UPDATE bench.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
+            "UPDATE bench_internal.run_log SET status = 'running', started_at = pg_catalog.clock_timestamp(), \
              environment = $2, counted_from = $3 WHERE run_id = $1",
             &[run_id.into(), pgrx::JsonB(environment.clone()).into(), timestamp(counted_from).into()],
         )
@@ -233,7 +233,7 @@ fn write_sample(run_id: i64, sample: &Sample, replaces: Option<f64>) -> Result<(
              skipped, late, lag_avg_ms, aborted, latency_histogram, {OBSERVED}) \
          SELECT r.run_id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
              CASE WHEN r.rate IS NOT NULL THEN $18 END, $19, $20, {OBSERVED} \
-         FROM bench.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $21) WHERE r.run_id = $1"
+         FROM bench_internal.run_log r, pg_catalog.jsonb_populate_record(NULL::{table}, $21) WHERE r.run_id = $1"
     );
     let t = &sample.totals;
     let m = &t.moments;

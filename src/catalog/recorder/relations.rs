@@ -44,7 +44,7 @@ pub fn lines(
                         ORDER BY coalesce(a.relation, b.relation), a.oid IS NULL), \
               compared AS (SELECT NOT EXISTS (SELECT FROM before b LEFT JOIN after a USING (oid) \
                                               WHERE b.kind = 'index' AND a.oid IS NULL) AS all_indexes_stay) \
-         INSERT INTO bench.relation_log (run_id, relation, kind, bytes_before, bytes_after, live_before, live, dead_before, dead, \
+         INSERT INTO bench_internal.relation_log (run_id, relation, kind, bytes_before, bytes_after, live_before, live, dead_before, dead, \
              mod_since_analyze, last_vacuum, last_autovacuum, last_analyze, last_autoanalyze, {}) \
          SELECT $1, coalesce(a.relation, b.name), coalesce(a.kind, b.kind), b.bytes, a.bytes, b.live, a.live, b.dead, a.dead, \
              a.mod_since_analyze, a.last_vacuum, a.last_autovacuum, a.last_analyze, a.last_autoanalyze, {} \

@@ -2,9 +2,10 @@
 
 use bench_core::error::UserError;
 
+use super::qualified;
 use crate::server::spi::{fetch, fetch_all};
 
-/// A column of a table of schema bench.
+/// A column of a table of results.
 pub struct Column {
     /// Quoted where it has to be.
     pub name: String,
@@ -21,9 +22,9 @@ pub fn columns(table: &str) -> Result<Vec<Column>, UserError> {
                 pg_catalog.pg_get_expr(d.adbin, d.adrelid) \
          FROM pg_catalog.pg_attribute a \
          LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-         WHERE a.attrelid = ('bench.' || $1)::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
+         WHERE a.attrelid = $1::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
          ORDER BY a.attnum",
-        &[table.into()],
+        &[qualified(table).into()],
         |row| {
             Ok(Column {
                 name: row.get::<String>(1)?.unwrap_or_default(),
@@ -40,8 +41,8 @@ pub fn key(table: &str) -> Result<String, UserError> {
         "SELECT pg_catalog.string_agg('y.' || pg_catalog.quote_ident(a.attname), ', ' ORDER BY k.place) \
          FROM pg_catalog.pg_index i, pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (attnum, place), \
              pg_catalog.pg_attribute a \
-         WHERE i.indrelid = ('bench.' || $1)::pg_catalog.regclass AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum",
-        &[table.into()],
+         WHERE i.indrelid = $1::pg_catalog.regclass AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum",
+        &[qualified(table).into()],
     )?;
     Ok(key.unwrap_or_else(|| "y".to_owned()))
 }

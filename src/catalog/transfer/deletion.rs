@@ -1,10 +1,10 @@
-//! The end of a run's record: what is kept of a run goes with its row of bench.run_log, whoever deletes that and however.
+//! The end of a run's record: what is kept of a run goes with its row of bench_internal.run_log, whoever deletes that and however.
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::prelude::*;
 use pgrx::trigger_support::PgTriggerOperation;
 
-use super::{RESULT_TABLES, RUN_LOG};
+use super::{RESULT_TABLES, RUN_LOG, qualified};
 use crate::catalog::{as_owner, in_use, is_led};
 use crate::server::extension::anchor;
 use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
@@ -18,7 +18,7 @@ struct Leaving {
 }
 
 /// Deletes what is kept of the runs whose rows a statement deletes: fires after DELETE, with a transition table, and
-/// before TRUNCATE of bench.run_log.
+/// before TRUNCATE of bench_internal.run_log.
 ///
 /// # Errors
 /// 55006 for a run or a sweep under way, 39P01 on another table.
@@ -26,7 +26,7 @@ pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
     if trigger.relid().ok() != Some(anchor()?) {
         return Err(UserError::new(
             sqlstate::TRIGGER_PROTOCOL_VIOLATED,
-            "this trigger function serves bench.run_log only",
+            "this trigger function serves bench_internal.run_log only",
         ));
     }
     let truncates = matches!(trigger.op(), Ok(PgTriggerOperation::Truncate));
@@ -38,8 +38,8 @@ pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
         if !truncates {
             settle_audits(&runs)?;
         }
-        for table in RESULT_TABLES {
-            run(&format!("DELETE FROM bench.{table} WHERE run_id = ANY ($1)"), &[runs.clone().into()])?;
+        for relation in RESULT_TABLES.map(qualified) {
+            run(&format!("DELETE FROM {relation} WHERE run_id = ANY ($1)"), &[runs.clone().into()])?;
         }
         forget_in_sweeps(&runs)
     })
@@ -47,7 +47,7 @@ pub fn forget_runs(trigger: &PgTrigger) -> Result<(), UserError> {
 
 /// The rows that the statement deletes, which is all of them where it truncates.
 fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserError> {
-    let source = if truncates { "bench.run_log" } else { "deleted" };
+    let source = if truncates { "bench_internal.run_log" } else { "deleted" };
     let sql = format!(
         "SELECT run_id, CASE WHEN status IN ('starting', 'running') THEN segment END, sweep_id FROM {source} ORDER BY run_id"
     );
@@ -77,7 +77,7 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
         return Ok(());
     }
     let open = fetch_all(
-        "SELECT sweep_id, segment FROM bench.sweep_log WHERE sweep_id = ANY ($1) AND status = 'running' ORDER BY sweep_id",
+        "SELECT sweep_id, segment FROM bench_internal.sweep_log WHERE sweep_id = ANY ($1) AND status = 'running' ORDER BY sweep_id",
         &[sweeps.into()],
         |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32)),
     )?;
@@ -95,20 +95,20 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
 /// A sweep goes with the last of its runs, with what it has not come to; but not while it has something to put back.
 fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
     let sweeps = fetch::<Vec<i64>>(
-        "SELECT pg_catalog.array_agg(DISTINCT sweep_id) FROM bench.sweep_run_log WHERE run_id = ANY ($1)",
+        "SELECT pg_catalog.array_agg(DISTINCT sweep_id) FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)",
         &[runs.to_vec().into()],
     )?;
     let Some(sweeps) = sweeps else { return Ok(()) };
-    run("DELETE FROM bench.sweep_run_log WHERE run_id = ANY ($1)", &[runs.to_vec().into()])?;
+    run("DELETE FROM bench_internal.sweep_run_log WHERE run_id = ANY ($1)", &[runs.to_vec().into()])?;
     let empty = fetch::<Vec<i64>>(
-        "SELECT pg_catalog.array_agg(sweep_id) FROM bench.sweep_log s \
+        "SELECT pg_catalog.array_agg(sweep_id) FROM bench_internal.sweep_log s \
          WHERE sweep_id = ANY ($1) AND system_settings IS NULL AND NOT EXISTS ( \
-             SELECT FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND l.run_id IS NOT NULL)",
+             SELECT FROM bench_internal.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND l.run_id IS NOT NULL)",
         &[sweeps.into()],
     )?;
     let Some(empty) = empty else { return Ok(()) };
-    run("DELETE FROM bench.sweep_run_log WHERE sweep_id = ANY ($1)", &[empty.clone().into()])?;
-    run("DELETE FROM bench.sweep_log WHERE sweep_id = ANY ($1)", &[empty.into()]).map(drop)
+    run("DELETE FROM bench_internal.sweep_run_log WHERE sweep_id = ANY ($1)", &[empty.clone().into()])?;
+    run("DELETE FROM bench_internal.sweep_log WHERE sweep_id = ANY ($1)", &[empty.into()]).map(drop)
 }
 
 /// Writes down, for runs that stay, which of those that go kept their audits from being judged: without them the view
@@ -116,19 +116,19 @@ fn forget_in_sweeps(runs: &[i64]) -> Result<(), UserError> {
 fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
     let unjudged = fetch_as_of_statement(
         "WITH beside AS MATERIALIZED ( \
-             SELECT r.run_id FROM bench.run_log r \
-             WHERE r.origin IS NULL AND r.run_id <> ALL ($1) AND EXISTS (SELECT FROM bench.run_log o \
+             SELECT r.run_id FROM bench_internal.run_log r \
+             WHERE r.origin IS NULL AND r.run_id <> ALL ($1) AND EXISTS (SELECT FROM bench_internal.run_log o \
                  WHERE o.run_id = ANY ($1) AND o.origin IS NULL \
                    AND least(r.counted_from, r.started_at) < coalesce(o.finished_at, 'infinity') \
                    AND r.finished_at > least(o.counted_from, o.started_at))) \
          SELECT pg_catalog.jsonb_agg(v)::pg_catalog.text FROM ( \
-             SELECT a.run_id, a.node, a.counter, a.reason FROM bench.audits a JOIN bench.audit_log l USING (run_id, node, counter) \
+             SELECT a.run_id, a.node, a.counter, a.reason FROM bench.audits a JOIN bench_internal.audit_log l USING (run_id, node, counter) \
              WHERE a.run_id = ANY (ARRAY(SELECT b.run_id FROM beside b)) AND l.judged AND a.reason <> l.reason) v",
         runs,
     )?;
     let Some(unjudged) = unjudged else { return Ok(()) };
     run(
-        "UPDATE bench.audit_log a SET judged = false, reason = v.reason \
+        "UPDATE bench_internal.audit_log a SET judged = false, reason = v.reason \
          FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.jsonb) AS v (run_id pg_catalog.int8, node pg_catalog.int4, \
              counter pg_catalog.text, reason pg_catalog.text) \
          WHERE v.run_id = a.run_id AND v.node = a.node AND v.counter = a.counter",
@@ -142,5 +142,5 @@ fn settle_audits(runs: &[i64]) -> Result<(), UserError> {
 /// # Errors
 /// 55006 as [`forget_runs`].
 pub fn delete_runs(runs: Vec<i64>) -> Result<usize, UserError> {
-    as_owner(|| run(&format!("DELETE FROM bench.{RUN_LOG} WHERE run_id = ANY ($1)"), &[runs.into()]))
+    as_owner(|| run(&format!("DELETE FROM bench_internal.{RUN_LOG} WHERE run_id = ANY ($1)"), &[runs.into()]))
 }

@@ -7,7 +7,7 @@ use bench_core::pieces::Piece;
 use pgrx::PgTryBuilder;
 
 use super::columns::{Column, columns, key};
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
 use crate::catalog::as_owner;
 use crate::error::{from_caught, internal};
 use crate::server::spi::fetch;
@@ -77,7 +77,7 @@ fn document_query(piece: Option<&Piece>) -> Result<String, UserError> {
                      || pg_catalog.jsonb_build_object('status', bench_internal.status_of(r.status, r.segment, r.run_id), \
                          'role', bench_internal.role_name(r.owner_oid, r.role)) \
                      ORDER BY pg_catalog.array_position($1, r.run_id)) \
-                 FROM bench.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
+                 FROM bench_internal.{RUN_LOG} r WHERE r.run_id = ANY ($1)) \
              {lists})::pg_catalog.jsonb"
     ))
 }
@@ -97,10 +97,10 @@ fn columns_query(table: &str, window: Option<(i64, i64)>) -> Result<String, User
         // Which runs were in the way of an audit is known only here, beside them.
         "audit_log" => {
             "SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.judged AND v.reason = a.reason AS judged, v.reason \
-             FROM bench.audit_log a JOIN bench.audits v USING (run_id, node, counter) WHERE v.run_id = ANY ($1)"
+             FROM bench_internal.audit_log a JOIN bench.audits v USING (run_id, node, counter) WHERE v.run_id = ANY ($1)"
                 .to_owned()
         }
-        _ => format!("SELECT * FROM bench.{table}"),
+        _ => format!("SELECT * FROM {}", qualified(table)),
     };
     let (order, window) = match window {
         // Each table's columns begin with its primary key, so rows compare by that.

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 use super::columns::{Column, columns};
 use super::ranges::out_of_range;
-use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG};
+use super::{FORMAT_VERSION, RESULT_TABLES, RUN_LOG, qualified};
 use crate::catalog::as_owner;
 use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all, locked_rows, run};
@@ -149,8 +149,8 @@ fn brought(
         &format!(
             "WITH d AS MATERIALIZED (SELECT $1 AS d) \
              SELECT x.run_id, r.run_id, r.origin #> '{{parts,have}}' @> pg_catalog.to_jsonb($3) \
-             FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
-                 bench.{RUN_LOG} r \
+             FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') WITH ORDINALITY AS x, \
+                 bench_internal.{RUN_LOG} r \
              WHERE r.owner_oid = $2 AND r.origin IS NOT NULL AND r.origin #> '{{parts,of}}' = pg_catalog.to_jsonb($4) \
                AND r.origin @> ({ORIGIN} - 'exported_at') \
              ORDER BY x.ordinality FOR UPDATE OF r"
@@ -177,11 +177,11 @@ fn brought(
 fn note_part(runs: &[Imported], part: &PartOfDocument) -> Result<(), UserError> {
     run(
         &format!(
-            "UPDATE bench.{RUN_LOG} r SET origin = CASE \
+            "UPDATE bench_internal.{RUN_LOG} r SET origin = CASE \
                  WHEN pg_catalog.jsonb_array_length(p.have) = $3 THEN r.origin - 'parts' \
                  ELSE r.origin || pg_catalog.jsonb_build_object('parts', pg_catalog.jsonb_build_object('of', $3, 'have', p.have)) END \
              FROM (SELECT s.run_id, coalesce(s.origin #> '{{parts,have}}', '[]') || pg_catalog.to_jsonb($2) AS have \
-                   FROM bench.{RUN_LOG} s WHERE s.run_id = ANY ($1)) p \
+                   FROM bench_internal.{RUN_LOG} s WHERE s.run_id = ANY ($1)) p \
              WHERE r.run_id = p.run_id"
         ),
         &[ids_of(runs).1.into(), part.number.into(), part.of.into()],
@@ -198,7 +198,7 @@ const ORIGIN: &str = "coalesce(x.origin, pg_catalog.jsonb_build_object('run_id',
 fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
     let sql = format!(
         "SELECT x.run_id, x.status, pg_catalog.count(*) OVER (PARTITION BY x.run_id), pg_catalog.jsonb_typeof(x.origin) \
-         FROM ROWS FROM (pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
+         FROM ROWS FROM (pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')) WITH ORDINALITY AS x \
          ORDER BY x.ordinality"
     );
     let found = fetch_all(&sql, &[document.into()], |row| {
@@ -220,7 +220,8 @@ fn new_ids(document: StoredJsonb) -> Result<Vec<Imported>, UserError> {
                 "run {id_in_document} of the document has an origin that is not an object"
             )));
         }
-        let run_id = fetch::<i64>("SELECT pg_catalog.nextval('bench.run_id_seq')", &[])?.unwrap_or_default();
+        let run_id =
+            fetch::<i64>("SELECT pg_catalog.nextval('bench_internal.run_id_seq')", &[])?.unwrap_or_default();
         runs.push(Imported { id_in_document, run_id });
     }
     Ok(runs)
@@ -250,10 +251,10 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
     let values = joined(&listed, |c| value_of(c, &format!("x.{}", c.name)));
     let sql = format!(
         "WITH d AS MATERIALIZED (SELECT $1 AS d) \
-         INSERT INTO bench.{RUN_LOG} (run_id, role, owner_oid, segment, coordinator_pid, origin, {names}) \
+         INSERT INTO bench_internal.{RUN_LOG} (run_id, role, owner_oid, segment, coordinator_pid, origin, {names}) \
          SELECT ids.run_id, $4, $5, 0, 0, \
              {ORIGIN} || pg_catalog.jsonb_build_object('imported_at', pg_catalog.now()), {values} \
-         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
+         FROM d, pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, d.d -> '{RUN_LOG}') x \
          JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id \
          ON CONFLICT (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) \
              WHERE origin IS NOT NULL AND owner_oid <> 0 DO NOTHING"
@@ -264,7 +265,7 @@ fn insert_runs(document: StoredJsonb, runs: &[Imported], role: pg_sys::Oid) -> R
     let written = run(&sql, &arguments)?;
     if written < runs.len() {
         let there = fetch::<Vec<i64>>(
-            "SELECT pg_catalog.array_agg(run_id) FROM bench.run_log WHERE run_id = ANY ($1)",
+            "SELECT pg_catalog.array_agg(run_id) FROM bench_internal.run_log WHERE run_id = ANY ($1)",
             &[new.into()],
         )?
         .unwrap_or_default();
@@ -306,9 +307,10 @@ pub(super) fn insert_results(
         "node" if let Some(node) = node => node.to_string(),
         name => value_of(c, &format!("x.{name}::{}", c.sql_type)),
     });
+    let relation = qualified(table);
     let sql = format!(
         "WITH d AS MATERIALIZED (SELECT $1 -> '{table}' AS t) \
-         INSERT INTO bench.{table} ({names}) SELECT {values} FROM d, ROWS FROM ({lists}) AS x ({names}) \
+         INSERT INTO {relation} ({names}) SELECT {values} FROM d, ROWS FROM ({lists}) AS x ({names}) \
          JOIN ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS ids (old, run_id) ON ids.old = x.run_id::pg_catalog.int8"
     );
     let (old, new) = ids_of(runs);

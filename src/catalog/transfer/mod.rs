@@ -23,6 +23,12 @@ const FORMAT_VERSION: i32 = 1;
 /// The table with one row per run. Its `segment`, `coordinator_pid`, `role` and `sweep_id` are this server's own.
 const RUN_LOG: &str = "run_log";
 
+/// A table of results with its schema: what only views show is internal.
+fn qualified(table: &str) -> String {
+    let schema = if table.ends_with("_log") { "bench_internal" } else { "bench" };
+    format!("{schema}.{table}")
+}
+
 /// The other tables with rows of a run, by the column run_id: what is kept of a run is in these and in [`RUN_LOG`], and goes with it.
 /// A document has an object for each, under its name, with a list for each column.
 const RESULT_TABLES: [&str; 14] = [

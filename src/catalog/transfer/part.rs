@@ -5,7 +5,7 @@ use pgrx::JsonB;
 use serde_json::Value;
 
 use super::import::insert_results;
-use super::{Imported, RESULT_TABLES, RUN_LOG};
+use super::{Imported, RESULT_TABLES, RUN_LOG, qualified};
 use crate::catalog::as_owner;
 use crate::error::internal;
 use crate::server::spi::{fetch, run};
@@ -25,7 +25,8 @@ pub fn take_part(run_id: i64, node: i32, document: &str, (number, of): (i32, i32
         let runs = [Imported { id_in_document, run_id }];
         for table in RESULT_TABLES.into_iter().filter(|table| *table != NODES) {
             if number == 1 {
-                let sql = format!("DELETE FROM bench.{table} WHERE run_id = $1 AND node = $2");
+                let relation = qualified(table);
+                let sql = format!("DELETE FROM {relation} WHERE run_id = $1 AND node = $2");
                 run(&sql, &[run_id.into(), node.into()])?;
             }
             insert_results(document, table, &runs, Some(node))?;
@@ -81,13 +82,13 @@ const NODES: &str = "node_log";
 fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserError> {
     run(
         &format!(
-            "INSERT INTO bench.node_log AS n (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
+            "INSERT INTO bench_internal.node_log AS n (run_id, node, name, is_coordinator, clients, status, error, latency_avg_ms, \
                  latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms, \
                  lag_avg_ms, lag_max_ms, backlog, environment, secs, transactions, failed, retried, aborted, server_cpu_us, clients_stuck) \
              SELECT $2, $3, '', false, x.clients, x.status, x.error, x.latency_avg_ms, \
                  x.latency_stddev_ms, x.latency_p50_ms, x.latency_p95_ms, x.latency_p99_ms, x.latency_p999_ms, x.latency_max_ms, \
                  x.lag_avg_ms, x.lag_max_ms, x.backlog, x.environment, s.secs, s.transactions, s.failed, s.retried, s.aborted, x.server_cpu_us, x.clients_stuck \
-             FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
+             FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x, \
                  (SELECT pg_catalog.sum(secs) AS secs, pg_catalog.sum(transactions)::pg_catalog.int8 AS transactions, \
                          pg_catalog.sum(failed)::pg_catalog.int8 AS failed, pg_catalog.sum(retried)::pg_catalog.int8 AS retried, \
                          pg_catalog.sum(aborted)::pg_catalog.int8 AS aborted \
@@ -105,8 +106,8 @@ fn close_part(run_id: i64, node: i32, document: StoredJsonb) -> Result<(), UserE
     )?;
     run(
         &format!(
-            "UPDATE bench.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
-             FROM pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
+            "UPDATE bench_internal.run_log r SET logged = coalesce(r.logged, 0) + x.logged, log_lost = coalesce(r.log_lost, 0) + x.log_lost \
+             FROM pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}') x \
              WHERE r.run_id = $2 AND x.logged IS NOT NULL"
         ),
         &[document.into(), run_id.into()],

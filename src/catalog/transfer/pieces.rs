@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use bench_core::error::{UserError, sqlstate};
 use bench_core::pieces::{Piece, Stretch};
 
-use super::RESULT_TABLES;
 use super::columns::key;
+use super::{RESULT_TABLES, qualified};
 use crate::catalog::as_owner;
 use crate::server::spi::fetch;
 
@@ -25,17 +25,17 @@ fn row_bytes(table: &str) -> Option<i64> {
 
 /// A table's rows of these runs with their sizes, in the order of an export.
 fn stretches(table: &str, run_ids: &[i64]) -> Result<Vec<Stretch>, UserError> {
-    let runs = run_ids.to_vec();
+    let (runs, relation) = (run_ids.to_vec(), qualified(table));
     let Some(bytes) = row_bytes(table) else {
         let sizes = format!(
             "SELECT pg_catalog.array_agg(pg_catalog.octet_length(y::pg_catalog.text)::pg_catalog.int8 ORDER BY {}) \
-             FROM bench.{table} y WHERE run_id = ANY ($1)",
+             FROM {relation} y WHERE run_id = ANY ($1)",
             key(table)?
         );
         let sizes = fetch::<Vec<i64>>(&sizes, &[runs.into()])?.unwrap_or_default();
         return Ok(sizes.into_iter().map(|bytes| Stretch { rows: 1, bytes }).collect());
     };
-    let count = format!("SELECT pg_catalog.count(*) FROM bench.{table} WHERE run_id = ANY ($1)");
+    let count = format!("SELECT pg_catalog.count(*) FROM {relation} WHERE run_id = ANY ($1)");
     Ok(vec![Stretch { rows: fetch::<i64>(&count, &[runs.into()])?.unwrap_or_default(), bytes }])
 }
 

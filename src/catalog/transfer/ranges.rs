@@ -2,8 +2,8 @@
 
 use bench_core::error::{UserError, sqlstate};
 
-use super::RUN_LOG;
 use super::columns::columns;
+use super::{RUN_LOG, qualified};
 use crate::server::spi::{fetch, fetch_all};
 use crate::server::stored_jsonb::StoredJsonb;
 
@@ -17,12 +17,12 @@ pub fn out_of_range(document: StoredJsonb, table: &str) -> Result<Option<UserErr
         "SELECT pg_catalog.quote_ident(a.attname), pg_catalog.pg_get_expr(k.conbin, k.conrelid) \
          FROM pg_catalog.pg_constraint k \
          JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND k.conname = a.attname || '_range' \
-         WHERE k.conrelid = ('bench.' || $1)::pg_catalog.regclass ORDER BY a.attnum",
-        &[table.into()],
+         WHERE k.conrelid = $1::pg_catalog.regclass ORDER BY a.attnum",
+        &[qualified(table).into()],
         |row| Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<String>(2)?.unwrap_or_default())),
     )?;
     let rows = if table == RUN_LOG {
-        format!("pg_catalog.jsonb_populate_recordset(NULL::bench.{RUN_LOG}, $1 -> '{RUN_LOG}')")
+        format!("pg_catalog.jsonb_populate_recordset(NULL::bench_internal.{RUN_LOG}, $1 -> '{RUN_LOG}')")
     } else {
         let listed = columns(table)?;
         let joined = |piece: &dyn Fn(&str, &str) -> String| -> String {

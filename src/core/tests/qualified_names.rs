@@ -17,7 +17,17 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("api/definitions.rs", "{table}", "a fixture's, by the schema that a transaction of its own has made"),
     ("catalog/document.rs", "{table}", "bench.samples or bench.warmup_samples"),
     ("catalog/recorder/mod.rs", "{table}", "bench.samples or bench.warmup_samples"),
-    ("catalog/transfer/deletion.rs", "{source}", "bench.run_log, or the transition table of a trigger on it"),
+    ("catalog/owners.rs", "{table}", OWN),
+    ("catalog/transfer/deletion.rs", "{relation}", OWN),
+    ("catalog/transfer/export.rs", "{}", OWN),
+    ("catalog/transfer/import.rs", "{relation}", OWN),
+    ("catalog/transfer/part.rs", "{relation}", OWN),
+    ("catalog/transfer/pieces.rs", "{relation}", OWN),
+    (
+        "catalog/transfer/deletion.rs",
+        "{source}",
+        "bench_internal.run_log, or the transition table of a trigger on it",
+    ),
     ("server/trust.rs", "{}.", "a hint"),
     ("server/trust/names.rs", "place", "a WITH query that is put before"),
     ("server/trust/objects.rs", "touched", "a WITH query that is put before"),
@@ -70,6 +80,7 @@ const FEEDER: &str =
     "the relation of a captured statement, by its qualified name; read as the role that captured";
 
 /// Rows of built-in fixtures are produced without these; otherwise as the role that loads, in its own search_path.
+const OWN: &str = "a table of the extension's, with its schema";
 const ROWS: &str = "what a fixture's rows are, for its users to read";
 
 /// Words of SQL's own that a parenthesis may follow.

@@ -14,7 +14,7 @@ SELECT run_id, sweep_id, workload, fixture, fixture_rows, fixture_options, scrip
        bench_internal.status_of(status, segment, run_id) AS status, started_at, finished_at, bench_internal.role_name(owner_oid, role) AS role, error, horizon_held,
        server_version, extension_version, environment, origin, part_of, before, log_rate, logged, log_lost, target, jobs, reconnect,
        on_disconnect, warmup_took, feeders, run_as
-FROM bench.run_log
+FROM bench_internal.run_log
 WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.runs IS 'One row per run: its arguments, status and environment. Visible to roles with the privileges of the run''s role or of pg_read_all_stats.';
 COMMENT ON COLUMN bench.runs.run_id IS 'The run';
@@ -66,7 +66,7 @@ COMMENT ON COLUMN bench.runs.run_as IS 'Roles whose sessions its clients were, s
 
 CREATE VIEW bench.errors WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.sqlstate, e.message, e.detail, e.count, e.retried, e.failed, e.first_at, e.context
-FROM bench.error_log e JOIN bench.run_log r USING (run_id)
+FROM bench_internal.error_log e JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.errors IS 'Errors of a run''s clients by SQLSTATE, including retried ones';
 COMMENT ON COLUMN bench.errors.run_id IS 'The run';
@@ -85,7 +85,7 @@ SELECT s.run_id, s.node, s.script, s.workload, s.weight, s.fixture, s.transactio
        s.transactions / nullif((SELECT sum(x.secs ORDER BY x.elapsed) FROM bench.samples x WHERE x.run_id = s.run_id AND x.node = s.node), 0) AS tps,
        s.failed, s.retried, s.skipped, s.late, s.latency_avg_ms, s.latency_stddev_ms, s.latency_p50_ms, s.latency_p95_ms,
        s.latency_p99_ms, s.latency_max_ms, s.aborted
-FROM bench.script_log s JOIN bench.run_log r USING (run_id)
+FROM bench_internal.script_log s JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.scripts IS 'Results by script: one row per run, node and script of its mix';
 COMMENT ON COLUMN bench.scripts.run_id IS 'The run';
@@ -112,7 +112,7 @@ CREATE VIEW bench.statements WITH (security_barrier) AS
 SELECT s.run_id, s.node, s.script, s.command, s.line, s.statement, s.count, s.failed, s.retried, s.latency_avg_ms,
        s.latency_p95_ms, s.plan, s.generic_plans, s.custom_plans, s.plan_changes, s.workers_planned, s.workers_launched,
        s.rows, s.writes, s.empty_writes
-FROM bench.statement_log s JOIN bench.run_log r USING (run_id)
+FROM bench_internal.statement_log s JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.statements IS 'Results by command: one row per run, node, script and command, including meta commands';
 COMMENT ON COLUMN bench.statements.run_id IS 'The run';
@@ -138,7 +138,7 @@ COMMENT ON COLUMN bench.statements.empty_writes IS 'Number of writes that affect
 
 CREATE VIEW bench.waits WITH (security_barrier) AS
 SELECT w.run_id, w.node, w.wait_event_type, w.wait_event, w.share
-FROM bench.wait_log w JOIN bench.run_log r USING (run_id)
+FROM bench_internal.wait_log w JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.waits IS 'Wait events of a run''s clients during the measurement, sampled 100 times a second: up to 400 times with few clients, less often with more than 64. For each interval, see column waits of bench.samples';
 COMMENT ON COLUMN bench.waits.run_id IS 'The run';
@@ -149,7 +149,7 @@ COMMENT ON COLUMN bench.waits.share IS 'Share of the clients'' time; the shares 
 
 CREATE VIEW bench.events WITH (security_barrier) AS
 SELECT e.run_id, e.node, e.event, e.kind, e.relation, e.detail, e.started, e.ended
-FROM bench.event_log e JOIN bench.run_log r USING (run_id)
+FROM bench_internal.event_log e JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.events IS 'Checkpoints, and vacuums of the run''s tables, during each run';
 COMMENT ON COLUMN bench.events.run_id IS 'The run';
@@ -166,7 +166,7 @@ SELECT l.run_id, l.node, l.relation, l.kind, l.bytes_before, l.bytes_after, l.li
        l.inserted, l.updated, l.hot_updated, l.deleted, l.mod_since_analyze, l.seq_scan, l.seq_tup_read, l.idx_scan,
        l.vacuums, l.autovacuums, l.analyzes, l.autoanalyzes,
        l.last_vacuum, l.last_autovacuum, l.last_analyze, l.last_autoanalyze
-FROM bench.relation_log l JOIN bench.run_log r USING (run_id)
+FROM bench_internal.relation_log l JOIN bench_internal.run_log r USING (run_id)
 WHERE bench_internal.is_visible(r.owner_oid);
 COMMENT ON VIEW bench.relations IS 'Tables and indexes of each run before and after it, from the server''s statistics. Counts cover all phases of the run and include use by other sessions';
 COMMENT ON COLUMN bench.relations.run_id IS 'The run';
@@ -242,7 +242,7 @@ $view$, name);
     END LOOP;
 END $$;
 
-CREATE VIEW bench.summary_of_all AS
+CREATE VIEW bench_internal.summary_of_all AS
 SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment, r.owner_oid, r.started_at,
        s.secs, s.transactions, s.failed, s.retried, s.tps, s.tps_avg, s.tps_min, s.tps_max, s.tps_stddev,
        s.latency_avg_ms, coalesce(r.latency_stddev_ms, s.latency_stddev_ms) AS latency_stddev_ms,
@@ -250,9 +250,9 @@ SELECT r.run_id, r.workload, r.clients, r.driver, r.results, r.status, r.segment
        s.skipped, s.late, r.rate, r.latency_limit, coalesce(r.lag_avg_ms, s.lag_avg_ms) AS lag_avg_ms, r.lag_max_ms, r.backlog, s.aborted,
        r.server_cpu_us, r.connect_avg_ms, r.connect_p50_ms, r.connect_p95_ms, r.connect_p99_ms, r.connect_max_ms, r.unknown,
        1e6 * (r.environment ->> 'driver_cpu_secs')::float8 / nullif(s.transactions, 0) AS driver_cpu_us,
-       (SELECT sum(l.transactions) FROM bench.script_log l
+       (SELECT sum(l.transactions) FROM bench_internal.script_log l
         WHERE l.run_id = r.run_id AND l.workload IN ('orders/new_order', 'orders_functions/new_order', 'orders_keyed/new_order'))::float8 * 60 / nullif(s.secs, 0) AS nopm
-FROM bench.run_log r
+FROM bench_internal.run_log r
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed,
            sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
@@ -270,7 +270,7 @@ LEFT JOIN LATERAL (
     -- in order, for sums of floating-point numbers depend on it
     FROM (SELECT * FROM bench.total_samples y WHERE y.run_id = r.run_id ORDER BY y.elapsed) x
 ) s ON true;
-COMMENT ON VIEW bench.summary_of_all IS 'Internal: rows of bench.summary for the runs of all roles. Read bench.summary instead.';
+COMMENT ON VIEW bench_internal.summary_of_all IS 'Internal: rows of bench.summary for the runs of all roles. Read bench.summary instead.';
 
 CREATE VIEW bench.summary WITH (security_barrier) AS
 SELECT run_id, workload, clients, driver, results, bench_internal.status_of(status, segment, run_id) AS status, started_at,
@@ -278,7 +278,7 @@ SELECT run_id, workload, clients, driver, results, bench_internal.status_of(stat
        latency_avg_ms, latency_stddev_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_p999_ms, latency_max_ms,
        skipped, late, lag_avg_ms, lag_max_ms, backlog, aborted, server_cpu_us,
        connect_avg_ms, connect_p50_ms, connect_p95_ms, connect_p99_ms, connect_max_ms, unknown, driver_cpu_us, nopm
-FROM bench.summary_of_all
+FROM bench_internal.summary_of_all
 WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.summary IS 'Results: one row per run';
 COMMENT ON COLUMN bench.summary.run_id IS 'The run';
@@ -337,13 +337,13 @@ SELECT r.run_id, k.node, coalesce(n.name, 'local') AS name, coalesce(n.is_coordi
        coalesce(n.server_cpu_us, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.server_cpu_us END) AS server_cpu_us,
        n.machine,
        coalesce(n.clients_stuck, CASE WHEN k.node = 0 AND r.nodes = 'local' THEN r.clients_stuck END) AS clients_stuck
-FROM bench.run_log r
+FROM bench_internal.run_log r
 CROSS JOIN LATERAL (
-    SELECT l.node FROM bench.node_log l WHERE l.run_id = r.run_id
+    SELECT l.node FROM bench_internal.node_log l WHERE l.run_id = r.run_id
     UNION ALL
-    SELECT 0 WHERE NOT EXISTS (SELECT FROM bench.node_log l WHERE l.run_id = r.run_id) AND r.nodes = 'local'
+    SELECT 0 WHERE NOT EXISTS (SELECT FROM bench_internal.node_log l WHERE l.run_id = r.run_id) AND r.nodes = 'local'
 ) k
-LEFT JOIN bench.node_log n ON n.run_id = r.run_id AND n.node = k.node
+LEFT JOIN bench_internal.node_log n ON n.run_id = r.run_id AND n.node = k.node
 LEFT JOIN LATERAL (
     SELECT sum(x.secs) AS secs, sum(x.transactions)::bigint AS transactions, sum(x.failed)::bigint AS failed, sum(x.retried)::bigint AS retried, sum(x.aborted)::bigint AS aborted,
            sum(x.latency_avg_ms * x.transactions) / nullif(sum(x.transactions), 0) AS latency_avg_ms, max(x.latency_max_ms) AS latency_max_ms,
@@ -394,11 +394,11 @@ COMMENT ON COLUMN bench.nodes.clients_stuck IS 'Process ids of its clients that 
 CREATE VIEW bench.progress WITH (security_barrier) AS
 SELECT r.run_id, p.phase, p.elapsed, p.remaining, p.tps, p.latency_avg_ms, p.transactions, p.clients,
        NULL::text AS fixture, NULL::bigint AS rows, NULL::double precision AS rows_per_sec, r.workload
-FROM bench.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
+FROM bench_internal.run_log r, LATERAL bench_internal.run_progress(r.segment, r.run_id) p
 WHERE r.status IN ('starting', 'running') AND bench_internal.is_visible(r.owner_oid)
 UNION ALL
 SELECT NULL, p.phase, p.elapsed, p.remaining, NULL, NULL, NULL, p.loaders, l.fixture, p.rows, p.rows_per_sec, NULL
-FROM bench.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
+FROM bench_internal.load_log l, LATERAL bench_internal.load_progress(l.segment, l.load_id) p
 WHERE bench_internal.is_visible(l.owner_oid);
 COMMENT ON VIEW bench.progress IS 'Active runs and loads';
 COMMENT ON COLUMN bench.progress.run_id IS 'Run; NULL for a load';
@@ -420,7 +420,7 @@ SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.
 FROM bench_internal.builtin_fixtures()
 UNION ALL
 SELECT name, bench_internal.role_name(owner_oid, owner), ddl, rows_query, after_ddl, rows, false
-FROM bench.custom_fixtures;
+FROM bench_internal.custom_fixtures;
 COMMENT ON VIEW bench.fixture_definitions IS 'Fixtures that bench.load can load';
 COMMENT ON COLUMN bench.fixture_definitions.name IS 'Name, as given to bench.load';
 COMMENT ON COLUMN bench.fixture_definitions.owner IS 'Role that owns it: this role, its members and superusers may replace and drop it';
@@ -435,12 +435,12 @@ SELECT a.run_id, a.node, a.counter, a.harness, a.server, a.harness::numeric - a.
        CASE WHEN a.judged AND (o.run_id IS NULL OR a.counter = 'samples') THEN a.harness = a.server END AS ok,
        CASE WHEN a.judged AND o.run_id IS NOT NULL AND a.counter <> 'samples'
             THEN format('run %s worked on the same fixture, or ran the same workload, at the same time', o.beside) ELSE a.reason END AS reason
-FROM bench.audit_log a
-JOIN bench.run_log r USING (run_id)
+FROM bench_internal.audit_log a
+JOIN bench_internal.run_log r USING (run_id)
 -- Runs that another run disturbed, each once; the index run_log_counted finds them.
 LEFT JOIN (
     SELECT b.run_id, min(x.run_id) AS beside
-    FROM bench.run_log b JOIN bench.run_log x ON
+    FROM bench_internal.run_log b JOIN bench_internal.run_log x ON
         -- the export of another server's run says which of its runs were disturbed
         b.started_at IS NOT NULL AND b.origin IS NULL AND x.started_at IS NOT NULL AND x.origin IS NULL
         AND tstzrange(least(b.counted_from, b.started_at), CASE WHEN b.finished_at IS NOT NULL THEN greatest(b.finished_at, least(b.counted_from, b.started_at)) END)

@@ -5,7 +5,7 @@ SELECT name, bench_internal.role_name(owner_oid, role) AS role, source, options,
        CASE WHEN status = 'capturing' AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid)
             THEN 'crashed' ELSE status END AS status,
        started_at, finished_at, secs, calls, exec_ms, dealloc, notes, error
-FROM bench.capture_list l
+FROM bench_internal.capture_list l
 WHERE bench_internal.is_visible(owner_oid);
 COMMENT ON VIEW bench.captures IS 'One row per capture. Visible to roles with the privileges of the role that captured or of pg_read_all_stats. bench.capture_statements has its statements.';
 COMMENT ON COLUMN bench.captures.name IS 'Name of the capture, as given to bench.run';

@@ -16,10 +16,11 @@ DO $$
 DECLARE
     owned record;
 BEGIN
-    FOR owned IN VALUES ('run_log', 'role'), ('sweep_log', 'role'), ('capture_list', 'role'), ('workloads', 'owner'), ('fixtures', 'owner'), ('custom_fixtures', 'owner') LOOP
-        EXECUTE format('CREATE TRIGGER disown BEFORE INSERT ON bench.%I FOR EACH ROW WHEN (pg_catalog.pg_get_userbyid(NEW.owner_oid)::pg_catalog.text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
-        EXECUTE format('ALTER TABLE bench.%I ENABLE ALWAYS TRIGGER disown', owned.column1);
-        EXECUTE format('COMMENT ON TRIGGER disown ON bench.%I IS %L', owned.column1, 'Leaves a row to superusers whose role does not have the name that the row has');
+    FOR owned IN VALUES ('bench_internal.run_log'::regclass, 'role'), ('bench_internal.sweep_log', 'role'), ('bench_internal.capture_list', 'role'), ('bench.workloads', 'owner'),
+        ('bench.fixtures', 'owner'), ('bench_internal.custom_fixtures', 'owner') LOOP
+        EXECUTE format('CREATE TRIGGER disown BEFORE INSERT ON %s FOR EACH ROW WHEN (pg_catalog.pg_get_userbyid(NEW.owner_oid)::pg_catalog.text IS DISTINCT FROM NEW.%I) EXECUTE FUNCTION bench_internal.disown()', owned.column1, owned.column2);
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER disown', owned.column1);
+        EXECUTE format('COMMENT ON TRIGGER disown ON %s IS %L', owned.column1, 'Leaves a row to superusers whose role does not have the name that the row has');
     END LOOP;
 END $$;
 

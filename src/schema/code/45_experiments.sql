@@ -158,11 +158,11 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload,
        CASE WHEN n.since > 0 AND isfinite(coalesce(s.resumed_at, s.started_at)) THEN extract(epoch FROM clock_timestamp() - coalesce(s.resumed_at, s.started_at)) / n.since * (p.total - p.done)
        END::double precision AS remaining,
        bench_internal.role_name(s.owner_oid, s.role) AS role, s.error, s.server_version, s.extension_version, coalesce(s.options -> 'run', '{}') AS run, s.options -> 'search' AS search
-FROM bench.sweep_log s
+FROM bench_internal.sweep_log s
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS runs, (count(*) FILTER (WHERE r.status = 'completed' AND l.error IS NULL))::int AS completed,
            count(*) FILTER (WHERE r.finished_at >= coalesce(s.resumed_at, s.started_at)) AS since, max(l.round) AS rounds
-    FROM bench.sweep_run_log l LEFT JOIN bench.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
+    FROM bench_internal.sweep_run_log l LEFT JOIN bench_internal.run_log r USING (run_id) WHERE l.sweep_id = s.sweep_id
 ) n
 LEFT JOIN LATERAL bench_internal.sweep_progress(s.segment, s.sweep_id) p ON s.status = 'running'
 WHERE bench_internal.is_visible(s.owner_oid);
@@ -205,9 +205,9 @@ SELECT l.sweep_id, l.place, l.round, l.variant, l.clients, l.run_id,
         FROM bench.samples x WHERE x.run_id = l.run_id) AS cpu_idle,
        u.server_cpu_us, u.connect_avg_ms,
        CASE WHEN l.purpose IS NULL THEN (s.options ->> 'rate')::float8 ELSE l.rate END AS rate, l.purpose, l.outcome, u.driver_cpu_us, u.nopm
-FROM bench.sweep_run_log l
-JOIN bench.sweep_log s USING (sweep_id)
-LEFT JOIN bench.run_log r ON r.run_id = l.run_id
+FROM bench_internal.sweep_run_log l
+JOIN bench_internal.sweep_log s USING (sweep_id)
+LEFT JOIN bench_internal.run_log r ON r.run_id = l.run_id
 LEFT JOIN bench.summary u ON u.run_id = l.run_id
 WHERE bench_internal.is_visible(s.owner_oid);
 COMMENT ON VIEW bench.sweep_runs IS 'Runs of each sweep: one row per number of clients, variant and round';
@@ -286,8 +286,8 @@ SELECT s.sweep_id, s.options ->> 'workload' AS workload, (a.answer ->> 'latency_
        (a.answer ->> 'operating_rate')::float8 AS operating_rate, a.answer ->> 'limited_by' AS limited_by,
        CASE WHEN jsonb_typeof(a.answer -> 'hysteresis') = 'boolean' THEN (a.answer -> 'hysteresis')::boolean END AS hysteresis,
        (a.answer ->> 'trials')::int AS trials,
-       ARRAY(SELECT l.run_id FROM bench.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND a.answer -> 'failing' @> to_jsonb(l.place) ORDER BY l.place) AS failing_runs
-FROM bench.sweep_log s
+       ARRAY(SELECT l.run_id FROM bench_internal.sweep_run_log l WHERE l.sweep_id = s.sweep_id AND a.answer -> 'failing' @> to_jsonb(l.place) ORDER BY l.place) AS failing_runs
+FROM bench_internal.sweep_log s
 CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN jsonb_typeof(s.answers) = 'array' THEN s.answers END) WITH ORDINALITY AS a (answer, place)
 WHERE bench_internal.is_visible(s.owner_oid);
 COMMENT ON VIEW bench.capacities IS 'Results of the searches by bench.capacity that have ended: one row per objective';

@@ -16,13 +16,13 @@ CREATE FUNCTION bench.unschedule(name text)
 COMMENT ON FUNCTION bench.unschedule IS
 'Removes your job of this name, and stops its active run as bench.stop does. Returns false if there was neither.';
 
-CREATE FUNCTION bench.start_scheduled(
+CREATE FUNCTION bench_internal.start_scheduled(
     workload        text             DEFAULT NULL,
     clients         int              DEFAULT 1,
 @run_arguments@
 )
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'bench_start_scheduled_wrapper';
-COMMENT ON FUNCTION bench.start_scheduled IS
+COMMENT ON FUNCTION bench_internal.start_scheduled IS
 'Called by jobs of bench.schedule: starts a run as bench.start does, unless a run of the calling role with the same tag "job" is active; it then raises a WARNING and returns the id of that run.';
 
-REVOKE ALL ON FUNCTION bench.schedule, bench.unschedule, bench.start_scheduled FROM PUBLIC;
+REVOKE ALL ON FUNCTION bench.schedule, bench.unschedule, bench_internal.start_scheduled FROM PUBLIC;

@@ -103,7 +103,7 @@ COMMENT ON COLUMN bench.fixtures.vacuum_secs IS 'Seconds spent on VACUUM and ANA
 COMMENT ON COLUMN bench.fixtures.rows_query IS 'SELECT that defines the rows with the ids $1 to $2';
 COMMENT ON COLUMN bench.fixtures.owner_oid IS 'OID of the role that loaded it: this role, its members and superusers may replace and unload it. 0, or a role that no longer exists: superusers only';
 
-CREATE TABLE bench.custom_fixtures (
+CREATE TABLE bench_internal.custom_fixtures (
     name       text PRIMARY KEY,
     owner      text NOT NULL,
     ddl        text NOT NULL,
@@ -112,12 +112,12 @@ CREATE TABLE bench.custom_fixtures (
     rows       bigint NOT NULL,
     owner_oid  oid NOT NULL DEFAULT 0
 );
-COMMENT ON TABLE bench.custom_fixtures IS 'Internal: fixtures that users defined with bench.create_fixture. Read bench.fixture_definitions instead.';
+COMMENT ON TABLE bench_internal.custom_fixtures IS 'Internal: fixtures that users defined with bench.create_fixture. Read bench.fixture_definitions instead.';
 
-CREATE SEQUENCE bench.load_id_seq;
-COMMENT ON SEQUENCE bench.load_id_seq IS 'Internal: ids of loads';
+CREATE SEQUENCE bench_internal.load_id_seq;
+COMMENT ON SEQUENCE bench_internal.load_id_seq IS 'Internal: ids of loads';
 
-CREATE TABLE bench.load_log (
+CREATE TABLE bench_internal.load_log (
     load_id    bigint PRIMARY KEY,
     fixture    text NOT NULL,
     schema     text NOT NULL,
@@ -126,15 +126,15 @@ CREATE TABLE bench.load_log (
     owner_oid  oid NOT NULL,
     UNIQUE (schema, fixture)
 );
-ALTER SEQUENCE bench.load_id_seq OWNED BY bench.load_log.load_id;
-COMMENT ON TABLE bench.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
+ALTER SEQUENCE bench_internal.load_id_seq OWNED BY bench_internal.load_log.load_id;
+COMMENT ON TABLE bench_internal.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
 
 -- No foreign keys between the tables of results: only the recorder writes them, and a parallel
 -- restore of an extension's tables does not know their order.
-CREATE SEQUENCE bench.run_id_seq;
+CREATE SEQUENCE bench_internal.run_id_seq;
 
-CREATE TABLE bench.run_log (
-    run_id            bigint PRIMARY KEY DEFAULT nextval('bench.run_id_seq'),
+CREATE TABLE bench_internal.run_log (
+    run_id            bigint PRIMARY KEY DEFAULT nextval('bench_internal.run_id_seq'),
     sweep_id          bigint,
     workload          text NOT NULL,
     fixture           text,
@@ -205,15 +205,15 @@ CREATE TABLE bench.run_log (
 );
 -- For bench.audits: when a run's work can have reached the server's counters, from their first reading to the run's end.
 -- The clock may have been set back meanwhile.
-CREATE INDEX run_log_counted ON bench.run_log USING gist (
+CREATE INDEX run_log_counted ON bench_internal.run_log USING gist (
     tstzrange(least(counted_from, started_at), CASE WHEN finished_at IS NOT NULL THEN greatest(finished_at, least(counted_from, started_at)) END))
     WHERE started_at IS NOT NULL AND origin IS NULL;
 -- A role can import a run of another server only once.
-CREATE UNIQUE INDEX run_log_origin_key ON bench.run_log
+CREATE UNIQUE INDEX run_log_origin_key ON bench_internal.run_log
     (owner_oid, (origin -> 'system_identifier'), (origin -> 'database'), (origin -> 'run_id'), (origin -> 'started_at')) WHERE origin IS NOT NULL AND owner_oid <> 0;
-ALTER SEQUENCE bench.run_id_seq OWNED BY bench.run_log.run_id;
-COMMENT ON SEQUENCE bench.run_id_seq IS 'Internal: ids of runs';
-COMMENT ON TABLE bench.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
+ALTER SEQUENCE bench_internal.run_id_seq OWNED BY bench_internal.run_log.run_id;
+COMMENT ON SEQUENCE bench_internal.run_id_seq IS 'Internal: ids of runs';
+COMMENT ON TABLE bench_internal.run_log IS 'Internal: one row per run. Read bench.runs and bench.summary instead.';
 
 CREATE TABLE bench.samples (
     run_id            bigint NOT NULL,
@@ -337,7 +337,7 @@ COMMENT ON COLUMN bench.transactions.latency_ms IS 'Milliseconds from the start 
 COMMENT ON COLUMN bench.transactions.retries IS 'Tries beyond the first, after serialization failures and deadlocks';
 COMMENT ON COLUMN bench.transactions.outcome IS 'processed; left open: processed, but the script ended within a transaction block, which ended the client; failed: serialization failure or deadlock after the last try; aborted: another error ended the client; skipped; unknown: its connection was lost when it may have been committed';
 
-CREATE TABLE bench.error_log (
+CREATE TABLE bench_internal.error_log (
     run_id   bigint NOT NULL,
     node     int NOT NULL DEFAULT 0,
     sqlstate text NOT NULL,
@@ -350,9 +350,9 @@ CREATE TABLE bench.error_log (
     context  text,
     PRIMARY KEY (run_id, node, sqlstate)
 );
-COMMENT ON TABLE bench.error_log IS 'Internal: errors of each run. Read bench.errors instead.';
+COMMENT ON TABLE bench_internal.error_log IS 'Internal: errors of each run. Read bench.errors instead.';
 
-CREATE TABLE bench.script_log (
+CREATE TABLE bench_internal.script_log (
     run_id            bigint NOT NULL,
     node              int NOT NULL DEFAULT 0,
     script            int NOT NULL,
@@ -373,9 +373,9 @@ CREATE TABLE bench.script_log (
     aborted           bigint,
     PRIMARY KEY (run_id, node, script)
 );
-COMMENT ON TABLE bench.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
+COMMENT ON TABLE bench_internal.script_log IS 'Internal: scripts of each run. Read bench.scripts instead.';
 
-CREATE TABLE bench.statement_log (
+CREATE TABLE bench_internal.statement_log (
     run_id         bigint NOT NULL,
     node           int NOT NULL DEFAULT 0,
     script         int NOT NULL,
@@ -398,9 +398,9 @@ CREATE TABLE bench.statement_log (
     empty_writes   bigint,
     PRIMARY KEY (run_id, node, script, command)
 );
-COMMENT ON TABLE bench.statement_log IS 'Internal: commands of each run''s scripts. Read bench.statements instead.';
+COMMENT ON TABLE bench_internal.statement_log IS 'Internal: commands of each run''s scripts. Read bench.statements instead.';
 
-CREATE TABLE bench.wait_log (
+CREATE TABLE bench_internal.wait_log (
     run_id          bigint NOT NULL,
     node            int NOT NULL DEFAULT 0,
     wait_event_type text NOT NULL,
@@ -408,9 +408,9 @@ CREATE TABLE bench.wait_log (
     share           double precision NOT NULL,
     PRIMARY KEY (run_id, node, wait_event_type, wait_event)
 );
-COMMENT ON TABLE bench.wait_log IS 'Internal: wait events of each run. Read bench.waits instead.';
+COMMENT ON TABLE bench_internal.wait_log IS 'Internal: wait events of each run. Read bench.waits instead.';
 
-CREATE TABLE bench.event_log (
+CREATE TABLE bench_internal.event_log (
     run_id   bigint NOT NULL,
     node     int NOT NULL DEFAULT 0,
     event    int NOT NULL,
@@ -421,7 +421,7 @@ CREATE TABLE bench.event_log (
     ended    double precision,
     PRIMARY KEY (run_id, node, event)
 );
-COMMENT ON TABLE bench.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
+COMMENT ON TABLE bench_internal.event_log IS 'Internal: checkpoints and vacuums during each run. Read bench.events instead.';
 
 -- A relation as the recorder reads it; no table of results.
 DO $$ BEGIN
@@ -436,7 +436,7 @@ END IF;
 END $$;
 COMMENT ON TYPE bench_internal.relation_reading IS 'State of a table or index, read before and after a run';
 
-CREATE TABLE bench.relation_log (
+CREATE TABLE bench_internal.relation_log (
     run_id            bigint NOT NULL,
     node              int NOT NULL DEFAULT 0,
     relation          text NOT NULL,
@@ -465,9 +465,9 @@ CREATE TABLE bench.relation_log (
     last_autoanalyze  timestamptz,
     PRIMARY KEY (run_id, node, relation)
 );
-COMMENT ON TABLE bench.relation_log IS 'Internal: tables and indexes of each run. Read bench.relations instead.';
+COMMENT ON TABLE bench_internal.relation_log IS 'Internal: tables and indexes of each run. Read bench.relations instead.';
 
-CREATE TABLE bench.audit_log (
+CREATE TABLE bench_internal.audit_log (
     run_id  bigint NOT NULL,
     node    int NOT NULL DEFAULT 0,
     counter text NOT NULL,
@@ -477,9 +477,9 @@ CREATE TABLE bench.audit_log (
     reason  text NOT NULL,
     PRIMARY KEY (run_id, node, counter)
 );
-COMMENT ON TABLE bench.audit_log IS 'Internal: counters of each run''s audit. Read bench.audit(run_id) or bench.audits instead.';
+COMMENT ON TABLE bench_internal.audit_log IS 'Internal: counters of each run''s audit. Read bench.audit(run_id) or bench.audits instead.';
 
-CREATE TABLE bench.node_log (
+CREATE TABLE bench_internal.node_log (
     run_id            bigint NOT NULL,
     node              int NOT NULL,
     name              text NOT NULL,
@@ -522,13 +522,13 @@ CREATE TABLE bench.node_log (
     clients_stuck     int[],
     PRIMARY KEY (run_id, node)
 );
-COMMENT ON TABLE bench.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';
+COMMENT ON TABLE bench_internal.node_log IS 'Internal: nodes of the Citus cluster that each run used. Read bench.nodes instead.';
 
-CREATE SEQUENCE bench.sweep_id_seq;
-COMMENT ON SEQUENCE bench.sweep_id_seq IS 'Internal: ids of sweeps';
+CREATE SEQUENCE bench_internal.sweep_id_seq;
+COMMENT ON SEQUENCE bench_internal.sweep_id_seq IS 'Internal: ids of sweeps';
 
-CREATE TABLE bench.sweep_log (
-    sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench.sweep_id_seq'),
+CREATE TABLE bench_internal.sweep_log (
+    sweep_id          bigint PRIMARY KEY DEFAULT nextval('bench_internal.sweep_id_seq'),
     options           jsonb NOT NULL,
     status            text NOT NULL CHECK (status IN ('running', 'completed', 'incomplete', 'canceled', 'failed')),
     started_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -543,12 +543,12 @@ CREATE TABLE bench.sweep_log (
     answers           jsonb,
     owner_oid         oid NOT NULL DEFAULT 0
 );
-ALTER SEQUENCE bench.sweep_id_seq OWNED BY bench.sweep_log.sweep_id;
-COMMENT ON TABLE bench.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
-COMMENT ON COLUMN bench.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
-COMMENT ON COLUMN bench.sweep_log.answers IS 'Results of a search for a capacity, one element per objective; NULL until the search has ended. Read bench.capacities instead.';
+ALTER SEQUENCE bench_internal.sweep_id_seq OWNED BY bench_internal.sweep_log.sweep_id;
+COMMENT ON TABLE bench_internal.sweep_log IS 'Internal: one row per sweep. Read bench.sweeps instead.';
+COMMENT ON COLUMN bench_internal.sweep_log.system_settings IS 'Saved entries of postgresql.auto.conf for the server parameters that the sweep sets, JSON null where there was no entry; NULL once they are restored';
+COMMENT ON COLUMN bench_internal.sweep_log.answers IS 'Results of a search for a capacity, one element per objective; NULL until the search has ended. Read bench.capacities instead.';
 
-CREATE TABLE bench.sweep_run_log (
+CREATE TABLE bench_internal.sweep_run_log (
     sweep_id bigint NOT NULL,
     place    int NOT NULL,
     round    int NOT NULL,
@@ -561,7 +561,7 @@ CREATE TABLE bench.sweep_run_log (
     outcome  jsonb,
     PRIMARY KEY (sweep_id, place)
 );
-COMMENT ON TABLE bench.sweep_run_log IS 'Internal: planned runs of each sweep, in order. Read bench.sweep_runs instead.';
+COMMENT ON TABLE bench_internal.sweep_run_log IS 'Internal: planned runs of each sweep, in order. Read bench.sweep_runs instead.';
 
 DO $$
 DECLARE
@@ -623,23 +623,23 @@ GRANT SELECT ON bench.workloads, bench.feeders, bench.fixtures, bench.samples, b
 SELECT pg_catalog.pg_extension_config_dump('bench.workloads', 'WHERE NOT builtin');
 SELECT pg_catalog.pg_extension_config_dump('bench.feeders', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.fixtures', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.custom_fixtures', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.run_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.run_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.sweep_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.custom_fixtures', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_id_seq', '');
 -- What is to be put back into this server's configuration is not to be put into another's.
-SELECT pg_catalog.pg_extension_config_dump('bench.sweep_log', 'WHERE system_settings IS NULL');
-SELECT pg_catalog.pg_extension_config_dump('bench.sweep_run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_log', 'WHERE system_settings IS NULL');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.sweep_run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.warmup_samples', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.latencies', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.transactions', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.standbys', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.error_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.script_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.statement_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.wait_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.event_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.relation_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.audit_log', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.node_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.error_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.script_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.statement_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.wait_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.event_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.relation_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.audit_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.node_log', '');

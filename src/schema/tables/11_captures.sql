@@ -1,7 +1,7 @@
 -- Captures: what pg_stat_statements or the log has seen of an application, as a mix of workloads under one name. The
 -- workloads and feeders themselves are in bench.workloads and bench.feeders.
 
-CREATE TABLE bench.capture_list (
+CREATE TABLE bench_internal.capture_list (
     name        text PRIMARY KEY,
     role        text NOT NULL,
     source      text NOT NULL,
@@ -18,22 +18,22 @@ CREATE TABLE bench.capture_list (
     error       jsonb,
     owner_oid   oid NOT NULL DEFAULT 0
 );
-COMMENT ON TABLE bench.capture_list IS 'One row per capture, for bench.captures';
-COMMENT ON COLUMN bench.capture_list.name IS 'Name of the capture';
-COMMENT ON COLUMN bench.capture_list.role IS 'Name that the role that captured had then';
-COMMENT ON COLUMN bench.capture_list.source IS 'statements: pg_stat_statements; log: the server''s log';
-COMMENT ON COLUMN bench.capture_list.options IS 'Options as given';
-COMMENT ON COLUMN bench.capture_list.status IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.started_at IS 'When the capture began';
-COMMENT ON COLUMN bench.capture_list.finished_at IS 'When the capture ended';
-COMMENT ON COLUMN bench.capture_list.secs IS 'Seconds captured; 0: everything that the view had';
-COMMENT ON COLUMN bench.capture_list.pid IS 'Process that captures';
-COMMENT ON COLUMN bench.capture_list.calls IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.exec_ms IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.dealloc IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.notes IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.error IS 'As in bench.captures';
-COMMENT ON COLUMN bench.capture_list.owner_oid IS 'OID of the role that captured. 0, or a role that no longer exists: superusers only';
+COMMENT ON TABLE bench_internal.capture_list IS 'One row per capture, for bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.name IS 'Name of the capture';
+COMMENT ON COLUMN bench_internal.capture_list.role IS 'Name that the role that captured had then';
+COMMENT ON COLUMN bench_internal.capture_list.source IS 'statements: pg_stat_statements; log: the server''s log';
+COMMENT ON COLUMN bench_internal.capture_list.options IS 'Options as given';
+COMMENT ON COLUMN bench_internal.capture_list.status IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.started_at IS 'When the capture began';
+COMMENT ON COLUMN bench_internal.capture_list.finished_at IS 'When the capture ended';
+COMMENT ON COLUMN bench_internal.capture_list.secs IS 'Seconds captured; 0: everything that the view had';
+COMMENT ON COLUMN bench_internal.capture_list.pid IS 'Process that captures';
+COMMENT ON COLUMN bench_internal.capture_list.calls IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.exec_ms IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.dealloc IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.notes IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.error IS 'As in bench.captures';
+COMMENT ON COLUMN bench_internal.capture_list.owner_oid IS 'OID of the role that captured. 0, or a role that no longer exists: superusers only';
 
 CREATE TABLE bench.capture_statements (
     capture          text NOT NULL,
@@ -86,7 +86,7 @@ COMMENT ON COLUMN bench.captured_rows.weight IS 'How often it is to be drawn, re
 COMMENT ON COLUMN bench.captured_rows.row IS 'Values by the names of variables';
 
 -- What pg_stat_statements counted of a run's statements, for bench.fidelity.
-CREATE TABLE bench.call_log (
+CREATE TABLE bench_internal.call_log (
     run_id           bigint NOT NULL,
     node             int NOT NULL DEFAULT 0,
     script           int NOT NULL,
@@ -97,17 +97,17 @@ CREATE TABLE bench.call_log (
     exec_ms          double precision NOT NULL,
     PRIMARY KEY (run_id, node, script)
 );
-COMMENT ON TABLE bench.call_log IS 'One row per run and script of a capture: counters of pg_stat_statements for its statements, for bench.fidelity';
-COMMENT ON COLUMN bench.call_log.run_id IS 'The run';
-COMMENT ON COLUMN bench.call_log.node IS 'As in bench.samples';
-COMMENT ON COLUMN bench.call_log.script IS 'Number of the script in the run''s mix, from 0';
-COMMENT ON COLUMN bench.call_log.calls IS 'Calls of the script''s statements';
-COMMENT ON COLUMN bench.call_log.rows IS 'Rows that they returned or changed';
-COMMENT ON COLUMN bench.call_log.shared_blks_hit IS 'Blocks that they found in shared buffers';
-COMMENT ON COLUMN bench.call_log.shared_blks_read IS 'Blocks that they read into shared buffers';
-COMMENT ON COLUMN bench.call_log.exec_ms IS 'Their execution time in milliseconds';
+COMMENT ON TABLE bench_internal.call_log IS 'One row per run and script of a capture: counters of pg_stat_statements for its statements, for bench.fidelity';
+COMMENT ON COLUMN bench_internal.call_log.run_id IS 'The run';
+COMMENT ON COLUMN bench_internal.call_log.node IS 'As in bench.samples';
+COMMENT ON COLUMN bench_internal.call_log.script IS 'Number of the script in the run''s mix, from 0';
+COMMENT ON COLUMN bench_internal.call_log.calls IS 'Calls of the script''s statements';
+COMMENT ON COLUMN bench_internal.call_log.rows IS 'Rows that they returned or changed';
+COMMENT ON COLUMN bench_internal.call_log.shared_blks_hit IS 'Blocks that they found in shared buffers';
+COMMENT ON COLUMN bench_internal.call_log.shared_blks_read IS 'Blocks that they read into shared buffers';
+COMMENT ON COLUMN bench_internal.call_log.exec_ms IS 'Their execution time in milliseconds';
 
-SELECT pg_catalog.pg_extension_config_dump('bench.capture_list', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.capture_list', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.capture_statements', '');
 SELECT pg_catalog.pg_extension_config_dump('bench.captured_rows', '');
-SELECT pg_catalog.pg_extension_config_dump('bench.call_log', '');
+SELECT pg_catalog.pg_extension_config_dump('bench_internal.call_log', '');

@@ -60,7 +60,7 @@ BEGIN
             JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN types t ON t.type = a.atttypid
             LEFT JOIN rules r ON r.relation IN (c.relname, '*') AND r."column" = a.attname
-            WHERE c.relnamespace = 'bench'::regnamespace
+            WHERE c.relnamespace IN ('bench'::regnamespace, 'bench_internal'::regnamespace)
               AND c.relname IN ('run_log', 'samples', 'warmup_samples', 'latencies', 'standbys', 'transactions', 'error_log', 'script_log', 'statement_log',
                                 'wait_log', 'event_log', 'relation_log', 'audit_log', 'node_log', 'call_log')
             ORDER BY c.oid, a.attnum, r.relation = '*'

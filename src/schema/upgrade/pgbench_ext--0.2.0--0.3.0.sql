@@ -1,26 +1,53 @@
 -- From 0.2.0 to 0.3.0: tables that were there. What is new the install SQL makes.
 
+-- Tables that only views show are internal, with their sequences, and so is what jobs of pg_cron call.
+ALTER TABLE bench.audit_log SET SCHEMA bench_internal;
+ALTER TABLE bench.call_log SET SCHEMA bench_internal;
+ALTER TABLE bench.capture_list SET SCHEMA bench_internal;
+ALTER TABLE bench.error_log SET SCHEMA bench_internal;
+ALTER TABLE bench.event_log SET SCHEMA bench_internal;
+ALTER TABLE bench.load_log SET SCHEMA bench_internal;
+ALTER TABLE bench.node_log SET SCHEMA bench_internal;
+ALTER TABLE bench.relation_log SET SCHEMA bench_internal;
+ALTER TABLE bench.run_log SET SCHEMA bench_internal;
+ALTER TABLE bench.script_log SET SCHEMA bench_internal;
+ALTER TABLE bench.statement_log SET SCHEMA bench_internal;
+ALTER TABLE bench.sweep_log SET SCHEMA bench_internal;
+ALTER TABLE bench.sweep_run_log SET SCHEMA bench_internal;
+ALTER TABLE bench.wait_log SET SCHEMA bench_internal;
+ALTER TABLE bench.custom_fixtures SET SCHEMA bench_internal;
+UPDATE bench_internal.kept_grants SET object = 'bench_internal.' || regexp_replace(object, '^bench\.', '')
+WHERE object = 'bench.start_scheduled'
+   OR kind IN ('TABLE', 'SEQUENCE') AND object ~ '^(bench\.)?([a-z_]+_log|capture_list|custom_fixtures|[a-z_]+_id_seq|summary_of_all)$';
+DO $$ BEGIN
+IF EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_class c ON c.oid = d.objid JOIN pg_roles r ON r.oid = c.relowner
+           WHERE e.extname = 'pg_cron' AND d.classid = 'pg_class'::regclass AND d.deptype = 'e' AND d.objid = to_regclass('cron.job') AND r.rolsuper) THEN
+    UPDATE cron.job SET command = replace(command, 'SELECT bench.start_scheduled(', 'SELECT bench_internal.start_scheduled(')
+    WHERE command LIKE 'SELECT bench.start\_scheduled(%' AND database = current_database();
+END IF;
+END $$;
+
 -- Whose rows are whose goes by OIDs: they are the roles' that have the names now.
 ALTER TABLE bench.workloads ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
 ALTER TABLE bench.fixtures ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.custom_fixtures ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.run_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.sweep_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.capture_list ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.load_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
-ALTER TABLE bench.load_log ALTER COLUMN owner_oid DROP DEFAULT;
+ALTER TABLE bench_internal.custom_fixtures ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
+ALTER TABLE bench_internal.run_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
+ALTER TABLE bench_internal.sweep_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
+ALTER TABLE bench_internal.capture_list ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
+ALTER TABLE bench_internal.load_log ADD COLUMN owner_oid oid NOT NULL DEFAULT 0;
+ALTER TABLE bench_internal.load_log ALTER COLUMN owner_oid DROP DEFAULT;
 UPDATE bench.workloads SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = owner;
 UPDATE bench.fixtures SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = owner;
-UPDATE bench.custom_fixtures SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = owner;
-UPDATE bench.run_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
-UPDATE bench.sweep_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
-UPDATE bench.capture_list SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
-UPDATE bench.load_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
-DROP INDEX bench.run_log_origin_key;
+UPDATE bench_internal.custom_fixtures SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = owner;
+UPDATE bench_internal.run_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
+UPDATE bench_internal.sweep_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
+UPDATE bench_internal.capture_list SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
+UPDATE bench_internal.load_log SET owner_oid = r.oid FROM pg_roles r WHERE r.rolname = role;
+DROP INDEX bench_internal.run_log_origin_key;
 
 -- Captured statements run in sessions of the role that executed them, and theirs are the workloads. Of several roles, or of one
 -- that nobody knows any more, they are nobody's: such a capture is to be made anew.
-ALTER TABLE bench.run_log ADD COLUMN run_as text;
+ALTER TABLE bench_internal.run_log ADD COLUMN run_as text;
 ALTER TABLE bench.capture_statements ADD COLUMN role text;
 UPDATE bench.capture_statements SET role = roles[1] WHERE cardinality(roles) = 1;
 UPDATE bench.workloads w SET private = true, owner = coalesce(s.role, w.owner),
