@@ -164,6 +164,43 @@ SELECT bench.drop_fixture('mine');
 SELECT bench.load('mine');
 SELECT bench.drop_workload('of_mine');
 
+-- In the background: as bench.load, but that an end that is not good is told later
+SELECT bench.start_load(NULL);
+SELECT bench.start_load('nonesuch');
+SELECT bench.start_load('pk', -1);
+SELECT bench.start_load('pk', jobs => 0);
+SELECT bench.start_load('pk', options => '[]');
+SELECT bench.start_load('pk', options => '{"info": "long"}');
+SELECT bench.start_load('pk', 5) AS load_id \gset
+SELECT bench.wait_load(:load_id);
+SELECT bench.wait_load(:load_id, 0), bench.stop_load(:load_id);
+SELECT fixture, schema, status, finished_at > started_at AS took, role = current_user AS mine, error
+FROM bench.loads WHERE load_id = :load_id;
+SELECT count(*) FROM bench_data.pk;
+BEGIN;
+SELECT bench.start_load('pk', 6) AS load_id \gset
+ROLLBACK;
+SELECT bench.wait_load(:load_id);
+SELECT count(*) FROM bench.loads WHERE fixture = 'pk' AND schema = 'bench_data';
+SELECT rows FROM bench.fixtures WHERE name = 'pk';
+SELECT bench.create_fixture('mine', 'CREATE TABLE mine (id int)',
+    'SELECT 1 / (3 - id) FROM generate_series($1, $2) AS id');
+SELECT bench.start_load('mine', 5) AS load_id \gset
+SELECT bench.wait_load(:load_id);
+SELECT to_regclass('bench_data.mine');
+SELECT status, finished_at > started_at AS took, error ->> 'sqlstate' AS sqlstate, error ->> 'message' AS message
+FROM bench.loads WHERE load_id = :load_id;
+SELECT bench.drop_fixture('mine');
+SELECT bench.wait_load(NULL);
+SELECT bench.wait_load(-1);
+SELECT bench.wait_load(:load_id, -1);
+SELECT bench.stop_load(NULL);
+SELECT bench.stop_load(-1);
+SELECT
+    bench_internal.load_status_of(NULL, NULL, NULL),
+    bench_internal.load_status_of('completed', NULL, NULL),
+    bench_internal.load_status_of('running', 0, -1);
+
 -- What cannot be one
 SELECT bench.create_fixture(NULL, '', '');
 SELECT bench.create_fixture('mine', NULL, '');

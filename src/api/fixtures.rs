@@ -1,4 +1,4 @@
-//! bench.load and bench.unload.
+//! bench.load and its kin, and bench.unload.
 
 use std::time::{Duration, Instant};
 
@@ -6,32 +6,42 @@ use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::FixtureSpec;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::required;
+use super::runs::{deadline, status_shown};
 use crate::catalog;
 use crate::error::OrRaise;
 use crate::fixture::not_yours;
-use crate::launch::load::load;
-use crate::launch::settings;
+use crate::launch::{load, settings, under_way};
 use crate::server::jsonb::Jsonb;
 use crate::server::spi::quote_literal;
 use crate::server::{relations, roles};
+use crate::shm::Work;
 
 /// What takes less time needs no report of how it went; bench.fixtures has it all the same.
 const WORTH_A_REPORT: Duration = Duration::from_secs(1);
+
+/// The fixture and the options.
+fn arguments(
+    fixture: Option<String>,
+    options: Option<Jsonb>,
+) -> Result<(String, Map<String, Value>), UserError> {
+    let fixture = required("fixture", fixture)?;
+    let Value::Object(options) = required("options", options)?.0 else {
+        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
+    };
+    settings::tell_what_loads_ignore(&options)?;
+    Ok((fixture, options))
+}
 
 /// Loads a fixture. See the COMMENT ON.
 #[pg_extern(sql = false, name = "load")]
 fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
     (|| {
-        let fixture = required("fixture", fixture)?;
-        let Value::Object(options) = required("options", options)?.0 else {
-            return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, "options must be a JSON object"));
-        };
         let began = Instant::now();
-        settings::tell_what_loads_ignore(&options)?;
-        let loaded = load(&fixture, &options, rows, jobs)?;
+        let (fixture, options) = arguments(fixture, options)?;
+        let loaded = load::load(&fixture, &options, rows, jobs)?;
         if began.elapsed() >= WORTH_A_REPORT
             && let Some(line) = catalog::load_line(&loaded.spec.name, &loaded.spec.schema)?
         {
@@ -40,6 +50,34 @@ fn load_sql(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, optio
         Ok(loaded.rows)
     })()
     .or_raise()
+}
+
+/// Starts a load and returns at once. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn start_load(fixture: Option<String>, rows: Option<i64>, jobs: Option<i32>, options: Option<Jsonb>) -> i64 {
+    arguments(fixture, options)
+        .and_then(|(fixture, options)| load::start(&fixture, &options, rows, jobs))
+        .or_raise()
+}
+
+/// Waits for a load. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn wait_load(load_id: Option<i64>, timeout: Option<f64>) -> String {
+    required("load_id", load_id)
+        .and_then(|load_id| under_way::wait(Work::Load(load_id), deadline(timeout)?, |_| {}))
+        .or_raise()
+}
+
+/// Ends a load. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn stop_load(load_id: Option<i64>) -> bool {
+    required("load_id", load_id).and_then(|load_id| under_way::stop(Work::Load(load_id))).or_raise()
+}
+
+/// A load's status: what its row says, unless its leader is gone. See the COMMENT ON.
+#[pg_extern(sql = false)]
+fn load_status_of(status: Option<String>, segment: Option<i64>, load_id: Option<i64>) -> Option<String> {
+    status_shown(status, segment, load_id.map(Work::Load))
 }
 
 /// Drops a fixture's tables. See the COMMENT ON.

@@ -9,15 +9,17 @@ use serde_json::Value;
 
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::required;
-use super::runs::{run_of, stop_run};
+use super::runs::run_of;
 use crate::catalog;
 use crate::error::{OrRaise, warn};
 use crate::integration::pg_cron;
 use crate::launch::run::{check, start};
+use crate::launch::under_way;
 use crate::server::locks::OwnLock;
 use crate::server::roles::current_role_oid;
 use crate::server::spi::quote_literal;
 use crate::server::{database, worker_slots};
+use crate::shm::Work;
 use crate::worker::run::coordinator;
 
 /// The tag that holds the name of the job that has started a run.
@@ -117,7 +119,7 @@ fn unschedule(name: Option<String>) -> bool {
         })?;
         let mut found = pg_cron::unschedule(&name)?;
         for run_id in catalog::runs_of_job(&name)? {
-            found |= stop_run(Some(run_id))?;
+            found |= under_way::stop(Work::Run(run_id))?;
         }
         Ok(found)
     })()

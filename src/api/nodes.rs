@@ -79,9 +79,9 @@ fn start_part(request: Option<PartJsonb>) -> JsonB {
 ///
 /// # Errors
 /// 42704 for one that does not exist, 42501 for another role's, 42809 for a run that is no part.
-fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::RunHandle), UserError> {
+fn part_handle(run_id: Option<i64>) -> Result<(i64, catalog::WorkHandle), UserError> {
     let run_id = required("run_id", run_id)?;
-    let handle = catalog::run_handle(run_id)?;
+    let handle = catalog::handle_of(Work::Run(run_id))?;
     if handle.owner_oid != roles::current_role_oid() {
         return Err(UserError::new(
             sqlstate::INSUFFICIENT_PRIVILEGE,
@@ -109,7 +109,7 @@ fn part_state(run_id: Option<i64>, stop: Option<bool>) -> JsonB {
         if let Some(state) = state.flatten() {
             return Ok(json(&state));
         }
-        let status = catalog::status(run_id)?;
+        let status = catalog::status(Work::Run(run_id))?;
         let is_over = !matches!(&*status, "starting" | "running");
         let error = catalog::run_error(run_id)?;
         Ok(json(&PartState { status: is_over.then_some(status), error, ..PartState::default() }))

@@ -1,7 +1,6 @@
 //! bench.sweep and its kin.
 
 use std::sync::atomic::Ordering::*;
-use std::time::Instant;
 
 use bench_core::document::Finding;
 use bench_core::document::sweep::{RunFinding, SweepDocument};
@@ -15,14 +14,15 @@ use pgrx::prelude::*;
 use super::arguments::{Argument, Json, Name, run_function, with_run_arguments};
 use super::reports::format_of;
 use super::required;
+use super::runs::{deadline, status_shown};
 use crate::catalog;
 use crate::error::OrRaise;
-use crate::launch::handle::{Watch, stop_and_wait};
-use crate::launch::horizon::releasable_or_warn;
+use crate::launch::handle::Watch;
+use crate::launch::under_way;
 use crate::server::jsonb::Jsonb;
+use crate::server::roles;
 use crate::server::spi::quote_identifier;
-use crate::server::{database, roles};
-use crate::shm::{Segment, StopReason, Work, build, is_under_way};
+use crate::shm::{Segment, Work, is_under_way};
 use crate::sweep::launch::{check, look_at_run, plan, run_to_the_end, spec_of, start};
 
 /// The arguments of a sweep that is no search and no comparison.
@@ -65,72 +65,22 @@ fn start_only(arguments: SweepArguments) -> Result<i64, UserError> {
     start(&plan(arguments)?)
 }
 
-/// # Errors
-/// 55000 where the sweep's leader is of another build of the library.
-fn check_build(sweep_id: i64, handle: &catalog::SweepHandle) -> Result<(), UserError> {
-    if handle.status == "running" && catalog::is_led_by_other_build(sweep_id, handle.segment) {
-        return Err(build::started_by_other(&format!("sweep {sweep_id}")));
-    }
-    Ok(())
-}
-
 /// Waits for a sweep. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn wait_sweep(sweep_id: Option<i64>, timeout: Option<f64>) -> String {
-    (|| {
-        let sweep_id = required("sweep_id", sweep_id)?;
-        let deadline = super::runs::deadline(timeout)?;
-        let handle = catalog::visible_sweep(sweep_id)?;
-        check_build(sweep_id, &handle)?;
-        if handle.status == "running"
-            && let Some(segment) = Segment::attach(handle.segment)
-        {
-            if segment.is_of(Work::Sweep(sweep_id)) {
-                let releasable =
-                    releasable_or_warn("Call bench.wait_sweep as a separate top-level statement.");
-                let mut watch = Watch::new(releasable, false);
-                let mut watch_of_run = Watch::new(None, false);
-                while is_under_way(&segment) && deadline.is_none_or(|d| Instant::now() < d) {
-                    look_at_run(&segment, &mut watch_of_run);
-                    watch.pause(&segment).or_raise();
-                }
-                watch.end();
-            }
-            segment.detach();
-        }
-        status(sweep_id)
-    })()
-    .or_raise()
+    let mut watch = Watch::new(None, false);
+    required("sweep_id", sweep_id)
+        .and_then(|sweep_id| {
+            let look = |segment: &Segment| look_at_run(segment, &mut watch);
+            under_way::wait(Work::Sweep(sweep_id), deadline(timeout)?, look)
+        })
+        .or_raise()
 }
 
 /// A sweep's status: what its row says, unless its leader is gone. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn sweep_status_of(status: Option<String>, segment: Option<i64>, sweep_id: Option<i64>) -> Option<String> {
-    let status = status?;
-    if status != "running" {
-        return Some(status);
-    }
-    Some(current_status(status, segment? as u32, sweep_id?).or_raise())
-}
-
-/// # Errors
-/// 42501 for a sweep that the caller may not see.
-fn current_status(status: String, segment: u32, sweep_id: i64) -> Result<String, UserError> {
-    // A standby cannot know, so there the row stands as it is.
-    if status != "running" || database::is_standby() || catalog::is_led(sweep_id, segment) {
-        return Ok(status);
-    }
-    // The row may have been read before the sweep ended well.
-    match catalog::visible_sweep(sweep_id) {
-        Ok(latest) if latest.status != "running" => Ok(latest.status),
-        Err(error) if error.sqlstate == sqlstate::INSUFFICIENT_PRIVILEGE => Err(error),
-        _ => Ok("crashed".to_owned()),
-    }
-}
-
-fn status(sweep_id: i64) -> Result<String, UserError> {
-    let handle = catalog::sweep_handle(sweep_id)?;
-    current_status(handle.status, handle.segment, sweep_id)
+    status_shown(status, segment, sweep_id.map(Work::Sweep))
 }
 
 /// Where a sweep stands: a row for bench.sweeps, or none when it is over. See the COMMENT ON.
@@ -149,7 +99,7 @@ fn sweep_progress(
             })
         })
         .flatten()
-        .filter(|_| catalog::visible_sweep(sweep_id).is_ok())
+        .filter(|_| catalog::visible(Work::Sweep(sweep_id)).is_ok())
     });
     TableIterator::new(row)
 }
@@ -157,23 +107,7 @@ fn sweep_progress(
 /// Ends a sweep. See the COMMENT ON.
 #[pg_extern(sql = false)]
 fn stop_sweep(sweep_id: Option<i64>) -> bool {
-    (|| {
-        let sweep_id = required("sweep_id", sweep_id)?;
-        let handle = catalog::sweep_handle(sweep_id)?;
-        if !catalog::may_stop(handle.owner_oid) {
-            return Err(UserError::new(
-                sqlstate::INSUFFICIENT_PRIVILEGE,
-                format!("sweep {sweep_id} belongs to role \"{}\"", handle.role),
-            )
-            .hint("Only roles with the privileges of its role or of pg_signal_backend may stop it."));
-        }
-        check_build(sweep_id, &handle)?;
-        Ok(Segment::peek(handle.segment, |segment| {
-            segment.is_of(Work::Sweep(sweep_id)) && stop_and_wait(segment, StopReason::Requested)
-        })
-        .unwrap_or(false))
-    })()
-    .or_raise()
+    required("sweep_id", sweep_id).and_then(|sweep_id| under_way::stop(Work::Sweep(sweep_id))).or_raise()
 }
 
 /// Takes up a sweep that ended early. See the COMMENT ON.
@@ -181,7 +115,7 @@ fn stop_sweep(sweep_id: Option<i64>) -> bool {
 fn resume_sweep(sweep_id: Option<i64>) -> i64 {
     (|| {
         let sweep_id = required("sweep_id", sweep_id)?;
-        let handle = catalog::sweep_handle(sweep_id)?;
+        let handle = catalog::handle_of(Work::Sweep(sweep_id))?;
         // A workload runs as the role that called, and all of a sweep's as the same.
         if handle.owner_oid != roles::current_role_oid() {
             return Err(UserError::new(
@@ -190,7 +124,7 @@ fn resume_sweep(sweep_id: Option<i64>) -> i64 {
             )
             .hint(format!("SET ROLE {} before the call.", quote_identifier(&handle.role))));
         }
-        match status(sweep_id)?.as_str() {
+        match catalog::status(Work::Sweep(sweep_id))?.as_str() {
             "running" => return Err(catalog::under_way(sweep_id)),
             "completed" => {
                 return Err(UserError::new(

@@ -14,6 +14,7 @@ use crate::catalog::{self, Imported};
 use crate::error::{OrRaise, from_caught};
 use crate::server::roles;
 use crate::server::stored_jsonb::StoredJsonb;
+use crate::shm::Work;
 
 /// Runs as a document. See the COMMENT ON.
 #[pg_extern(sql = false)]
@@ -59,7 +60,7 @@ fn ended_runs(run_ids: Option<Vec<Option<i64>>>) -> Result<Vec<i64>, UserError> 
             ));
         }
         catalog::check_visible(run_id)?;
-        if catalog::is_open(&catalog::status(run_id)?) {
+        if catalog::is_open(&catalog::status(Work::Run(run_id))?) {
             return Err(UserError::new(
                 sqlstate::NOT_IN_PREREQUISITE_STATE,
                 format!("run {run_id} is under way"),
@@ -118,7 +119,7 @@ fn prune(older_than: Option<Interval>) -> i64 {
 fn delete_run(run_id: Option<i64>) -> bool {
     (|| {
         let run_id = required("run_id", run_id)?;
-        let catalog::RunHandle { role, owner_oid, .. } = catalog::run_handle(run_id)?;
+        let catalog::WorkHandle { role, owner_oid, .. } = catalog::handle_of(Work::Run(run_id))?;
         if !roles::acts_for(owner_oid) {
             return Err(UserError::new(
                 sqlstate::INSUFFICIENT_PRIVILEGE,

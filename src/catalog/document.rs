@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use bench_core::document::{Document, NodeSamples, SCHEMA_VERSION, Samples, Series};
-use bench_core::error::{UserError, sqlstate};
+use bench_core::error::UserError;
 use bench_core::stats::coarse::LAST;
-use pgrx::{JsonB, pg_sys};
+use pgrx::JsonB;
 
-use super::{RunHandle, as_owner, may_see, run_handle};
+use super::{as_owner, visible};
 use crate::error::internal;
 use crate::server::spi::{fetch, fetch_all, read};
+use crate::shm::Work;
 
 /// How the run was asked for, what it ran on, and the figures of the whole.
 const HEADLINE: &str = "\
@@ -53,29 +54,7 @@ const ENOUGH_FOR_P999: u64 = 10_000;
 /// # Errors
 /// 42704 for a run that does not exist, 42501 for one that the caller may not see.
 pub fn check_visible(run_id: i64) -> Result<(), UserError> {
-    visible_run(run_id).map(drop)
-}
-
-/// The row of a run that the caller may see.
-///
-/// # Errors
-/// As [`check_visible`].
-pub fn visible_run(run_id: i64) -> Result<RunHandle, UserError> {
-    let handle = run_handle(run_id)?;
-    check_visible_of(handle.owner_oid, &handle.role, &format!("run {run_id}")).map(|()| handle)
-}
-
-/// Refuses what belongs to a role whose privileges the caller does not have; `role` is its name, `what` is "run 1" or the
-/// like.
-///
-/// # Errors
-/// 42501.
-pub fn check_visible_of(owner: pg_sys::Oid, role: &str, what: &str) -> Result<(), UserError> {
-    if may_see(owner) {
-        return Ok(());
-    }
-    Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for {what}"))
-        .hint(format!("This requires the privileges of role \"{role}\" or of pg_read_all_stats.")))
+    visible(Work::Run(run_id)).map(drop)
 }
 
 /// Everything that is known of a run, without findings.

@@ -5,7 +5,7 @@ use bench_core::spec::RunSpec;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::as_owner;
+use super::{as_owner, is_led};
 use crate::server::locks::OwnLock;
 use crate::server::roles::{current_role_oid, name_of};
 use crate::server::spi::{fetch, fetch_all};
@@ -25,17 +25,11 @@ fn open_runs(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<(i64, u3
     })
 }
 
-/// Whether a run's coordinator is at work, by the segment that its row names.
-pub fn is_at_work(run_id: i64, segment: u32) -> bool {
-    Segment::peek(segment, |segment| segment.is_of(Work::Run(run_id)) && is_under_way(segment)) == Some(true)
-        || build::is_led_by_other(segment, Work::Run(run_id))
-}
-
 /// The current role's runs under way that a job has started, by the tag that it gives them.
 pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
     let role = current_role_oid();
     let mut open = open_runs("owner_oid = $1 AND tags ->> 'job' = $2", &[role.into(), job.into()])?;
-    open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
+    open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
     Ok(open.into_iter().map(|(run_id, _)| run_id).collect())
 }
 
@@ -44,7 +38,7 @@ pub fn runs_of_job(job: &str) -> Result<Vec<i64>, UserError> {
 pub fn clients_of(role: pg_sys::Oid) -> Result<u64, UserError> {
     // Of a run on several nodes, this node's part counts.
     let mut open = open_runs("owner_oid = $1 AND (nodes = 'local' OR part_of IS NOT NULL)", &[role.into()])?;
-    open.retain(|&(run_id, segment)| is_at_work(run_id, segment));
+    open.retain(|&(run_id, segment)| is_led(Work::Run(run_id), segment));
     let ids: Vec<i64> = open.into_iter().map(|(run_id, _)| run_id).collect();
     let sql =
         "SELECT pg_catalog.sum(clients)::pg_catalog.int8 FROM bench_internal.run_log WHERE run_id = ANY ($1)";

@@ -1,27 +1,28 @@
-//! Loads under way: a row of bench_internal.load_log each, and a schema that the tables are made in.
+//! Loads: a row of bench_internal.load_log for the last one of each fixture, and a schema that the tables are made in.
 //!
 //! The schema belongs to the extension's owner, and the calling role may create in it: so a role that may
 //! create in one schema only can load, and nobody else can put anything among the tables. What is left of a
 //! load whose leader is gone is removed by the next one.
 
 use std::ffi::CString;
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys;
+use pgrx::{JsonB, pg_sys};
 
-use super::{as_owner, may_see};
+use super::{as_owner, is_led, may_see};
 use crate::integration::citus;
 use crate::server::extension::anchor;
 use crate::server::guc::set_local;
 use crate::server::locks;
-use crate::server::process::{is_backend, nap};
+use crate::server::process::nap;
 use crate::server::relations::schema_exists;
 use crate::server::roles::{as_role, name_of};
 use crate::server::spi::{fetch, fetch_all, quote_identifier, run};
 use crate::server::transaction::transaction;
-use crate::shm::{Segment, Work, build};
+use crate::shm::{Segment, Work};
 
 /// The schema that a load makes its tables in.
 pub fn staging_schema(load_id: i64) -> String {
@@ -50,10 +51,11 @@ pub fn begin_load(
     as_owner(|| {
         let load_id = new_load_id()?;
         segment.claim(Work::Load(load_id));
-        segment.announce(Work::Load(load_id));
         let taken = run(
-            "INSERT INTO bench_internal.load_log (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (schema, fixture) DO NOTHING",
+            "INSERT INTO bench_internal.load_log AS l (load_id, fixture, schema, role, segment, owner_oid) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (schema, fixture) DO UPDATE SET load_id = excluded.load_id, role = excluded.role, segment = excluded.segment, \
+                 owner_oid = excluded.owner_oid, status = excluded.status, started_at = excluded.started_at, finished_at = NULL, \
+                 error = NULL WHERE l.status <> 'running'",
             &[
                 load_id.into(),
                 fixture.into(),
@@ -92,8 +94,8 @@ fn new_load_id() -> Result<i64, UserError> {
 
 /// The error for a fixture that another load has.
 fn taken_by(fixture: &str, schema: &str) -> Result<UserError, UserError> {
-    let others = entries("WHERE fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
-    let leftover = others.iter().find(|entry| !is_alive(entry));
+    let others = entries("fixture = $1 AND schema = $2", &[fixture.into(), schema.into()])?;
+    let leftover = others.iter().find(|entry| !is_led(Work::Load(entry.load_id), entry.segment));
     Ok(match leftover {
         None => UserError::new(
             sqlstate::OBJECT_IN_USE,
@@ -131,20 +133,45 @@ fn existing(role: pg_sys::Oid) -> Result<String, UserError> {
     name_of(role).ok_or_else(gone)
 }
 
+/// How a load has ended.
+#[derive(Clone, Copy)]
+pub enum LoadEnd<'a> {
+    Completed,
+    Failed(&'a UserError),
+    /// Its leader has gone without a word.
+    Crashed,
+}
+
+impl LoadEnd<'_> {
+    /// As bench.loads has it.
+    fn status(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed(UserError { sqlstate, .. })
+                if matches!(sqlstate.as_str(), sqlstate::QUERY_CANCELED | sqlstate::ADMIN_SHUTDOWN) =>
+            {
+                "canceled"
+            }
+            Self::Failed(_) => "failed",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
 /// Ends a load whose tables have gone to their place: the schema that they were made in must be empty.
 ///
 /// # Errors
 /// 2BP01 when it is not.
 pub fn end_load(load: Load) -> Result<(), UserError> {
-    as_owner(|| forget(load.load_id, load.owner, "RESTRICT"))
+    as_owner(|| close(load, LoadEnd::Completed, "RESTRICT"))
 }
 
-/// Removes everything that a failed load has made, in a transaction of its own, unless others hold locks on it for
-/// longer than this: then the next load will.
-pub fn abandon(load: Load, patience: Duration) {
+/// Removes everything that a load has left, in a transaction of its own, unless others hold locks on it for longer than
+/// this: then the next load will.
+pub fn abandon(load: Load, patience: Duration, end: LoadEnd) {
     // A DROP EXTENSION that was under way may have come first, or have been in the way.
     for may_try_again in [true, true, false] {
-        match transaction(|| abandon_load(load, patience)) {
+        match transaction(AssertUnwindSafe(|| abandon_load(load, patience, end))) {
             Ok(()) => break,
             Err(error) if may_try_again && error.sqlstate != sqlstate::LOCK_NOT_AVAILABLE => {}
             Err(error) => {
@@ -174,7 +201,7 @@ pub fn tell_left_over(load: Load, reason: Option<&UserError>) {
 ///
 /// # Errors
 /// 55P03 when others hold locks.
-fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
+fn abandon_load(load: Load, patience: Duration, end: LoadEnd) -> Result<(), UserError> {
     let schema = staging_schema(load.load_id);
     if anchor().is_err() {
         // The extension has gone meanwhile, and its table with it.
@@ -185,7 +212,7 @@ fn abandon_load(load: Load, patience: Duration) -> Result<(), UserError> {
     }
     as_owner(|| {
         lock_tables(&schema, patience)?;
-        forget(load.load_id, load.owner, "CASCADE")
+        close(load, end, "CASCADE")
     })
 }
 
@@ -215,12 +242,18 @@ fn lock_tables(schema: &str, patience: Duration) -> Result<(), UserError> {
     Ok(())
 }
 
-/// As the extension's owner. Who deletes the row removes the schema.
-fn forget(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(), UserError> {
-    if run("DELETE FROM bench_internal.load_log WHERE load_id = $1", &[load_id.into()])? == 0 {
+/// As the extension's owner. Who closes the row removes the schema.
+fn close(load: Load, end: LoadEnd, dependents: &str) -> Result<(), UserError> {
+    let error = match end {
+        LoadEnd::Failed(error) => Some(JsonB(serde_json::to_value(error).unwrap_or_default())),
+        _ => None,
+    };
+    let sql = "UPDATE bench_internal.load_log SET status = $2, finished_at = pg_catalog.clock_timestamp(), error = $3 \
+               WHERE load_id = $1 AND status = 'running'";
+    if run(sql, &[load.load_id.into(), end.status().into(), error.into()])? == 0 {
         return Ok(());
     }
-    drop_schema(load_id, owner, dependents)
+    drop_schema(load.load_id, load.owner, dependents)
 }
 
 /// Drops the schema, if it is the one that the load has made.
@@ -238,11 +271,11 @@ fn drop_schema(load_id: i64, owner: pg_sys::Oid, dependents: &str) -> Result<(),
 /// leftovers may keep others from loading.
 pub fn remove_dead_loads() -> Result<(), UserError> {
     const PATIENCE: Duration = Duration::from_millis(100);
-    for entry in transaction(|| as_owner(|| entries("", &[])))? {
-        if !transaction(|| Ok(is_alive(&entry)))? {
+    for entry in transaction(|| as_owner(|| entries("true", &[])))? {
+        if !transaction(|| Ok(is_led(Work::Load(entry.load_id), entry.segment)))? {
             let _ = transaction(|| {
                 let owner = super::extension_owner()?;
-                abandon_load(Load { load_id: entry.load_id, owner }, PATIENCE)
+                abandon_load(Load { load_id: entry.load_id, owner }, PATIENCE, LoadEnd::Crashed)
             });
         }
     }
@@ -288,25 +321,17 @@ pub fn may_see_load(load_id: i64) -> Result<bool, UserError> {
     Ok(as_owner(|| fetch::<pg_sys::Oid>(sql, &[load_id.into()]))?.is_some_and(may_see))
 }
 
-/// A row of bench_internal.load_log: a load under way, or one whose leader is gone.
+/// A row of bench_internal.load_log that has not been closed: a load under way, or one whose leader is gone.
 struct Entry {
     load_id: i64,
     segment: u32,
 }
 
-/// Whether the load's leader is at work.
-fn is_alive(entry: &Entry) -> bool {
-    let alive = |segment: &Segment| {
-        let leader = segment.header().coordinator_pid.load(std::sync::atomic::Ordering::Acquire);
-        segment.is_of(Work::Load(entry.load_id)) && is_backend(leader)
-    };
-    Segment::peek(entry.segment, alive) == Some(true)
-        || build::is_led_by_other(entry.segment, Work::Load(entry.load_id))
-}
-
 /// As the extension's owner: rows of bench_internal.load_log.
 fn entries(condition: &str, arguments: &[DatumWithOid]) -> Result<Vec<Entry>, UserError> {
-    let sql = format!("SELECT load_id, segment FROM bench_internal.load_log {condition}");
+    let sql = format!(
+        "SELECT load_id, segment FROM bench_internal.load_log WHERE status = 'running' AND {condition}"
+    );
     fetch_all(&sql, arguments, |row| {
         let segment = row.get::<i64>(2)?.unwrap_or_default() as u32;
         Ok(Entry { load_id: row.get::<i64>(1)?.unwrap_or_default(), segment })

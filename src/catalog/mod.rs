@@ -25,6 +25,7 @@ mod sweeps;
 mod totals;
 mod transfer;
 pub mod version;
+mod work;
 mod workloads;
 
 use bench_core::error::UserError;
@@ -39,7 +40,7 @@ use crate::server::roles::{self, acts_for, as_role};
 pub use captured_rows::*;
 pub use captures::*;
 pub use definitions::*;
-pub use document::{check_visible, document, headline, visible_headline, visible_run};
+pub use document::{check_visible, document, headline, visible_headline};
 pub use feeders::*;
 pub use fixtures::*;
 pub use history::{calibration_of, history};
@@ -56,6 +57,7 @@ pub use transfer::{
     Imported, delete_runs, export, export_piece, forget_runs, import, piece, pieces, prune, samples_after,
     take_part, take_samples,
 };
+pub use work::{WorkHandle, current_status, handle_of, is_led, is_open, may_stop, status, visible};
 pub use workloads::*;
 
 /// Locks the anchor against DROP EXTENSION until the transaction ends.

@@ -8,8 +8,9 @@ use crate::server::roles::{is_superuser, name_of};
 use crate::server::spi::run;
 
 /// The tables whose rows belong to roles, each with the column that keeps the name; then those whose rows run code.
-const OWNED: [(&str, &str); 6] = [
+const OWNED: [(&str, &str); 7] = [
     ("bench_internal.run_log", "role"),
+    ("bench_internal.load_log", "role"),
     ("bench_internal.sweep_log", "role"),
     ("bench_internal.capture_list", "role"),
     ("bench.workloads", "owner"),
@@ -18,7 +19,7 @@ const OWNED: [(&str, &str); 6] = [
 ];
 
 /// How many of them come first.
-const WITHOUT_CODE: usize = 3;
+const WITHOUT_CODE: usize = 4;
 
 /// Leaves to superusers what belongs to roles that no longer exist, once and for all: when the server's OIDs have wrapped
 /// around, a new role can get that of a dropped one. As the extension's owner.

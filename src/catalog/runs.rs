@@ -1,52 +1,9 @@
-//! Runs as their rows tell of them, for those who wait for one, stop it, or ask how it went.
+//! What the rows of a run tell of how it went.
 
-use std::sync::atomic::Ordering::*;
+use bench_core::error::UserError;
 
-use bench_core::error::{UserError, sqlstate};
-use pgrx::pg_sys;
-
-use super::{as_owner, check_visible};
-use crate::server::database::is_standby;
-use crate::server::process::is_backend;
-use crate::server::spi::{fetch, fetch_all, read};
-use crate::shm::{Segment, Work, build};
-
-/// How to find the coordinator of a run that may be under way.
-pub struct RunHandle {
-    pub segment: u32,
-    pub status: String,
-    /// Its present name, or the one that was kept.
-    pub role: String,
-    pub owner_oid: pg_sys::Oid,
-}
-
-/// A run's row, for those who want to wait for it or stop it.
-///
-/// # Errors
-/// 42704 for a run that does not exist.
-pub fn run_handle(run_id: i64) -> Result<RunHandle, UserError> {
-    as_owner(|| {
-        read(|client| {
-            let table = client.select(
-                "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
-                 FROM bench_internal.run_log WHERE run_id = $1",
-                Some(1),
-                &[run_id.into()],
-            )?;
-            if table.is_empty() {
-                return Ok(None);
-            }
-            let row = table.first();
-            Ok(Some(RunHandle {
-                segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
-                status: row.get::<String>(2)?.unwrap_or_default(),
-                role: row.get::<String>(3)?.unwrap_or_default(),
-                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
-            }))
-        })?
-        .ok_or_else(|| UserError::new(sqlstate::UNDEFINED_OBJECT, format!("run {run_id} does not exist")))
-    })
-}
+use super::as_owner;
+use crate::server::spi::{fetch, fetch_all};
 
 /// Buckets of a run's histogram as (low ms, high ms, count), in ascending order.
 pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
@@ -62,46 +19,6 @@ pub fn histogram(run_id: i64) -> Result<Vec<(f64, f64, u64)>, UserError> {
             },
         )
     })
-}
-
-/// A run's status, 'crashed' included.
-pub fn status(run_id: i64) -> Result<String, UserError> {
-    let handle = run_handle(run_id)?;
-    current_status(handle.status, handle.segment, run_id)
-}
-
-/// What a run's row says, unless its coordinator is gone.
-///
-/// # Errors
-/// 42501 for a run that the caller may not see.
-pub fn current_status(status: String, segment: u32, run_id: i64) -> Result<String, UserError> {
-    // A standby cannot know, so there the row stands as it is.
-    if !is_open(&status) || is_standby() {
-        return Ok(status);
-    }
-    let is_at_work = |segment: &Segment| {
-        segment.is_of(Work::Run(run_id)) && is_backend(segment.header().coordinator_pid.load(Acquire))
-    };
-    if Segment::peek(segment, is_at_work) == Some(true) || build::is_led_by_other(segment, Work::Run(run_id))
-    {
-        return Ok(status);
-    }
-    // The row may have been read before the run ended well.
-    if let Ok(latest) = run_handle(run_id) {
-        // bench.audits looks at others' runs, too. It has the segment from the row, which tells it to nobody.
-        if latest.segment != segment {
-            check_visible(run_id)?;
-        }
-        if !is_open(&latest.status) {
-            return Ok(latest.status);
-        }
-    }
-    Ok("crashed".to_owned())
-}
-
-/// Whether a row with this status has not been closed.
-pub fn is_open(status: &str) -> bool {
-    matches!(status, "starting" | "running")
 }
 
 /// Transactions of a run that are in the sample of an earlier interval than their own, if there are any.

@@ -10,28 +10,17 @@ use pgrx::spi::SpiHeapTupleData;
 use pgrx::{JsonB, pg_sys};
 use serde_json::{Map, Value};
 
-use super::as_owner;
-use super::document::check_visible_of;
 use super::recorder::Status;
+use super::work::missing;
+use super::{as_owner, is_led, is_open, visible};
 use crate::error::internal;
-use crate::server::roles::{self, acts_for};
 use crate::server::spi::{self, fetch, fetch_all, run};
-use crate::shm::{Segment, Work, build, is_under_way};
+use crate::shm::{Segment, Work};
 
 /// A run that a sweep is still to make.
 pub struct Planned {
     pub place: i32,
     pub cell: Cell,
-}
-
-/// How to find the leader of a sweep that may be under way.
-pub struct SweepHandle {
-    pub segment: u32,
-    /// As the row has it.
-    pub status: String,
-    /// Its present name, or the one that was kept.
-    pub role: String,
-    pub owner_oid: pg_sys::Oid,
 }
 
 /// Writes a sweep and its plan; its id.
@@ -88,8 +77,8 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
             Ok((row.get::<String>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32))
         })?;
         match rows.first() {
-            None => return Err(no_sweep(sweep_id)),
-            Some((status, segment)) if status == "running" && is_led(sweep_id, *segment) => {
+            None => return Err(missing(Work::Sweep(sweep_id))),
+            Some((status, segment)) if is_open(status) && is_led(Work::Sweep(sweep_id), *segment) => {
                 return Err(under_way(sweep_id));
             }
             Some(_) => {}
@@ -108,17 +97,6 @@ pub fn take_up_sweep(sweep_id: i64, segment: &Segment) -> Result<(), UserError> 
 pub fn under_way(sweep_id: i64) -> UserError {
     UserError::new(sqlstate::OBJECT_IN_USE, format!("sweep {sweep_id} is under way"))
         .hint(format!("Wait for it: SELECT bench.wait_sweep({sweep_id})."))
-}
-
-/// Whether a sweep's leader is at work.
-pub fn is_led(sweep_id: i64, segment: u32) -> bool {
-    let is_led = |segment: &Segment| segment.is_of(Work::Sweep(sweep_id)) && is_under_way(segment);
-    Segment::peek(segment, is_led) == Some(true) || is_led_by_other_build(sweep_id, segment)
-}
-
-/// Whether it is of another build of the library, and so not to be reached from here.
-pub fn is_led_by_other_build(sweep_id: i64, segment: u32) -> bool {
-    build::is_led_by_other(segment, Work::Sweep(sweep_id))
 }
 
 /// Whether a sweep has begun under this segment and has no end.
@@ -266,39 +244,6 @@ pub fn finish_sweep(sweep_id: i64, canceled: bool, error: Option<&UserError>) ->
     })
 }
 
-/// A sweep's row, for those who want to wait for it, stop it or resume it.
-///
-/// # Errors
-/// 42704 for a sweep that does not exist.
-pub fn sweep_handle(sweep_id: i64) -> Result<SweepHandle, UserError> {
-    let found = as_owner(|| {
-        let sql = "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
-                   FROM bench_internal.sweep_log WHERE sweep_id = $1";
-        fetch_all(sql, &[sweep_id.into()], |row| {
-            Ok(SweepHandle {
-                segment: row.get::<i64>(1)?.unwrap_or_default() as u32,
-                status: row.get::<String>(2)?.unwrap_or_default(),
-                role: row.get::<String>(3)?.unwrap_or_default(),
-                owner_oid: row.get::<pg_sys::Oid>(4)?.unwrap_or(pg_sys::InvalidOid),
-            })
-        })
-    })?;
-    found.into_iter().next().ok_or_else(|| no_sweep(sweep_id))
-}
-
-/// The row of a sweep that the caller may see.
-///
-/// # Errors
-/// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
-pub fn visible_sweep(sweep_id: i64) -> Result<SweepHandle, UserError> {
-    let handle = sweep_handle(sweep_id)?;
-    check_visible_of(handle.owner_oid, &handle.role, &format!("sweep {sweep_id}")).map(|()| handle)
-}
-
-fn no_sweep(sweep_id: i64) -> UserError {
-    UserError::new(sqlstate::UNDEFINED_OBJECT, format!("sweep {sweep_id} does not exist"))
-}
-
 /// What a sweep was asked to do.
 pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
     let sql = "SELECT options FROM bench_internal.sweep_log WHERE sweep_id = $1";
@@ -312,7 +257,7 @@ pub fn sweep_options(sweep_id: i64) -> Result<SweepOptions, UserError> {
 /// # Errors
 /// 42704 for a sweep that does not exist, 42501 for one that the caller may not see.
 pub fn sweep_document(sweep_id: i64) -> Result<SweepDocument, UserError> {
-    visible_sweep(sweep_id)?;
+    visible(Work::Sweep(sweep_id))?;
     const DOCUMENT: &str = "\
         SELECT pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object( \
             'capacities', (SELECT l.answers FROM bench_internal.sweep_log l WHERE l.sweep_id = $1), \
@@ -366,7 +311,7 @@ pub fn forgotten_system_settings(own: Option<i64>) -> Result<Vec<Forgotten>, Use
     })?;
     let forgotten = rows
         .into_iter()
-        .filter(|(sweep_id, segment, _)| Some(*sweep_id) == own || !is_led(*sweep_id, *segment));
+        .filter(|(sweep_id, segment, _)| Some(*sweep_id) == own || !is_led(Work::Sweep(*sweep_id), *segment));
     Ok(forgotten
         .filter_map(|(sweep_id, _, settings)| match settings {
             Value::Object(settings) => Some(Forgotten { sweep_id, settings }),
@@ -405,10 +350,4 @@ pub fn sweep_run_line(sweep_id: i64, place: i32) -> Result<String, UserError> {
         )
     })?;
     Ok(line.unwrap_or_default())
-}
-
-/// Whether the current role may stop a run or a sweep of another.
-pub fn may_stop(role: pg_sys::Oid) -> bool {
-    // As pg_terminate_backend: pg_signal_backend reaches everybody but superusers.
-    acts_for(role) || acts_for(roles::SIGNAL_BACKEND) && !roles::is_superuser(role)
 }

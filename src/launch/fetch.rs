@@ -12,6 +12,7 @@ use crate::integration::citus::{self, ask_all, check_version, version_question};
 use crate::integration::sessions::Sessions;
 use crate::server::roles::current_role_oid;
 use crate::server::spi;
+use crate::shm::Work;
 
 /// How long a node has for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -25,13 +26,14 @@ const DOCUMENT: Duration = Duration::from_secs(30);
 /// # Errors
 /// 42809 for a run whose clients were on one node, 55000 for one that is under way, 42501 for another role's.
 pub fn fetch(run_id: i64) -> Result<i64, UserError> {
-    let handle = catalog::visible_run(run_id)?;
+    let work = Work::Run(run_id);
+    let handle = catalog::visible(work)?;
     if handle.owner_oid != current_role_oid() {
         let message = format!("run {run_id} belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
             .hint("Each node gives what it has measured to the run's role only: SET ROLE to it first."));
     }
-    let status = catalog::status(run_id)?;
+    let status = catalog::status(work)?;
     if catalog::is_open(&status) {
         let message = format!("run {run_id} is under way");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message)

@@ -17,7 +17,7 @@ use crate::server::process::{
     check_client_connection, forget_cancel_request, is_backend, nap, serve_interrupts, wait_for_latch,
 };
 use crate::server::worker_slots;
-use crate::shm::{DetachCallback, RunState, Segment, StopReason, ask_to_stop, is_under_way};
+use crate::shm::{DetachCallback, RunState, Segment, StopReason, Work, ask_to_stop, is_under_way};
 
 /// How often a waiting session looks up when nobody wakes it.
 const LOOK_MS: i64 = 200;
@@ -115,6 +115,17 @@ impl LaunchHandle {
                 .hint("See the server log.")
             })),
         })
+    }
+
+    /// Waits until the work has an id, and leaves it to itself from then on. The id, or 0 without one, and what has kept the
+    /// work from going on.
+    pub fn until_known(self) -> (Result<(), UserError>, i64) {
+        let id_of = |segment: &Segment| segment.announced().map_or(0, Work::id);
+        let result = self.wait(None, |segment| id_of(segment) != 0);
+        self.segment.header().caller_pid.store(0, Relaxed);
+        let id = id_of(&self.segment);
+        self.leave();
+        (result, id)
     }
 
     /// From now on the end of this session's wait is the end of the work.
@@ -224,12 +235,10 @@ impl Watch {
         if self.owns_the_work {
             ask_to_stop(segment.header(), StopReason::BlockedByCaller);
         } else {
+            let noun = segment.announced().map_or("run", Work::noun);
+            let message = format!("the {noun} waits for a lock of this session, which waits for the {noun}");
             crate::error::raise(
-                UserError::new(
-                    sqlstate::DEADLOCK_DETECTED,
-                    "the run waits for a lock of this session, which waits for the run",
-                )
-                .hint("Commit before calling bench.wait."),
+                UserError::new(sqlstate::DEADLOCK_DETECTED, message).hint("Commit before the call."),
             );
         }
     }

@@ -29,7 +29,7 @@ pub struct Loaded {
     pub rows: i64,
 }
 
-/// Has workers begin to load a fixture. Their end is the caller's to wait for, and they end with the caller.
+/// Has workers begin to load a fixture. They end with the caller, unless it leaves them.
 pub fn begin(
     fixture: &str,
     options: &Map<String, Value>,
@@ -135,6 +135,20 @@ pub fn load(
         );
     }
     Ok(Loaded { spec, rows })
+}
+
+/// Starts a load and returns its id as soon as it has one. What goes wrong later is told to whoever waits for it.
+pub fn start(
+    fixture: &str,
+    options: &Map<String, Value>,
+    rows: Option<i64>,
+    jobs: Option<i32>,
+) -> Result<i64, UserError> {
+    let (launched, _) = begin(fixture, options, rows, jobs)?;
+    match launched.until_known() {
+        (Err(error), 0) => Err(error),
+        (_, load_id) => Ok(load_id),
+    }
 }
 
 /// Rows and options that a fixture was loaded with; `None` where it is not.

@@ -24,4 +24,5 @@ pub mod run_progress;
 pub mod sessions;
 pub mod settings;
 pub mod target;
+pub mod under_way;
 pub mod workload;

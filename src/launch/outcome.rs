@@ -4,6 +4,7 @@ use bench_core::error::{UserError, is_of_data};
 
 use crate::catalog;
 use crate::error::{notice, warn};
+use crate::shm::Work;
 
 /// Says when a run is not what was asked for, or its samples are not what they should be.
 pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
@@ -13,7 +14,7 @@ pub fn warn_of_status(run_id: i64) -> Result<(), UserError> {
             "The coordinator was delayed. The results of the whole run are correct; a longer sample_interval makes the samples correct, too.",
         );
     }
-    let status = catalog::status(run_id)?;
+    let status = catalog::status(Work::Run(run_id))?;
     if status != "completed" {
         let why = catalog::error_line(run_id)?;
         let (columns, view) = if catalog::has_errors(run_id)? { ("*", "errors") } else { ("error", "runs") };

@@ -435,10 +435,5 @@ pub fn start_prepared(prepared: &Prepared) -> Result<(Result<(), UserError>, i64
     let launched = launch(prepared, my_pid())?;
     // Until the run has an id it is this call's to give up.
     launched.tie();
-    let known = |segment: &Segment| segment.run_id() != 0;
-    let result = launched.wait(None, known);
-    launched.segment.header().caller_pid.store(0, Relaxed);
-    let run_id = launched.segment.run_id();
-    launched.leave();
-    Ok((result, run_id))
+    Ok(launched.until_known())
 }

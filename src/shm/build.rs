@@ -100,11 +100,11 @@ pub fn refuse(handle: u32) -> Result<(), UserError> {
     other.map_or(Ok(()), |session| Err(installed_meanwhile(session, own())))
 }
 
-/// The error for one that was started by another build and cannot be reached from here; `what` is "run 1" or the like.
-pub fn started_by_other(what: &str) -> UserError {
+/// The error for what was started by another build and cannot be reached from here.
+pub fn started_by_other(work: Work) -> UserError {
     UserError::new(
         sqlstate::NOT_IN_PREREQUISITE_STATE,
-        format!("{what} was started with another build of pgbench_ext"),
+        format!("{work} was started with another build of pgbench_ext"),
     )
     .detail(format!("This session has build {:016x}.", own()))
     .hint("Wait for it to end, or end it with pg_terminate_backend(pid): see pg_stat_activity.")

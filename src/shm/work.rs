@@ -1,5 +1,6 @@
 //! What a segment is for.
 
+use std::fmt;
 use std::sync::atomic::Ordering::*;
 
 use super::Segment;
@@ -14,6 +15,20 @@ pub enum Work {
 }
 
 impl Work {
+    /// What it is called, also in the names of its table and functions.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Load(_) => "load",
+            Self::Sweep(_) => "sweep",
+        }
+    }
+
+    pub fn id(self) -> i64 {
+        let (Self::Run(id) | Self::Load(id) | Self::Sweep(id)) = self;
+        id
+    }
+
     /// As the head of a segment has it, which other builds of the library read as well: ids of runs, those of loads below 0,
     /// and those of sweeps from the smallest number on.
     pub(super) fn word(self) -> i64 {
@@ -31,6 +46,13 @@ impl Work {
             _ if word > i64::MIN / 2 => Some(Self::Load(-word)),
             _ => Some(Self::Sweep(word.wrapping_sub(i64::MIN))),
         }
+    }
+}
+
+/// "run 1" or the like.
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.noun(), self.id())
     }
 }
 
@@ -53,7 +75,8 @@ impl Segment {
             && header.database.load(Relaxed) == database::oid().to_u32()
     }
 
-    fn announced(&self) -> Option<Work> {
+    /// The work that it is of, once its row is committed.
+    pub fn announced(&self) -> Option<Work> {
         Work::from_word(self.header().announced.load(Acquire))
     }
 

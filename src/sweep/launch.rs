@@ -26,7 +26,7 @@ use crate::server::process::{my_pid, random_seed};
 use crate::server::roles::{self, current_role_oid};
 use crate::server::transaction::rolled_back;
 use crate::server::{database, worker_slots};
-use crate::shm::{Segment, Shape};
+use crate::shm::{Segment, Shape, Work};
 use crate::worker::before;
 
 /// Everything that can be found wrong before the first run, of any of the runs.
@@ -154,7 +154,7 @@ pub fn look_at_run(segment: &Segment, watch: &mut Watch) {
 
 /// Says when a sweep is not what was asked for.
 fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
-    let status = catalog::sweep_handle(sweep_id)?.status;
+    let status = catalog::handle_of(Work::Sweep(sweep_id))?.status;
     if status != "completed" {
         warn(
             format!("sweep {sweep_id} is {status}"),
@@ -186,10 +186,7 @@ pub fn start(spec: &SweepSpec) -> Result<i64, UserError> {
     let launched = launch(spec)?;
     // Until the sweep has an id it is this call's to give up.
     launched.tie();
-    let result = launched.wait(None, |segment| segment.sweep_id() != 0);
-    launched.segment.header().caller_pid.store(0, Relaxed);
-    let sweep_id = launched.segment.sweep_id();
-    launched.leave();
+    let (result, sweep_id) = launched.until_known();
     result.map(|()| sweep_id)
 }
 

@@ -348,7 +348,7 @@ impl Sweep<'_> {
             // Where that fails, the sweep's own record says so.
             let _ = durable_transaction(|| catalog::run_does_not_count(run_id, error));
         })?;
-        if transaction(|| catalog::status(run_id)).is_ok_and(|status| status == "completed") {
+        if transaction(|| catalog::status(Work::Run(run_id))).is_ok_and(|status| status == "completed") {
             self.pairs = Pairs::Known;
         }
         Ok(run_id)

@@ -28,7 +28,7 @@ leftovers() {
     sql "SELECT result FROM run_command_on_all_nodes(\$\$SELECT pg_catalog.concat_ws(' ',
              (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'),
              (SELECT string_agg(gid, ',') FROM pg_prepared_xacts))\$\$) WHERE result <> ''" \
-        'SELECT load_id FROM bench_internal.load_log'
+        "SELECT load_id FROM bench_internal.load_log WHERE status = 'running'"
 }
 
 # Shards and tables that a schema has on the workers.
@@ -165,7 +165,8 @@ for victim in caller leader; do
     fi
     ended caller 30
     like "$OUT" "ERROR" "the $victim is stopped while rows are distributed: the call fails"
-    eventually 20 "SELECT NOT EXISTS (SELECT FROM bench.progress) AND NOT EXISTS (SELECT FROM bench_internal.load_log)"
+    eventually 20 "SELECT NOT EXISTS (SELECT FROM bench.progress)
+        AND NOT EXISTS (SELECT FROM bench_internal.load_log WHERE status = 'running')"
     is "$(leftovers)" '' "the $victim is stopped: nothing is left on any node"
     is "$(after)" "$before" "the $victim is stopped: what was loaded is still there"
 done

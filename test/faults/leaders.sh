@@ -17,7 +17,7 @@ sql "CREATE FUNCTION nap(id bigint) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGU
     "SELECT bench.create_fixture('slow_index', 'CREATE TABLE slow_index (id bigint)',
         'SELECT id FROM generate_series(\$1, \$2) AS id', 'CREATE INDEX ON slow_index (nap(id))')" >/dev/null
 leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*)
-    FROM bench_internal.load_log)"; }
+    FROM bench_internal.load_log WHERE status = 'running')"; }
 staging() { sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'"; }
 pid_of_leader() { sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'"; }
 terminate() { sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgbench_ext $1'" \

@@ -46,7 +46,7 @@ state() {
     sql 'SELECT name, schema, rows, loaded_at, relations FROM bench.fixtures ORDER BY name, schema' \
         'SELECT count(*), sum(id), sum(nap) FROM bench_data.slow' \
         "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench%' ORDER BY nspname" \
-        'SELECT * FROM bench_internal.load_log' \
+        "SELECT * FROM bench_internal.load_log WHERE status = 'running'" \
         'SELECT count(*) FROM pg_class' \
         "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND pid <> pg_backend_pid()" 2>&1
     server_identity
@@ -87,6 +87,30 @@ END
     like "$OUT" 'ERROR:  57014: canceling statement due to statement timeout.*usable 1s' \
         "statement_timeout while $phase: 57014, and the session is usable"
     undone "statement_timeout while $phase"
+done
+
+# In the background: whoever asked for it may go, and whoever may stop it ends it as a cancel of its caller.
+for phase in starting 'loading rows' 'building indexes' vacuuming; do
+    name="bench.stop_load while $phase"
+    slow "$phase"
+    LOAD_ID=$(sql "SELECT bench.start_load('slow', 100000, 2)")
+    in_phase "$phase"
+    is "$(sql "SELECT bench.wait_load($LOAD_ID, 0.1)")" running "$name: a wait with a timeout says that it runs"
+    try "SELECT bench.start_load('slow', 1000)"
+    like "$OUT" 'ERROR:  55006: fixture "slow" is being loaded by another session' "$name: no second one"
+    try 'SET ROLE pg_monitor' "SELECT bench.stop_load($LOAD_ID)"
+    like "$OUT" "ERROR:  42501: load $LOAD_ID belongs to role \"postgres\"" "$name: not for another role"
+    session waiter "SELECT bench.wait_load($LOAD_ID)"
+    eventually 5 "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'waiter' AND state = 'active')"
+    clock
+    is "$(sql "SELECT bench.stop_load($LOAD_ID)" "SELECT bench.stop_load($LOAD_ID)" | tr '\n' ' ')" 't f ' \
+        "$name: says that it ran, and then that it does not"
+    within 5000 "$name: is prompt"
+    ended waiter
+    is "$OUT" canceled "$name: who waits for it is told"
+    is "$(sql "SELECT status, error ->> 'sqlstate', error ->> 'message' FROM bench.loads WHERE load_id = $LOAD_ID")" \
+        'canceled|57014|the load was canceled' "$name: bench.loads says so"
+    undone "$name"
 done
 
 # A subtransaction that catches the cancel: the load ends even so, and the session may load again.
@@ -262,8 +286,8 @@ meanwhile() { # NAME ROLE OPTIONS STATEMENT…: OUT is what the load said. Who w
     ended caller
     slow nothing
     nothing_left "$1"
-    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" 'SELECT * FROM bench_internal.load_log')" \
-        '' "$1: nothing is left"
+    is "$(sql "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'bench_loading%'" \
+        "SELECT * FROM bench_internal.load_log WHERE status = 'running'")" '' "$1: nothing is left"
     no_restart "$1: the server goes on"
 }
 meanwhile 'DROP TABLE of the old table' postgres '{}' 'DROP TABLE bench_data.slow'

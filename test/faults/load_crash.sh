@@ -21,7 +21,7 @@ make_slow() {
 }
 slow() { sql "ALTER DATABASE postgres SET faults.slow = '$1'"; }
 leftovers() { sql "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_loading%'), (SELECT count(*)
-    FROM bench_internal.load_log)"; }
+    FROM bench_internal.load_log WHERE status = 'running')"; }
 fixture_stays() {
     is "$(sql "SELECT rows, (SELECT count(*) FROM bench_data.pk), (SELECT sum(id) FROM bench_data.pk)
         FROM bench.fixtures WHERE name = 'pk'")" \
@@ -46,6 +46,7 @@ while read -r fixture kind phase; do
     fixture_stays "$name"
     is "$(leftovers)" '1|1' "$name: its schema is left over, and known to be"
     is "$(sql 'SELECT count(*) FROM bench.progress')" 0 "$name: bench.progress does not show it"
+    is "$(sql "SELECT status FROM bench.loads WHERE fixture = '$fixture'")" crashed "$name: bench.loads says so"
     still_works "$name"
     is "$(sql "SELECT bench.load('log', 10)" "SELECT bench.unload('log')" 2>/dev/null)" 10 "$name: another load works"
     is "$(leftovers)" '0|0' "$name: and has removed what was left"

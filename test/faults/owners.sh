@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a role owns stays its own when it is renamed, also during a run, and nobody's but superusers' when it is dropped:
-# runs, sweeps, workloads, fixtures, captures with their values. Whoever gets its name gets nothing of that.
+# runs, sweeps, loads, workloads, fixtures, captures with their values. Whoever gets its name gets nothing of that.
 # shellcheck disable=SC2119 # no settings of its own
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
@@ -31,7 +31,8 @@ newcomer() { # NAME
 # That a role can do nothing with what ann has left.
 is_kept_out() { # ROLE DESC
     is "$(sees "$1")" "$nothing" "$2: sees no run, sweep, capture or value of hers"
-    local call
+    local call load
+    load=$(sql 'SELECT coalesce(max(load_id), 0) FROM bench_internal.load_log')
     while read -r call; do
         by "$1" "SELECT $call"
         like "$OUT" '^ERROR:  (42501|42704): ' "$2: ${call:0:70}"
@@ -44,6 +45,8 @@ bench.export('{$OWN}')
 bench.resume_sweep($SWEEP)
 bench.stop_sweep($SWEEP)
 bench.sweep_report($SWEEP)
+bench.wait_load($load)
+bench.stop_load($load)
 bench.create_workload('anns', 'SELECT 2;')
 bench.add_feeder('anns', 'SELECT 1 AS a')
 bench.drop_workload('anns')

@@ -71,7 +71,7 @@ DROP TABLESPACE cfx_indexes;
 CREATE FUNCTION pg_temp.remains(name text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\_loading%'),
         (SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE name || '%'),
-        (SELECT string_agg(fixture, ',') FROM bench_internal.load_log),
+        (SELECT string_agg(fixture, ',') FROM bench_internal.load_log WHERE status = 'running'),
         (SELECT string_agg(f.name, ',') FROM bench.fixtures f WHERE f.name = $1))
 $$;
 CREATE FUNCTION pg_temp.fails(state text, title text, ddl text, rows_query text, after_ddl text DEFAULT NULL,

@@ -391,7 +391,7 @@ SELECT bench.unload(f.name) FROM bench.fixtures f WHERE schema = 'Load, "odd" ''
 CREATE FUNCTION pg_temp.remains() RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', (SELECT rows FROM bench.fixtures WHERE name = 'pk'), (SELECT count(*) FROM bench_data.pk),
         (SELECT string_agg(nspname, ',') FROM pg_namespace WHERE nspname LIKE 'bench\_loading%'),
-        (SELECT count(*) FROM bench_internal.load_log),
+        (SELECT count(*) FROM bench_internal.load_log WHERE status = 'running'),
         (SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE '%loading\_%'),
         (
             SELECT count(*)

@@ -29,6 +29,7 @@ FROM (VALUES
     ('run', $$SELECT bench.run('pk_select')$$),
     ('start', $$SELECT bench.start('pk_select')$$),
     ('load', $$SELECT bench.load('pk')$$),
+    ('start_load', $$SELECT bench.start_load('pk')$$),
     ('unload', $$SELECT bench.unload('pk')$$),
     ('create_workload', $$SELECT bench.create_workload('w', 'SELECT 1;')$$),
     ('drop_workload', $$SELECT bench.drop_workload('pk_select')$$),
@@ -48,7 +49,7 @@ FROM (VALUES
 ) AS v (name, call);
 SELECT lives_ok('SELECT * FROM bench.' || name, format('bench.%s may be read', name))
 FROM unnest(
-    ('{workloads,feeders,fixtures,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,'
+    ('{workloads,feeders,fixtures,loads,runs,samples,warmup_samples,latencies,transactions,errors,summary,progress,'
     || 'audits}')::text[]
 ) AS name;
 SELECT throws_ok('SELECT * FROM bench_internal.' || name, '42501', NULL, format('bench_internal.%s may not', name))
@@ -104,7 +105,7 @@ $$;
 SELECT lives_ok($$SELECT bench.allow('prv "odd')$$, 'a role is allowed to run');
 SELECT is(pg_temp.allowed('prv "odd'), 'ab,add_feeder,calibrate,capacity,create_fixture,create_workload,delete_run,'
     || 'drop_feeder,drop_fixture,drop_workload,fetch,import,load,preflight,prune,resume_sweep,run,start,start_capacity,'
-    || 'start_sweep,sweep,unload', 'which is this');
+    || 'start_load,start_sweep,sweep,unload', 'which is this');
 SELECT lives_ok($$SELECT bench.disallow('prv "odd', 'run')$$, 'and it is taken back');
 SELECT lives_ok($$SELECT bench.allow('prv "odd', 'capture', 'schedule', 'targets')$$, 'other words');
 SELECT is(pg_temp.allowed('prv "odd'), 'capture,capture_log,drop_capture,export_capture,import_capture,'

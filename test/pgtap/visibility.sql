@@ -63,6 +63,7 @@ INSERT INTO bench_internal.event_log (run_id, event, kind, started) VALUES (:run
 INSERT INTO bench.standbys (run_id, elapsed, pid, name) VALUES (:run, 0.1, 1, 'walreceiver');
 SELECT segment AS going_segment FROM bench_internal.run_log WHERE run_id = :going \gset
 SELECT segment AS run_segment FROM bench_internal.run_log WHERE run_id = :run \gset
+SELECT load_id AS loaded FROM bench_internal.load_log WHERE role = 'vis_owner' \gset
 
 --
 -- Relations
@@ -73,7 +74,7 @@ SELECT
     (
         SELECT string_agg(a.attname, ' ' ORDER BY a.attname)
         FROM pg_attribute a
-        WHERE a.attrelid = c.oid AND a.attname IN ('run_id', 'sweep_id') AND NOT a.attisdropped
+        WHERE a.attrelid = c.oid AND a.attname IN ('run_id', 'sweep_id', 'load_id') AND NOT a.attisdropped
     ) AS keys FROM pg_class c
 WHERE c.relnamespace = 'bench'::regnamespace
     AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
@@ -90,6 +91,7 @@ SELECT is((pg_temp.told(role,
             WHEN keys ~ 'run_id' THEN format(
                 'run_id IN (%s, %s, %s, (SELECT max(run_id) FROM bench.sweep_runs WHERE sweep_id = %s))',
                 :run, :failed, :going, :sweep)
+            WHEN keys = 'load_id' THEN format('load_id = %s', :loaded)
             ELSE format('sweep_id = %s', :sweep)
         END))),
     sees::text, format('%s: %s %s', relation, role, CASE WHEN sees THEN 'sees it' ELSE 'sees nothing' END))
@@ -179,6 +181,9 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('sweep_report', 'readers', format('SELECT length(bench.sweep_report(%s))', :sweep)),
     ('scalability', 'readers', format('SELECT count(*) FROM bench.scalability(%s)', :sweep)),
     ('sweep_progress', NULL, NULL), ('load_progress', NULL, NULL), -- below
+    ('wait_load', 'readers', format('SELECT bench.wait_load(%s)', :loaded)),
+    ('load_status_of', 'readers', format('SELECT bench_internal.load_status_of(''running'', 0, %s)', :loaded)),
+    ('stop_load', 'masters', format('SELECT bench.stop_load(%s)', :loaded)),
     ('stop', 'masters', format('SELECT bench.stop(%s)', :run)),
     ('stop_sweep', 'masters', format('SELECT bench.stop_sweep(%s)', :sweep)),
     ('resume_sweep', 'role', format('SELECT bench.resume_sweep(%s)', :sweep)),
@@ -209,6 +214,7 @@ INSERT INTO asked SELECT function, who, call FROM (VALUES
     ('schedule', NULL, NULL),
     ('unschedule', NULL, NULL),
     ('load', NULL, NULL),
+    ('start_load', NULL, NULL),
     ('unload', NULL, NULL),
     ('create_fixture', NULL, NULL),
     ('drop_fixture', NULL, NULL),
@@ -286,7 +292,7 @@ WHERE who = 'no rows' AND sees;
 -- What does not exist is said to be so, to everybody.
 SELECT is(pg_temp.told('vis_stranger', call), '42704', call)
 FROM unnest('{SELECT bench.wait(-1),SELECT bench.wait_sweep(-1),"SELECT bench.percentile(-1, 0.5)",'
-    'SELECT bench.stop(-1),SELECT bench_internal.drop_part(-1)}'::text[]) AS call;
+    'SELECT bench.wait_load(-1),SELECT bench.stop(-1),SELECT bench_internal.drop_part(-1)}'::text[]) AS call;
 -- A stranger who knows the status and the segment that a row has learns no more.
 SELECT is(
     pg_temp.told('vis_stranger', format('SELECT bench_internal.status_of(''completed'', %s, %s)', :run_segment, :run)),
@@ -321,13 +327,17 @@ DO $$ BEGIN
         PERFORM pg_sleep(0.02);
     END LOOP;
 END $$;
-SELECT load_id, segment AS load_segment FROM bench_internal.load_log \gset
+SELECT load_id, segment AS load_segment FROM bench_internal.load_log WHERE status = 'running' \gset
 SELECT segment AS sweep_segment FROM bench_internal.sweep_log WHERE sweep_id = :loading \gset
 SELECT
     is(pg_temp.told(role, 'SELECT count(*) FROM bench.progress WHERE fixture = ''pk'''), sees::int::text,
         format('the load in bench.progress: %s', role)),
     is(pg_temp.told(role, format('SELECT count(*) FROM bench_internal.load_progress(%s, %s)', :load_segment, :load_id)),
         sees::int::text, format('bench_internal.load_progress: %s', role)),
+    is(pg_temp.told(role, format('SELECT status FROM bench.loads WHERE load_id = %s', :load_id)),
+        CASE WHEN sees THEN 'running' END, format('the load in bench.loads: %s', role)),
+    is(pg_temp.told(role, format('SELECT bench.wait_load(%s, 0)', :load_id)),
+        CASE WHEN sees THEN 'running' ELSE '42501' END, format('bench.wait_load: %s', role)),
     is(pg_temp.told(role,
             format('SELECT count(*) FROM bench_internal.sweep_progress(%s, %s)', :sweep_segment, :loading)),
         sees::int::text, format('bench_internal.sweep_progress: %s', role)),

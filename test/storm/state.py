@@ -71,7 +71,7 @@ class State:
     called: dict = field(default_factory=dict)      # runs that calls have returned, with the statement's number
     workers: dict = field(default_factory=dict)     # of the extension, with their titles
     segments: list = field(default_factory=list)
-    staging: list = field(default_factory=list)     # schemas and load_log rows
+    staging: list = field(default_factory=list)     # schemas and open load_log rows
     staging_after_load: list = field(default_factory=list)
     locks: list = field(default_factory=list)
     temporary_files: list = field(default_factory=list)
@@ -92,7 +92,8 @@ class State:
 def staging():
     return [row["name"] for row in server.rows(
         "SELECT nspname::text AS name FROM pg_namespace WHERE nspname ~ '^bench_loading' "
-        "UNION ALL SELECT format('load %s of %s', load_id, fixture) FROM bench_internal.load_log ORDER BY 1")]
+        "UNION ALL SELECT format('load %s of %s', load_id, fixture) FROM bench_internal.load_log "
+        "WHERE status = 'running' ORDER BY 1")]
 
 
 def settings():

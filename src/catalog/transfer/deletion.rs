@@ -5,9 +5,10 @@ use pgrx::prelude::*;
 use pgrx::trigger_support::PgTriggerOperation;
 
 use super::{RESULT_TABLES, RUN_LOG, qualified};
-use crate::catalog::{as_owner, in_use, is_led};
+use crate::catalog::{as_owner, is_led};
 use crate::server::extension::anchor;
 use crate::server::spi::{fetch, fetch_all, fetch_as_of_statement, fetch_in_trigger, run};
+use crate::shm::Work;
 
 /// A row that is about to go.
 struct Leaving {
@@ -63,7 +64,7 @@ fn leaving(trigger: &PgTrigger, truncates: bool) -> Result<Vec<Leaving>, UserErr
 /// A run that crashed is over.
 fn check_over(run: &Leaving) -> Result<(), UserError> {
     let Leaving { run_id, open_segment, .. } = *run;
-    if open_segment.is_some_and(|segment| in_use::is_at_work(run_id, segment)) {
+    if open_segment.is_some_and(|segment| is_led(Work::Run(run_id), segment)) {
         return Err(UserError::new(sqlstate::OBJECT_IN_USE, format!("run {run_id} is under way"))
             .hint(format!("End it before: SELECT bench.stop({run_id}).")));
     }
@@ -81,7 +82,8 @@ fn check_sweeps(leaving: &[Leaving]) -> Result<(), UserError> {
         &[sweeps.into()],
         |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), row.get::<i64>(2)?.unwrap_or_default() as u32)),
     )?;
-    let Some((sweep_id, _)) = open.into_iter().find(|&(sweep_id, segment)| is_led(sweep_id, segment)) else {
+    let mut open = open.into_iter();
+    let Some((sweep_id, _)) = open.find(|&(id, segment)| is_led(Work::Sweep(id), segment)) else {
         return Ok(());
     };
     let run = leaving.iter().find(|run| run.sweep_id == Some(sweep_id)).map_or(0, |run| run.run_id);

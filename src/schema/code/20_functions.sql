@@ -5,6 +5,25 @@ CREATE FUNCTION bench.load(fixture text, rows bigint DEFAULT NULL, jobs int DEFA
 COMMENT ON FUNCTION bench.load IS
 'Loads a fixture with parallel background workers, replacing its previous tables, and returns the number of rows. The workers commit independently: rolling back the calling transaction does not undo the load, but a load that fails keeps the previous tables. See SELECT * FROM bench.help(''load'').';
 
+CREATE FUNCTION bench.start_load(fixture text, rows bigint DEFAULT NULL, jobs int DEFAULT NULL, options jsonb DEFAULT '{}')
+    RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'start_load_wrapper';
+COMMENT ON FUNCTION bench.start_load IS
+'Starts a load with the arguments of bench.load and returns its id immediately; the load does not depend on the session. See bench.wait_load, bench.stop_load, bench.loads and bench.progress.';
+
+CREATE FUNCTION bench.wait_load(load_id bigint, timeout double precision DEFAULT NULL)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_load_wrapper';
+COMMENT ON FUNCTION bench.wait_load IS
+'Waits until a load has ended, or for timeout seconds (NULL: no limit), and returns the load''s status. Canceling the wait does not stop the load.';
+
+CREATE FUNCTION bench.stop_load(load_id bigint)
+    RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'stop_load_wrapper';
+COMMENT ON FUNCTION bench.stop_load IS
+'Stops a load and removes what it has made; the fixture''s previous tables stay. Returns false if the load was not active. Requires the privileges of the load''s role or of pg_signal_backend.';
+
+CREATE FUNCTION bench_internal.load_status_of(status text, segment bigint, load_id bigint)
+    RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'load_status_of_wrapper';
+COMMENT ON FUNCTION bench_internal.load_status_of IS 'Status of a load: crashed if its leader is gone without having recorded the end.';
+
 CREATE FUNCTION bench.create_fixture(name text, ddl text, rows_query text, after_ddl text DEFAULT NULL, rows bigint DEFAULT 1000000)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'create_fixture_wrapper';
 COMMENT ON FUNCTION bench.create_fixture IS
@@ -128,5 +147,5 @@ COMMENT ON FUNCTION bench.version IS
 'Returns the version of the library that this session has loaded, the PostgreSQL version it was built for, and a hash of its sources';
 
 REVOKE ALL ON FUNCTION
-    bench.load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.add_feeder, bench.drop_feeder, bench.run, bench.start, bench.preflight
+    bench.load, bench.start_load, bench.unload, bench.create_fixture, bench.drop_fixture, bench.create_workload, bench.drop_workload, bench.add_feeder, bench.drop_feeder, bench.run, bench.start, bench.preflight
     FROM PUBLIC;

@@ -414,6 +414,21 @@ COMMENT ON COLUMN bench.progress.rows IS 'Load: rows loaded so far';
 COMMENT ON COLUMN bench.progress.rows_per_sec IS 'Load: rows loaded per second so far';
 COMMENT ON COLUMN bench.progress.workload IS 'Run: name of the workload, or the mix as given';
 
+CREATE VIEW bench.loads WITH (security_barrier) AS
+SELECT load_id, fixture, schema, bench_internal.load_status_of(status, segment, load_id) AS status, started_at, finished_at,
+       bench_internal.role_name(owner_oid, role) AS role, error
+FROM bench_internal.load_log
+WHERE bench_internal.is_visible(owner_oid);
+COMMENT ON VIEW bench.loads IS 'The last load of each fixture in each schema. Visible to roles with the privileges of the load''s role or of pg_read_all_stats. bench.fixtures has what is loaded.';
+COMMENT ON COLUMN bench.loads.load_id IS 'The load';
+COMMENT ON COLUMN bench.loads.fixture IS 'Fixture that it loads';
+COMMENT ON COLUMN bench.loads.schema IS 'Schema of the fixture''s tables';
+COMMENT ON COLUMN bench.loads.status IS 'running, completed, canceled, failed or crashed (the leader is gone)';
+COMMENT ON COLUMN bench.loads.started_at IS 'When the load started';
+COMMENT ON COLUMN bench.loads.finished_at IS 'When the load ended; of one that crashed, when the next load removed what was left';
+COMMENT ON COLUMN bench.loads.role IS 'Role that loads';
+COMMENT ON COLUMN bench.loads.error IS 'Why it did not complete: sqlstate, message, detail, hint';
+
 CREATE VIEW bench.fixture_definitions AS
 SELECT name, (SELECT r.rolname::text FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_namespace n ON n.nspowner = r.oid WHERE n.nspname = 'bench') AS owner,
        ddl, rows_query, after_ddl, rows, true AS builtin
@@ -481,4 +496,4 @@ END;
 COMMENT ON FUNCTION bench.audit IS
 'Compares the harness''s counts with the server''s own counters. ok: true if they are equal, false if they differ but should not, NULL if they need not be equal, as reason explains.';
 
-GRANT SELECT ON bench.total_samples, bench.total_warmup_samples, bench.nodes, bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;
+GRANT SELECT ON bench.total_samples, bench.total_warmup_samples, bench.nodes, bench.runs, bench.errors, bench.scripts, bench.statements, bench.summary, bench.progress, bench.loads, bench.audits, bench.waits, bench.events, bench.relations, bench.fixture_definitions TO PUBLIC;

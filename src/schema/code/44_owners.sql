@@ -27,6 +27,6 @@ END $$;
 CREATE FUNCTION bench.reassign_owned(old_role text, new_role text)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'reassign_owned_wrapper';
 COMMENT ON FUNCTION bench.reassign_owned IS
-'Gives a role the runs, sweeps, workloads, fixtures and captures of a role that no longer exists, and returns their number. Only superusers may call it. A superuser of another name gets only runs, sweeps and captures.';
+'Gives a role the runs, sweeps, loads, workloads, fixtures and captures of a role that no longer exists, and returns their number. Only superusers may call it. A superuser of another name gets only runs, sweeps, loads and captures.';
 
 REVOKE ALL ON FUNCTION bench.reassign_owned FROM PUBLIC;

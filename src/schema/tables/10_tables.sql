@@ -124,10 +124,14 @@ CREATE TABLE bench_internal.load_log (
     role       text NOT NULL,
     segment    bigint NOT NULL,
     owner_oid  oid NOT NULL,
+    status     text NOT NULL DEFAULT 'running',
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at timestamptz,
+    error      jsonb,
     UNIQUE (schema, fixture)
 );
 ALTER SEQUENCE bench_internal.load_id_seq OWNED BY bench_internal.load_log.load_id;
-COMMENT ON TABLE bench_internal.load_log IS 'Internal: loads under way, each of which builds its tables in a schema named bench_loading_ and its id. Read bench.progress instead. The next load removes rows and schemas left behind by a crash.';
+COMMENT ON TABLE bench_internal.load_log IS 'Internal: the last load of each fixture in each schema. One under way builds its tables in a schema named bench_loading_ and its id; the next load removes what a crash has left of it. Read bench.loads instead.';
 
 -- No foreign keys between the tables of results: only the recorder writes them, and a parallel
 -- restore of an extension's tables does not know their order.

@@ -55,6 +55,12 @@ UPDATE bench.workloads w SET private = true, owner = coalesce(s.role, w.owner),
 FROM bench.capture_statements s WHERE s.workload = w.name AND s.kept;
 ALTER TABLE bench.capture_statements DROP COLUMN roles;
 
+-- Loads that have ended stay.
+ALTER TABLE bench_internal.load_log ADD COLUMN status text NOT NULL DEFAULT 'running';
+ALTER TABLE bench_internal.load_log ADD COLUMN started_at timestamptz NOT NULL DEFAULT clock_timestamp();
+ALTER TABLE bench_internal.load_log ADD COLUMN finished_at timestamptz;
+ALTER TABLE bench_internal.load_log ADD COLUMN error jsonb;
+
 -- No name that has to be quoted.
 ALTER TABLE bench.feeders RENAME COLUMN "order" TO pick;
 

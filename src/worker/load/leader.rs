@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::tables::{create_tables, largest_key, make_schema, put_in_place, replaceable_tables, tables_made};
 use super::{loader, loaders, settings};
-use crate::catalog::{self, Load, LoadFigures};
+use crate::catalog::{self, Load, LoadEnd, LoadFigures};
 use crate::engine::{Book, Session};
 use crate::error::internal;
 use crate::fixture::LoadSpec;
@@ -24,7 +24,7 @@ use crate::server::signals::OnTerminate;
 use crate::server::spi::quote_identifier;
 use crate::server::transaction::{locked, transaction};
 use crate::server::{at_exit, guc, relations};
-use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason};
+use crate::shm::{CommandCounters, DetachCallback, LoadPhase, RunState, Segment, StopReason, Work};
 use crate::worker::{WorkerContext, attach, workers};
 
 /// The kind of worker that a load's leader is.
@@ -46,9 +46,7 @@ pub extern "C-unwind" fn pgbench_ext_load_main(segment: pg_sys::Datum) {
     header.load.began_ns.store(now_ns(), Relaxed);
     context.segment.on_detach(&STOP_LOADERS);
     if let Err(error) = load(&context) {
-        // A cancel by the caller stands for its reason.
-        let error = check_stop(&context.segment).err().unwrap_or(error);
-        header.fail(&error);
+        header.fail(&reason(&context, error));
     }
     header.set_state(RunState::Finished);
     wake(header.caller_pid.load(Relaxed));
@@ -69,7 +67,9 @@ thread_local! {
 static UNDO_UNFINISHED: at_exit::Callback = at_exit::Callback(|| {
     if let Some(load) = UNFINISHED.get() {
         let undone = at_exit::put_in_order(|| {
-            catalog::abandon(load, Duration::from_secs(2));
+            let message = "the load's leader was terminated by an administrator's command";
+            let error = UserError::new(sqlstate::ADMIN_SHUTDOWN, message);
+            catalog::abandon(load, Duration::from_secs(2), LoadEnd::Failed(&error));
             Ok(())
         });
         if undone.is_ok() {
@@ -104,14 +104,21 @@ fn load(context: &WorkerContext) -> Result<(), UserError> {
         catalog::begin_load(&spec.name, &spec.schema, spec.role_oid.into(), &segment)
     })?;
     UNFINISHED.set(Some(load));
-    let result = fill(context, &spec, load, &mut session);
-    if result.is_err() {
+    context.segment.announce(Work::Load(load.load_id));
+    wake(context.segment.header().caller_pid.load(Relaxed));
+    let result = fill(context, &spec, load, &mut session).map_err(|error| reason(context, error));
+    if let Err(error) = &result {
         workers::terminate();
         forget_cancel();
-        catalog::abandon(load, Duration::from_secs(10));
+        catalog::abandon(load, Duration::from_secs(10), LoadEnd::Failed(error));
     }
     UNFINISHED.set(None);
     result
+}
+
+/// A cancel by the caller stands for its reason.
+fn reason(context: &WorkerContext, error: UserError) -> UserError {
+    check_stop(&context.segment).err().unwrap_or(error)
 }
 
 fn fill(
@@ -171,7 +178,7 @@ fn fill(
         put_in_place(spec, load, is_local, &LoadFigures { index_levels, key_correlation, ..figures })
     })?;
     if !is_local {
-        catalog::abandon(load, Duration::from_secs(10));
+        catalog::abandon(load, Duration::from_secs(10), LoadEnd::Completed);
     }
     Ok(())
 }
