@@ -87,7 +87,7 @@ fn start_unless_under_way(arguments: RunArguments) -> Result<i64, UserError> {
     let run_id = match catalog::runs_of_job(&job)?.first() {
         Some(&run_id) => {
             warn(
-                format!("job \"{job}\" starts no run because its run {run_id} is still under way"),
+                format!("job \"{job}\" starts no run because its run {run_id} is still active"),
                 "Schedule it less often, or with shorter runs.",
             );
             run_id

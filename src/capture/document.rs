@@ -154,7 +154,7 @@ fn store(capture: &str, role: pg_sys::Oid, document: WorkloadDocument) -> Result
     catalog::put_workload(&name, role, None, &script, Some(&format!("Captured as a part of {capture}")))?;
     catalog::hide_workload(&name)?;
     let Some(workload) = catalog::workload(&name)? else {
-        return Err(internal("the workload has gone"));
+        return Err(internal("the workload no longer exists"));
     };
     for Feeder { prefix, query, pick, once, max_rows, .. } in feeders {
         check_select(&query)?;

@@ -37,12 +37,13 @@ pub fn of_run(run_id: i64) -> Result<Vec<Line>, UserError> {
             sqlstate::NOT_IN_PREREQUISITE_STATE,
             format!("run {run_id} has no statements of a capture"),
         )
-        .hint("bench.fidelity compares runs of captures, which are made by bench.capture and still there."));
+        .hint("bench.fidelity compares runs of captures that still exist with these captures."));
     }
     if pairs.iter().all(|pair| pair.replayed.is_none()) {
         let message = format!("pg_stat_statements has not counted the statements of run {run_id}");
         return Err(UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, message).hint(
-            "It has to be loaded while the run is made; with driver => 'wire' or query_mode => 'simple' the statements are not known to it.",
+            "It must be loaded during the run. It cannot identify the statements of runs with driver => 'wire' or \
+             query_mode => 'simple'.",
         ));
     }
     let mut lines: Vec<Line> = Vec::with_capacity(pairs.len() + 1);

@@ -152,7 +152,7 @@ pub fn keep(spec: &CaptureSpec, beginning: &Beginning) -> Result<(), UserError> 
     let missing: f64 = taken.statements.iter().filter(|s| s.workload.is_none()).map(|s| s.share).sum();
     if missing > 0.0 {
         notes.push(format!(
-            "{:.1} % of the execution time is of statements that were not kept",
+            "statements that were not kept took {:.1} % of the execution time",
             100.0 * missing
         ));
     }

@@ -188,8 +188,10 @@ fn users(entries: &[Entry]) -> Result<HashMap<u32, Role>, UserError> {
 fn store(name: &str, spec: &CaptureSpec, role: &Role, replay: &Replay) -> Result<(), UserError> {
     if catalog::workload(name)?.is_some() {
         let message = format!("workload \"{name}\" already exists");
-        return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-            .hint("The workloads of a capture are named like it, with a number. Drop this one, or choose another name."));
+        return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message).hint(
+            "The workloads of a capture have its name and a number. Drop this workload, or choose another \
+             name.",
+        ));
     }
     let description = format!("Captured as a part of {}", spec.name);
     catalog::put_workload(name, role.oid.into(), None, &replay.script, Some(&description))?;

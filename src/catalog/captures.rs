@@ -99,7 +99,7 @@ pub fn begin_capture(
     if super::workload(name)?.is_some() {
         let message = format!("a workload is named \"{name}\"");
         return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-            .hint("A capture is run by its name, as a workload is: choose another one."));
+            .hint("bench.run accepts names of workloads and of captures: choose another name."));
     }
     delete_capture(name)?;
     as_owner(|| {

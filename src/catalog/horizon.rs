@@ -1,4 +1,4 @@
-//! Who holds back the xmin horizon, and so keeps VACUUM from what it is there for.
+//! The holders of the xmin horizon, which keep VACUUM from removing dead rows.
 
 use bench_core::error::UserError;
 use pgrx::pg_sys;

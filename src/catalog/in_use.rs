@@ -1,4 +1,4 @@
-//! Runs under way: those that work on a fixture, those of a job.
+//! Active runs: by fixture and by job.
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::RunSpec;

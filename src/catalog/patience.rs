@@ -1,4 +1,4 @@
-//! How long those who write results wait for what is in their way.
+//! How long writers of results wait for locks in their way.
 
 use std::time::{Duration, Instant};
 

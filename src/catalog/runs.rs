@@ -1,4 +1,4 @@
-//! What the rows of a run tell of how it went.
+//! How runs went, by their rows.
 
 use bench_core::error::UserError;
 

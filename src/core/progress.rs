@@ -1,4 +1,4 @@
-//! The figures of a line of progress: those of all samples since the line before.
+//! The figures of a progress line: of all samples since the previous line.
 
 /// What a sample, or several together, had. Zero where nothing was committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

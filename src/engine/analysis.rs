@@ -1,5 +1,5 @@
-//! Parsing and analysing a statement as the server does for a client's Parse message, and what can be
-//! told of it before it runs.
+//! Parses and analyses a statement as the server does for a client's Parse message, and derives its properties before
+//! it runs.
 
 use std::ffi::{CStr, c_char};
 

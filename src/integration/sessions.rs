@@ -178,7 +178,7 @@ impl Sessions {
 }
 
 const NO_ANSWER: &str =
-    "See that the node runs and can be reached from this one, by each address of its name.";
+    "Make sure that the node runs and can be reached from this one, by each address of its name.";
 
 /// Where a session stands.
 #[derive(Clone, Copy, PartialEq)]

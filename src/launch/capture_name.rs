@@ -1,4 +1,4 @@
-//! Names of captures: bench.run takes them as it takes those of workloads, so no name is both.
+//! Names of captures. bench.run accepts names of captures and of workloads, so no name may be both.
 
 use bench_core::error::{UserError, sqlstate};
 use bench_core::spec::is_name;
@@ -21,14 +21,14 @@ pub fn check(name: &str) -> Result<(), UserError> {
     if catalog::workload(name)?.is_some() {
         let message = format!("workload \"{name}\" already exists");
         return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-            .hint("bench.run takes captures by their names, as it does workloads: choose another name."));
+            .hint("bench.run accepts names of workloads and of captures: choose another name."));
     }
     check_part(name)?;
     check_owner(name)?;
     if let Some(part) = catalog::alien_part(name)? {
         let message = format!("workload \"{part}\" already exists");
         return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message).hint(
-            "The workloads of a capture are named like it, with a number. Drop this one, or choose another name.",
+            "The workloads of a capture have its name and a number. Drop this workload, or choose another name.",
         ));
     }
     let under_way = catalog::capture(name)?.is_some_and(|old| old.status == "capturing");
@@ -61,7 +61,7 @@ pub fn check_of_workload(name: &str) -> Result<(), UserError> {
     if catalog::capture(name)?.is_some() {
         let message = format!("capture \"{name}\" already exists");
         return Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-            .hint("bench.run takes captures by their names, as it does workloads: choose another name."));
+            .hint("bench.run accepts names of workloads and of captures: choose another name."));
     }
     check_part(name)
 }
@@ -79,5 +79,5 @@ fn check_part(name: &str) -> Result<(), UserError> {
     };
     let message = format!("name \"{name}\" belongs to {kind} \"{whole}\"");
     Err(UserError::new(sqlstate::DUPLICATE_OBJECT, message)
-        .hint(format!("The workloads of a {kind} are named like it, with a number: choose another name.")))
+        .hint(format!("The workloads of a {kind} have its name and a number: choose another name.")))
 }

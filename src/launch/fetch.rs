@@ -31,7 +31,7 @@ pub fn fetch(run_id: i64) -> Result<i64, UserError> {
     if handle.owner_oid != current_role_oid() {
         let message = format!("run {run_id} belongs to role \"{}\"", handle.role);
         return Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
-            .hint("Each node gives what it has measured to the run's role only: SET ROLE to it first."));
+            .hint("Nodes return their results only to the run's role: SET ROLE to it first."));
     }
     let status = catalog::status(work)?;
     if catalog::is_open(&status) {

@@ -144,7 +144,8 @@ pub fn thin(options: &mut RunOptions, cluster: Option<&ClusterSpec>) {
         notice(
             format!("samples are {} s long instead of {wanted} s", options.sample_interval_secs),
             format!(
-                "On {nodes} nodes, shorter ones would be too many to fetch. Totals and percentiles are not touched."
+                "On {nodes} nodes, shorter samples would be too many to fetch. Totals and percentiles are not \
+                 affected."
             ),
         );
     }

@@ -38,11 +38,11 @@ pub fn tell_of_errors(run_id: i64) -> Result<(), UserError> {
     if sum > 0 {
         notice(
             format!(
-                "errors of the data failed {sum} transactions of run {run_id}: SQLSTATE {}",
+                "{sum} transactions of run {run_id} failed with data errors: SQLSTATE {}",
                 states.join(", ")
             ),
-            "Clients of a capture go on after such errors: rows that it deletes are gone, and keys that it inserts are there. \
-             See bench.errors and bench.fidelity, and run it on a fresh copy of the data.",
+            "Clients of a capture continue after such errors. Typical causes are rows that runs have deleted and \
+             keys that they have inserted: run it on a fresh copy of the data. See bench.errors and bench.fidelity.",
         );
     }
     Ok(())

@@ -12,7 +12,7 @@ static MAX: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub fn define() {
     GucRegistry::define_int_guc(
         c"pgbench_ext.max_clients_per_role",
-        c"Sets how many clients a role may have in all of its runs that are under way.",
+        c"Sets the maximum number of clients of a role in all of its active runs.",
         c"Workers of its loads and sweeps count as well. Superusers have no limit. 0: no limit.",
         &MAX,
         0,

@@ -118,7 +118,7 @@ fn check_before(options: &RunOptions) -> Result<(), UserError> {
             sqlstate::FEATURE_NOT_SUPPORTED,
             format!("before is not supported with nodes => '{}'", options.nodes.as_str()),
         )
-        .hint("A sweep does such steps for all nodes: bench.sweep(…, before => 'vacuum')."));
+        .hint("A sweep performs these steps for all nodes: bench.sweep(…, before => 'vacuum')."));
     }
     // What else they need on another server, it says when it is asked.
     match &options.target {

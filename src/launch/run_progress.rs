@@ -143,7 +143,8 @@ impl Reporter {
             }
             WarmupEnd::Unsteady => warn(
                 format!("throughput was not steady after {LONGEST_SECS} s of warm-up"),
-                "The run goes on. bench.warmup_samples shows the throughput of the warm-up; to warm up longer, set warmup to a number of seconds.",
+                "The run continues. bench.warmup_samples shows the throughput of the warm-up; to warm up longer, \
+                 set warmup to a number of seconds.",
             ),
         }
     }

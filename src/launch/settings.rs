@@ -35,15 +35,16 @@ pub fn define() {
     GucRegistry::define_enum_guc(
         c"pgbench_ext.observation",
         c"Observes waits, WAL, checkpoints and processors during runs.",
-        c"The value alternate observes every other interval, which shows what observation costs.",
+        c"The value alternate observes every other interval, to measure the cost of observation.",
         &OBSERVATION,
         GucContext::Userset,
         GucFlags::default(),
     );
     GucRegistry::define_bool_guc(
         c"pgbench_ext.check_connections",
-        c"Refuses runs for whose clients the nodes of a Citus cluster have too few connections.",
-        c"Each client is taken to need a connection to every other node. Turn it off for workloads whose clients need one node.",
+        c"Refuses runs if the nodes of a Citus cluster have too few connections for their clients.",
+        c"The check assumes that each client needs a connection to every other node. Turn it off for workloads \
+          whose clients use one node.",
         &CHECK_CONNECTIONS,
         GucContext::Userset,
         GucFlags::default(),
@@ -109,7 +110,7 @@ pub fn check_startup(settings: &[(String, String)]) -> Result<(), UserError> {
     let Some((name, _)) = settings.iter().find(|(name, _)| is_startup_word(name)) else { return Ok(()) };
     let message = format!("settings must not have \"{name}\"");
     Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        .detail("A connection's startup message means something else by it than a setting.")
+        .detail("In a connection's startup message, this name has another meaning.")
         .hint("Set option user of the user mapping, or options dbname and options of the foreign server."))
 }
 

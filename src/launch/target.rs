@@ -85,7 +85,7 @@ impl Reached {
         let Some(server) = foreign_server(name)? else {
             let message = format!("server \"{name}\" does not exist");
             return Err(UserError::new(sqlstate::UNDEFINED_OBJECT, message).hint(
-                "A target is made by CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …).",
+                "Create a target with CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …).",
             ));
         };
         if !server.may_use {

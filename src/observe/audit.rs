@@ -233,7 +233,7 @@ impl Sides<'_> {
             (self.spec.part_of.is_some(), SHARED),
             (
                 self.before.elsewhere || self.after.elsewhere,
-                "a table was distributed when the run had been prepared",
+                "a table was distributed after the run was prepared",
             ),
         ])
         .or_else(|| self.shards.and_then(Result::err))

@@ -1,4 +1,4 @@
-//! The machine's processors, memory and disks, and the control group's quota, where the platform tells of them.
+//! The machine's processors, memory and disks, and the control group's quota, on platforms that provide them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The state of a node of a Citus cluster: what it tells the others around a run.
+//! The state of a node of a Citus cluster, which other nodes read before and after a run.
 
 use std::collections::BTreeMap;
 

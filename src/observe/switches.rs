@@ -1,4 +1,4 @@
-//! Context switches of processes, where the platform tells of them.
+//! Context switches of processes, on platforms that provide them.
 
 /// Context switches of a process so far, voluntary or not, as /proc/PID/status has them (proc(5)); `None` where there is no
 /// such process, or the platform does not tell.

@@ -1,9 +1,10 @@
-//! DROP EXTENSION while something of it is at work.
+//! DROP EXTENSION during a run or sweep.
 //!
-//! Whoever drops the extension may not have loaded this library, so it cannot refuse. Leaders of runs and sweeps hold a lock
-//! on the extension instead, for which every DROP that takes it along waits before it has touched a table. When one waits,
-//! they end their work with an error: nobody is told of results that are about to go. The server takes that lock before it
-//! asks whose the extension is, so a DROP of a role that may not drop it does not count.
+//! The session that drops the extension may not have loaded this library, so the library cannot refuse. Instead,
+//! leaders of runs and sweeps hold a lock on the extension. Every DROP that cascades to the extension waits for it
+//! before it has touched a table. When a DROP waits, the leaders end their work with an error, so that nobody receives
+//! results that are about to be dropped. The server takes that lock before it checks the ownership of the extension, so
+//! a DROP by a role that may not drop it does not count.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -118,7 +119,7 @@ fn error_by(role: Option<&str>) -> UserError {
         sqlstate::NOT_IN_PREREQUISITE_STATE,
         format!("extension \"pgbench_ext\" is being dropped{by}"),
     )
-    .detail("All results go with it.")
+    .detail("All results will be deleted.")
 }
 
 /// A role that has, or waits for, the lock under which the extension is dropped, and may drop it.

@@ -1,10 +1,10 @@
-//! What others own is not touched with a superuser's rights.
+//! Keeps superuser rights away from objects of other roles.
 //!
-//! The recorder is the bootstrap superuser, and whoever calls may be a superuser as well. The owner of a table decides what
-//! runs when a row of it is written: triggers (deferred ones run as whoever commits, before PostgreSQL 18), constraints,
-//! defaults, rules. The owner of a view decides what runs when it is read, and the planner evaluates parts of either. So each
-//! statement on the extension's tables is looked at before it is planned, while its relations are locked: ALTER … OWNER and
-//! CREATE TRIGGER have to wait for its transaction.
+//! The recorder is the bootstrap superuser, and the caller may be a superuser as well. The owner of a table decides
+//! what runs when a row of it is written: triggers (before PostgreSQL 18, deferred ones run as the committing role),
+//! constraints, defaults, rules. The owner of a view decides what runs when it is read, and the planner evaluates parts
+//! of either. So each statement on the extension's tables is checked before it is planned, while its relations are
+//! locked: ALTER … OWNER and CREATE TRIGGER then wait for its transaction.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};

@@ -1,5 +1,5 @@
-//! The FATAL error that ends this process. No trap catches one, and by the time callbacks of the exit are called the server
-//! has forgotten it; what it says is taken down on its way to the server's log.
+//! The FATAL error that ends this process. No trap catches it, and the server has forgotten it by the time exit
+//! callbacks run; so it is recorded on its way to the server's log.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;

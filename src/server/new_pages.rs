@@ -1,5 +1,5 @@
-//! Pages that a table has got and nobody has filled. VACUUM leaves those that are new, all zeros, as they are; one that is
-//! set up and empty it marks all-visible.
+//! Pages that a table has received and nobody has filled. VACUUM leaves new pages, which are all zeros, as they are; it
+//! marks initialized empty pages all-visible.
 
 use pgrx::pg_sys;
 

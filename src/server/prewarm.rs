@@ -51,7 +51,7 @@ pub fn check_may_read(table: pg_sys::Oid) -> Result<(), UserError> {
         }
         let name = std::ffi::CStr::from_ptr(name).to_string_lossy();
         Err(UserError::new(sqlstate::INSUFFICIENT_PRIVILEGE, format!("permission denied for table {name}"))
-            .hint("To read a table into shared buffers takes SELECT on it."))
+            .hint("Reading a table into shared buffers requires SELECT on it."))
     }
 }
 

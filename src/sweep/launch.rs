@@ -159,7 +159,8 @@ fn warn_of_status(sweep_id: i64) -> Result<(), UserError> {
         warn(
             format!("sweep {sweep_id} is {status}"),
             format!(
-                "See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}; bench.resume_sweep({sweep_id}) makes what is missing."
+                "See SELECT * FROM bench.sweep_runs WHERE sweep_id = {sweep_id}; bench.resume_sweep({sweep_id}) \
+                 performs the missing runs."
             ),
         );
     }
@@ -175,7 +176,11 @@ fn warn_of_width(sweep_id: i64, spec: &SweepSpec) -> Result<(), UserError> {
     };
     let percent = |share: f64| format!("±{:.1} %", share * 100.0);
     warn(
-        format!("the rounds make each mean sure within {}, not {}", percent(reached), percent(until.within)),
+        format!(
+            "the rounds make each mean precise to within {}, not {}",
+            percent(reached),
+            percent(until.within)
+        ),
         "Use longer runs (secs), or find what differs between them: bench.calibrate.",
     );
     Ok(())

@@ -180,7 +180,7 @@ fn write_end(
                 format!("could not record the end of sweep {sweep_id} in bench.sweeps: {}", reason.message),
             )
             .detail(own)
-            .hint("bench.sweeps shows it as \"crashed\"; its runs are kept, and bench.resume_sweep makes the missing ones."),
+            .hint("bench.sweeps shows it as \"crashed\"; its runs are kept; bench.resume_sweep performs the others."),
         );
     }
     written

@@ -296,7 +296,7 @@ fn unreadable(what: &str, path: &str, error: &io::Error) -> UserError {
         _ => {
             let message = format!("{message}: {}", without_number(error));
             UserError::new(sqlstate::UNABLE_TO_CONNECT, message)
-                .hint("The operating-system user of this server has to be able to read it.")
+                .hint("The operating-system user of this server must be able to read it.")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The state that a run begins with: what is emptied, vacuumed, read and written before, on the run's tables and as its role.
+//! The steps before a run: truncate, vacuum, prewarm and checkpoint, on the run's tables and as its role.
 
 mod elsewhere;
 

@@ -128,9 +128,9 @@ sql 'ALTER SYSTEM SET max_connections = 14'
 cluster_restart fast
 on 0
 try "SELECT bench.run('nothing', clients => 8, secs => 1, nodes => 'all')"
-like "$OUT" "53300: node $(name_of 1) has not enough connections" 'too few connections: refused'
+like "$OUT" "53300: node $(name_of 1) does not have enough connections" 'too few connections: refused'
 try "SET pgbench_ext.check_connections = off; SELECT bench.run('nothing', clients => 8, secs => 1, nodes => 'all') > 0"
-like "$OUT" "WARNING: .*node $(name_of 1) has not enough connections.*check_connections is off.*Needed: 19" \
+like "$OUT" "WARNING: .*node $(name_of 1) does not have enough connections.*check_connections is off.*Needed: 19" \
     'with the override: told'
 like "$OUT" 'transactions actually processed' 'and run'
 

@@ -403,7 +403,7 @@ SELECT :nowhere;" extended prepared
 VARIABLES=(word abc)
 refused 'a variable in a string constant' 42601 'string constant' "$WRITE
 SELECT ':word';" extended prepared
-refused 'a variable that changes, in a name' 42601 'glued' "$WRITE
+refused 'a variable that changes, in a name' 42601 'attached' "$WRITE
 \\set x 1
 SELECT 1 AS tbl_:x;" extended prepared
 refused 'a quote that does not end' 42601 'unterminated' "$WRITE

@@ -131,7 +131,7 @@ name='serialization failures alone'
 SWEEP=$(sql "SELECT bench.capacity('retries', $ROUGH)" 2>"$work/notices")
 sweep_is completed "$name"
 is "$(answer "(rate IS NULL) || ' ' || limited_by")" 'true errors' "$name: nothing is sustained"
-like "$(cat "$work/notices")" 'no rate tried is sustained: limited by errors' "$name: the answer says so"
+like "$(cat "$work/notices")" 'no tried rate is sustained: limited by errors' "$name: the answer says so"
 
 name='a role without pg_checkpoint'
 sql 'CREATE ROLE bob LOGIN' 'GRANT EXECUTE ON FUNCTION bench.capacity TO bob' >/dev/null

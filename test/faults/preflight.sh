@@ -105,7 +105,7 @@ eventually 10 "SELECT EXISTS (SELECT FROM pg_stat_progress_vacuum)"
 pid=$(pid_of slow)
 like "$(found "'pk_select'")" "^vacuum warning: .*VACUUM of bench_data.pk \(pid $pid" 'a vacuum: it is found'
 eventually 10 "SELECT clock_timestamp() - xact_start > '1.1 s' FROM pg_stat_activity WHERE pid = $pid"
-like "$(told)" '^tables of the run are being worked on: VACUUM of bench_data.pk' \
+like "$(told)" '^maintenance is running on tables of the run: VACUUM of bench_data.pk' \
     'a vacuum: a run tells it after a second'
 like "$(found "'pk_select'" pilot)" "^vacuum warning: .*of bench_data.pk \(pid $pid\)\." \
     'a vacuum: to a role without privileges as well'

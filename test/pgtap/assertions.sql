@@ -139,8 +139,8 @@ SELECT :calibration, place, place, '', 2, pg_temp.plant(10000 + 300 * (place % 3
 FROM generate_series(1, 5) AS place;
 SELECT check_test(bench.no_regression_ok(ARRAY[pg_temp.plant(10000), pg_temp.plant(11000)],
     ARRAY[pg_temp.plant(10900), pg_temp.plant(10100)]), true, 'a calibration is told', NULL,
-    format('verdict: inconclusive\n +advice: .*cannot tell 5 %% with 2 runs per side: equal runs vary by [0-9.]+ %% '
-        '\(calibration of sweep %s\)', :calibration), true);
+    format('verdict: inconclusive\n +advice: .*cannot show a difference of 5 %% with 2 runs per side: '
+        'equal runs vary by [0-9.]+ %% \(calibration of sweep %s\)', :calibration), true);
 DELETE FROM bench_internal.sweep_log WHERE sweep_id = :calibration;
 SELECT check_test(bench.no_regression_ok(:'before', :'same'::bigint[] || ARRAY[:canceled, :crashed]), false,
     'runs that have not completed', NULL, format(E'run %s is canceled\nrun %s is crashed', :canceled, :crashed));

@@ -308,7 +308,8 @@ FROM bench.runs r JOIN bench.samples USING (run_id)
 WHERE run_id = :short
 GROUP BY r.sample_interval;
 SELECT
-    is(pg_temp.finding(:short, 'samples'), 'notice: Dips were not looked for: the run has 4 samples, and 8 are needed.',
+    is(pg_temp.finding(:short, 'samples'),
+        'notice: Dips could not be detected: the run has 4 samples, and 8 are needed.',
         'too few to look for dips'),
     ok(coalesce(pg_temp.finding(:enough, 'samples') NOT LIKE '%are needed%', true), 'of 2 s enough');
 SELECT bench.run('obs_spill', 2, secs => 4, settings => '{"work_mem": "64kB"}') AS run_id \gset

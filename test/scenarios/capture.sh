@@ -89,7 +89,7 @@ for driver in engine wire; do
         WHERE run_id = $run")" 'completed|100|t' "$driver: no client ends with a violated foreign key"
     is "$(sql "SELECT e.sqlstate, e.failed = s.failed FROM bench.errors e JOIN bench.summary s USING (run_id)
         WHERE run_id = $run")" '23503|t' "$driver: it is counted"
-    like "$(cat "$work/notices")" 'errors of the data failed [0-9]+ transactions.*23503' "$driver: and told"
+    like "$(cat "$work/notices")" '[0-9]+ transactions of run [0-9]+ failed with data errors.*23503' "$driver: and told"
     like "$(sql "SELECT finding || advice FROM bench.findings($run) WHERE topic = 'failed'")" '23503.*fresh copy' \
         "$driver: the findings say what to do"
 done

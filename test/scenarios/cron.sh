@@ -107,7 +107,7 @@ eventually 10 "SELECT wait_event = 'PgSleep' AND query ~ '60' FROM pg_stat_activ
 is "$(sql "SELECT count(*) FROM bench.runs WHERE tags ->> 'job' = 'by hand'")" 1 \
     'five sessions that start a job at once start one run'
 like "$(cat "$work/hand1" "$work/hand2")" \
-    "WARNING:  01000: job \"by hand\" starts no run because its run $hand is still under way" 'the others are told'
+    "WARNING:  01000: job \"by hand\" starts no run because its run $hand is still active" 'the others are told'
 try "SET lock_timeout = '5s'" "$start"
 like "$OUT" "WARNING.*$hand\$" 'nor does a transaction that stays open keep others waiting'
 leave snapshot

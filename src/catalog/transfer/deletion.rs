@@ -1,4 +1,5 @@
-//! The end of a run's record: what is kept of a run goes with its row of bench_internal.run_log, whoever deletes that and however.
+//! Deleting a run's record: a trigger deletes all results with the run's row of bench_internal.run_log, whoever deletes that
+//! row.
 
 use bench_core::error::{UserError, sqlstate};
 use pgrx::prelude::*;

@@ -1,4 +1,4 @@
-//! Where a client's loop reads the clock and writes down what it did.
+//! Reads the clock and records what a client did, in the client's loop.
 
 use std::sync::atomic::AtomicI64;
 

@@ -153,7 +153,7 @@ pub fn check_pool(node: &NodeSpec, limits: &Limits, nodes: usize, demand: &Deman
     };
     let cache = if each > 1 { ", or a lower citus.max_cached_conns_per_worker in settings" } else { "" };
     Err(too_few(format!(
-        "the clients on node {} would wait for connections to other nodes for ever",
+        "the clients on node {} would wait forever for connections to other nodes",
         node.name()
     ))
     .detail(format!(
@@ -173,7 +173,7 @@ fn check_sessions(node: &NodeSpec, limits: &Limits, nodes: &[(NodeSpec, Limits)]
     if incoming == 0 || free >= needed {
         return Ok(());
     }
-    Err(too_few(format!("node {} has not enough connections for the run", node.name()))
+    Err(too_few(format!("node {} does not have enough connections for the run", node.name()))
         .detail(format!(
             "Needed: {needed} (one for each of {incoming} clients on other nodes and {SESSIONS_RESERVE} more); max_connections is {}, of which {} are reserved and {} in use.",
             limits.max_connections, limits.reserved, limits.in_use

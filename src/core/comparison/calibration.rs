@@ -99,15 +99,21 @@ pub fn tell(
         let shown = |share: f64| format!("{} %", figure(share * 100.0));
         let varies = format!("equal runs vary by {} (calibration of sweep {sweep_id})", shown(cv.value));
         let told = if detectable > margin {
-            let cannot = format!("This machine cannot tell {} with {several}: {varies}", percent(margin));
+            let cannot = format!(
+                "This machine cannot show a difference of {} with {several}: {varies}",
+                percent(margin)
+            );
             // Beyond that it is no figure that anybody plans with.
             if detectable < 1.0 {
-                format!("{cannot}, differences from {} on show.", shown(detectable))
+                format!("{cannot}. It can show differences of {} or more.", shown(detectable))
             } else {
-                format!("{cannot}, differences below 100 % do not show.")
+                format!("{cannot}. It cannot show differences below 100 %.")
             }
         } else {
-            format!("On this machine {varies}: {several} show differences from {} on.", shown(detectable))
+            format!(
+                "On this machine {varies}: {several} can show differences of {} or more.",
+                shown(detectable)
+            )
         };
         line.advice = Some(match line.advice.take() {
             Some(advice) => format!("{advice} {told}"),

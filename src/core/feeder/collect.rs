@@ -1,4 +1,4 @@
-//! Collecting a feeder's rows: as many as are to be kept, each as likely as the others, and what is wrong with them.
+//! Collects a feeder's rows: a random sample of the number to keep, with equal probabilities, and errors in the rows.
 
 use super::pack::{Cell, Unpacked, pack};
 use super::{Feeder, Pick, invalid};

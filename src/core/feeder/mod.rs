@@ -97,8 +97,8 @@ impl Feeder {
             return Err(invalid("prefix must not be longer than 63 bytes"));
         }
         if once && pick != Pick::Sequence {
-            return Err(invalid(format!("once does not go with pick \"{}\"", pick.as_str()))
-                .hint("Use pick => 'sequence', in which each row comes once before one comes again."));
+            return Err(invalid(format!("once cannot be combined with pick \"{}\"", pick.as_str()))
+                .hint("Use pick => 'sequence', which takes each row once before it takes any row again."));
         }
         let max_rows = u32::try_from(max_rows)
             .ok()

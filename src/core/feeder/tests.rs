@@ -21,7 +21,10 @@ fn arguments_are_checked() {
         "prefix must not be longer than 63 bytes (22023)"
     );
     assert_eq!(message(feeder("", "Random", false, 1)), "unrecognized pick: \"Random\" (22023)");
-    assert_eq!(message(feeder("", "weighted", true, 1)), "once does not go with pick \"weighted\" (22023)");
+    assert_eq!(
+        message(feeder("", "weighted", true, 1)),
+        "once cannot be combined with pick \"weighted\" (22023)"
+    );
     assert_eq!(message(feeder("", "random", false, 0)), "max_rows must be at least 1, not 0 (22023)");
     assert_eq!(message(feeder("", "random", false, -5)), "max_rows must be at least 1, not -5 (22023)");
 }

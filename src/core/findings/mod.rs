@@ -1,8 +1,8 @@
 //! From a run's series to sentences with figures.
 //!
-//! False alarms matter more than completeness: whoever reads three of them reads no fourth. So every finding has
-//! a limit that noise does not reach, and one that is due to its size rather than to chance a limit below which it
-//! does not matter.
+//! False alarms matter more than completeness, because a reader of three false alarms does not read the fourth. So
+//! every finding has a threshold above noise; a finding that depends on size and not on chance also has a threshold of
+//! relevance.
 
 mod cache;
 mod dips;

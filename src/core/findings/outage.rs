@@ -99,7 +99,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &mut Detec
             "at": outages.iter().map(|outage| outage.start).collect::<Vec<f64>>(),
             "until": outages.iter().map(|outage| outage.end).collect::<Vec<f64>>(),
         }),
-        format!("{why} A shorter sample_interval gives the times more exactly."),
+        format!("{why} A shorter sample_interval gives more exact times."),
     ))
 }
 
@@ -170,8 +170,8 @@ fn back(outage: &Outage) -> String {
     let level = format!("{} of the {} tps before", percent(BACK), grouped(outage.tps_before));
     match outage.back_secs {
         _ if outage.open => "the run ended before anything was".to_owned(),
-        None => format!("throughput was not back at {level} until the end"),
-        Some(secs) if secs <= 0.0 => format!("throughput was back at {level} at once"),
-        Some(secs) => format!("throughput was back at {level} after another {}", seconds(secs)),
+        None => format!("throughput never recovered to {level}"),
+        Some(secs) if secs <= 0.0 => format!("throughput recovered to {level} at once"),
+        Some(secs) => format!("throughput recovered to {level} after another {}", seconds(secs)),
     }
 }

@@ -169,9 +169,9 @@ fn failed(document: &Document) -> Option<Finding> {
         json!({ "share": share, "failed": summary.failed, "transactions": summary.transactions }),
         match (retriable, document.run.max_tries) {
             (false, _) if outlived && errors.first().is_some_and(|(sqlstate, _)| is_of_data(sqlstate)) => {
-                "Clients of a capture go on after errors of the data, and all do with continue_on_error: rows that a replay \
-                 deletes are gone, and keys that it inserts are there. Run it on a fresh copy of the data. See bench.errors \
-                 for the messages."
+                "Clients of a capture, and all clients with continue_on_error, continue after data errors. Typical \
+                 causes are rows that a run has deleted and keys that it has inserted: run on a fresh copy of the \
+                 data. See bench.errors for the messages."
                     .to_owned()
             }
             (false, _) => "See bench.errors for the messages, fix their cause and run again.".to_owned(),
@@ -253,8 +253,8 @@ fn log(document: &Document) -> Option<Finding> {
         ),
         json!({ "logged": logged, "lost": lost, "log_rate": document.run.log_rate }),
         format!(
-            "Transactions ended faster than they could be written to bench.transactions, so those that are there are no \
-             even sample. All other figures are complete. Run again with log_rate => {} or less.",
+            "Transactions ended faster than they could be written to bench.transactions, so the logged ones are not \
+             an even sample. All other figures are complete. Run again with log_rate => {} or less.",
             one_digit(document.run.log_rate * (1.0 - share) / 2.0)
         ),
     ))

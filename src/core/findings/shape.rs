@@ -1,7 +1,7 @@
-//! Whether throughput was the same all the time: a warm-up that was not over, a drift.
+//! Whether throughput was constant: a warm-up that was too short, or a drift.
 //!
-//! The two are told apart by what fits better: two levels, the first of them short, are a warm-up, one slope
-//! is a drift. What was left out as a dip counts for neither.
+//! The better fit decides between them: two levels, the first of them short, are a warm-up; one slope is a drift.
+//! Intervals excluded as a dip count for neither.
 
 use serde_json::json;
 

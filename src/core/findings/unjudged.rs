@@ -27,7 +27,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected)
         ),
         Unjudged::Noise => (
             format!(
-                "throughput varies by {} from sample to sample, so that not even a stall would stand out",
+                "throughput varies by {} from sample to sample, so not even a stall would stand out",
                 percent(detected.sigma)
             ),
             "Use a longer sample_interval, or more clients, to even out the samples, and see whether other processes \
@@ -38,7 +38,7 @@ pub fn findings(document: &Document, intervals: &Intervals, detected: &Detected)
     Some(finding(
         Severity::Notice,
         "samples",
-        format!("Dips were not looked for: {why}."),
+        format!("Dips could not be detected: {why}."),
         json!({ "samples": intervals.len(), "needed": LEAST_INTERVALS, "variation": detected.sigma }),
         advice,
     ))

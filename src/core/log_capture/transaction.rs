@@ -1,4 +1,4 @@
-//! Transactions as the log tells them.
+//! Transactions as they appear in the log.
 
 use super::event::Value;
 use super::normalise::{Constant, Template};

@@ -1,7 +1,7 @@
-//! What would spoil a run that is to start: risks, drawn from a look at the server and its machine.
+//! Risks that would spoil a run that is about to start, derived from the state of the server and its machine.
 //!
 //! As with findings, a false alarm costs more than a missing remark: each risk has a threshold that an idle server with
-//! freshly loaded tables does not reach, and what is not known is no risk.
+//! freshly loaded tables does not reach, and unknown values are no risk.
 
 mod machine;
 mod server;
@@ -90,7 +90,7 @@ fn unseen(plan: &Plan) -> Vec<Risk> {
         risks.push(notice(
             "target",
             format!(
-                "The server of target \"{target}\" was not looked at, only the machine that makes the connections."
+                "The server of target \"{target}\" was not checked, only the machine that makes the connections."
             ),
             "Call bench.preflight on the target, or look there for old transactions, checkpoints, vacuums and other load.",
         ));
@@ -118,12 +118,12 @@ const ON_OTHERS: &str = "Call bench.preflight on the other nodes as well, with n
 fn only_this_one(plan: &Plan) -> String {
     match plan.nodes.as_ref().filter(|nodes| nodes.failures.is_empty()) {
         Some(NodesSeen { nodes, with_clients, took_ms, .. }) => format!(
-            "{} answered within {}, and {with_clients} with clients reach all others; of tables, locks and load, \
-             only this one's were looked at.",
+            "{} answered within {}, and {with_clients} with clients reach all others; tables, locks and load were \
+             checked only on this node.",
             counted((*nodes).into(), "node"),
             milliseconds(*took_ms)
         ),
-        None => "Of the nodes of the cluster, only this one was looked at.".to_owned(),
+        None => "Only this node of the cluster was checked.".to_owned(),
     }
 }
 
@@ -134,7 +134,7 @@ fn of_nodes(nodes: &NodesSeen) -> impl Iterator<Item = Risk> {
         topic: "nodes",
         finding: match is_needed {
             true => format!("The run would not start: {message}."),
-            false => format!("Of one node nothing would be known: {message}."),
+            false => format!("The run would have no figures of one node: {message}."),
         },
         advice: hint.clone(),
         told: Told::Never,

@@ -101,7 +101,8 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
         return None;
     }
     if checkpoint.is_under_way {
-        let text = "A checkpoint is under way: it writes beside the run, which other runs will not share.";
+        let text =
+            "A checkpoint is under way: its writes overlap with this run, and other runs may not have them.";
         return Some(warning("checkpoint", text.to_owned(), SAME, Told::if_so(plan.writes)));
     }
     // Without writes there is nothing that it would have to write.
@@ -115,8 +116,8 @@ fn checkpoint_risk(plan: &Plan, checkpoint: &Checkpoint) -> Option<Risk> {
         None
     } else if since_secs >= timeout_secs {
         Some(format!(
-            "The last checkpoint began {} ago, before checkpoint_timeout ({}), for the server was idle: the next one may \
-             begin during the run.",
+            "The last checkpoint began {} ago, which is more than checkpoint_timeout ({}), because the server was \
+             idle: the next one may begin during the run.",
             seconds(since_secs),
             seconds(timeout_secs)
         ))

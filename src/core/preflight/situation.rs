@@ -1,5 +1,5 @@
-//! What was looked at before a run. `None` stands for what is not known: the platform does not tell it, or the role may
-//! not see it. What the server says arrives as JSON.
+//! The state that a preflight reads before a run. `None` stands for an unknown value: the platform does not provide it,
+//! or the role may not see it. The server returns its part as JSON.
 
 use std::collections::BTreeMap;
 

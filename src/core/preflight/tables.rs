@@ -67,7 +67,7 @@ fn vacuums(locks: &[Lock]) -> Option<Risk> {
     (!at_work.is_empty()).then(|| {
         warning(
             "vacuum",
-            format!("Tables of the run are being worked on: {}.", first_few(&described)),
+            format!("Maintenance is running on tables of the run: {}.", first_few(&described)),
             "Wait for its end, or use before => 'vacuum'.",
             Told::if_so(is_long),
         )
@@ -218,7 +218,7 @@ fn due(tables: &[Table], settings: &Settings) -> Option<Risk> {
         warning(
             "autovacuum",
             format!("Autovacuum is due{when}, for {}.", first_few(&described)),
-            "Use before => 'vacuum', so that it is done before the run and not during some of them.",
+            "Use before => 'vacuum', so that vacuum runs before each run and not during some of them.",
             Told::InLongRuns,
         )
     })
@@ -234,7 +234,8 @@ fn unanalyzed(tables: &[Table]) -> Option<Risk> {
         notice(
             "statistics",
             format!(
-                "{} never vacuumed or analyzed: {}. Plans are made from guesses, and change with the first ANALYZE.",
+                "{} never vacuumed or analyzed: {}. Plans are based on default estimates, and change with the first \
+                 ANALYZE.",
                 match never.len() {
                     1 => "A table was".to_owned(),
                     count => format!("{} were", counted(count as u64, "table")),
@@ -260,7 +261,7 @@ fn bloat(fixture: &Fixture) -> Option<Risk> {
             bytes(Some(loaded)),
             bytes(Some(now))
         ),
-        "Compare only runs on tables of one size. Load the fixture anew, by bench.load or before => 'reload'.",
+        "Compare only runs on tables of the same size. Reload the fixture with bench.load or before => 'reload'.",
         Told::Never,
     ))
 }

@@ -1,7 +1,7 @@
-//! Users' input made harmless for whoever reads a report: names, scripts, messages and settings may hold anything.
+//! Makes users' input harmless for readers of a report: names, scripts, messages and settings may contain anything.
 //!
-//! A control character in a terminal moves the cursor or worse, one that turns the direction of writing makes a
-//! script look like another, and neither is allowed in HTML.
+//! A control character in a terminal can move the cursor or worse, a character that changes the direction of writing
+//! makes a script look like another one, and neither is allowed in HTML.
 
 /// What stands for a character that is not shown.
 const REPLACEMENT: char = '\u{FFFD}';

@@ -218,7 +218,7 @@ impl Script {
         self.statements().filter_map(|(_, sql)| sql.capture.as_ref()).map(|capture| capture.prefix.as_str())
     }
 
-    /// Calls `visit` with each mention of a variable that is glued to an identifier, and the line its statement
+    /// Calls `visit` with each mention of a variable that is attached to an identifier, and the line its statement
     /// begins at.
     pub fn for_each_glued(&self, visit: &mut dyn FnMut(u32, VariableId)) {
         for (command, sql) in self.statements() {

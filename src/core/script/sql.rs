@@ -202,7 +202,8 @@ impl Sql {
     ) -> Result<(), UserError> {
         let name = &self.text[mention.range.start + 1..mention.range.end];
         let Some(value) = constants.get(mention.id) else {
-            let message = format!("variable \"{name}\" glued to an identifier has no value before the run");
+            let message =
+                format!("variable \"{name}\" attached to an identifier has no value before the run");
             return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(GLUED_HINT));
         };
         let value = value.to_text();
@@ -327,8 +328,9 @@ impl Sql {
             let error = |message| source.error(mention.at, sqlstate::SYNTAX_ERROR, message);
             match mention.kind {
                 MentionKind::Glued | MentionKind::InIdentifier if assigned(mention.id) => {
-                    let message =
-                        format!("variable \"{name}\" glued to an identifier must be constant over the run");
+                    let message = format!(
+                        "variable \"{name}\" attached to an identifier must be constant over the run"
+                    );
                     return Err(error(message).hint(GLUED_HINT));
                 }
                 MentionKind::Quoted if assigned(mention.id) || defined(mention.id) => {

@@ -171,7 +171,7 @@ impl SweepOptions {
         let rounds = rounds.unwrap_or(FIRST_ROUNDS);
         if rounds < 1 {
             return Err(invalid(format!("rounds must be at least 1, not {rounds}"))
-                .hint("NULL: as many as make each mean sure."));
+                .hint("NULL: as many as each mean needs to be precise."));
         }
         // Those of a search are searches, and have a number.
         let is_open = rounds_are_open && search.is_none();

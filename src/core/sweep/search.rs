@@ -33,7 +33,7 @@ impl SearchArguments {
         }
         if run.transactions.is_some() {
             return Err(invalid("a search for a capacity takes no transactions")
-                .hint("How many a trial has follows from its rate: set secs."));
+                .hint("A trial's number of transactions follows from its rate: set secs."));
         }
         let latency_limits_ms = match (run.latency_limit.take(), self.latency_limits) {
             (Some(_), Some(_)) => {

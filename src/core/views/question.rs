@@ -1,4 +1,4 @@
-//! What the monitoring connection of a target asks, and what it is told.
+//! The queries of a target's monitoring connection, and their answers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

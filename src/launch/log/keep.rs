@@ -104,7 +104,7 @@ pub fn keep(
     )?;
     notice(
         format!("capture {name}: {}", notes[0]),
-        "It is not an exact replay, which pgreplay does: transactions are drawn at random, whatever session they were in.",
+        "This is not an exact replay (see pgreplay): transactions are drawn at random, regardless of their session.",
     );
     Ok(lines)
 }
@@ -142,7 +142,7 @@ fn notes(name: &str, figures: &Figures, options: &Options, read: &Read, kept: i6
     let part = kept as f64 / *transactions as f64;
     let rate = figures.rate.map(|rate| rate * part);
     let run = rate.map_or(String::new(), |rate| {
-        format!("; as many a second as then: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
+        format!("; to run at the same rate: bench.run('{name}', clients => {clients}, rate => {rate:.3})")
     });
     let mut notes = vec![format!(
         "{transactions} transactions of {sessions} sessions in {secs:.1} s, {:.1} % of them kept{run}",
@@ -208,6 +208,6 @@ fn store(
     let query = catalog::select_captured_rows(workload, "", &columns, false);
     let max_rows = i32::try_from(options.max_rows).unwrap_or(i32::MAX);
     let feeder = Feeder::new(String::new(), query, "random", false, max_rows)?;
-    let stored = catalog::workload(workload)?.ok_or_else(|| internal("the workload has gone"))?;
+    let stored = catalog::workload(workload)?.ok_or_else(|| internal("the workload no longer exists"))?;
     catalog::put_feeder(&stored, &feeder)
 }

@@ -61,13 +61,16 @@ pub fn capture(arguments: &Arguments) -> Result<Vec<Line>, UserError> {
 /// The error for a log in which nothing was found.
 fn nothing(read: &source::Read, options: &Options, entries: u64) -> UserError {
     let detail = format!(
-        "It has {} messages, {entries} of them of sessions that the options choose in database \"{}\", and {} lines that are none.",
+        "It has {} messages, {entries} of them from sessions that the options select in database \"{}\", and {} \
+         lines that are not messages.",
         read.messages, options.database, read.unreadable
     );
-    UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "there is no transaction in the log").detail(detail).hint(
-        "Statements are logged with log_min_duration_statement = 0, log_statement = 'all' or log_transaction_sample_rate, \
-         and understood where lc_messages is English.",
-    )
+    UserError::new(sqlstate::NOT_IN_PREREQUISITE_STATE, "there is no transaction in the log")
+        .detail(detail)
+        .hint(
+            "Statements are logged with log_min_duration_statement = 0, log_statement = 'all' or \
+         log_transaction_sample_rate, and can be read if lc_messages is English.",
+        )
 }
 
 /// A format by its name.

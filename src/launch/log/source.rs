@@ -120,7 +120,8 @@ fn read_table(table: pg_sys::Oid, capture: &mut Capture, read: &mut Read) -> Res
             format!("table {name} has neither the columns of csvlog nor one column of jsonlog's lines");
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
             .detail(format!("Columns of csvlog that are needed: log_time, session_line_num, {}.", COLUMNS.join(", ")))
-            .hint("Make it as table postgres_log of the manual's section on csvlog, or with one column of type jsonb, json or text."));
+            .hint("Create it like table postgres_log in the manual's section on csvlog, or with one column of type \
+                   jsonb, json or text."));
     };
     let column = quote_identifier(column);
     let get = |key: &str| format!("({column}::pg_catalog.jsonb OPERATOR(pg_catalog.->>) '{key}')");
@@ -199,9 +200,8 @@ fn files(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>, UserError> 
     }
     if format.is_none() && found.iter().any(|(format, _)| *format != found[0].0) {
         let message = format!("directory \"{path}\" has logs in both formats");
-        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message).hint(
-            "Choose one of them, which are of the same messages: format => 'csv' or format => 'json'.",
-        ));
+        return Err(UserError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            .hint("Both contain the same messages. Choose one: format => 'csv' or format => 'json'."));
     }
     found.retain(|(is, _)| format.is_none_or(|wanted| wanted == *is));
     if found.is_empty() {
@@ -221,7 +221,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> UserError {
         std::io::ErrorKind::NotFound => (UNDEFINED_FILE, "A relative path begins in the data directory."),
         std::io::ErrorKind::PermissionDenied => (
             sqlstate::INSUFFICIENT_PRIVILEGE,
-            "The operating-system user of the server has to be able to read it.",
+            "The operating-system user of the server must be able to read it.",
         ),
         _ => ("58030", "The path has to be a file of csvlog or jsonlog, or a directory of them."),
     };
@@ -231,7 +231,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> UserError {
 fn message_too_long(path: &Path) -> UserError {
     let message = format!("a message in \"{}\" is longer than {} MB", path.display(), MAX_LINE >> 20);
     UserError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
-        .hint("Take the message out of the log, or capture from a table of the others.")
+        .hint("Remove the message from the log, or capture from a table with the other messages.")
 }
 
 /// A file of which only so much is read until somebody says that it may be more.

@@ -59,7 +59,7 @@ pub(super) fn foreign_server(name: &str) -> Result<Option<ForeignServer>, UserEr
     if !is_ours {
         let message = format!("server \"{name}\" is not one of foreign-data wrapper bench_wire");
         return Err(UserError::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            .hint("A target is made by CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …)."));
+            .hint("Create a target with CREATE SERVER … FOREIGN DATA WRAPPER bench_wire OPTIONS (host …)."));
     }
     Ok(Some(server))
 }

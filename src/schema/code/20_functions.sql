@@ -106,7 +106,7 @@ COMMENT ON FUNCTION bench.stop IS
 
 CREATE FUNCTION bench_internal.status_of(status text, segment bigint, run_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_of_wrapper';
-COMMENT ON FUNCTION bench_internal.status_of IS 'Status of a run: crashed if its coordinator is gone without having recorded the end.';
+COMMENT ON FUNCTION bench_internal.status_of IS 'Status of a run: crashed if its coordinator no longer exists and has not recorded the end.';
 
 CREATE FUNCTION bench_internal.run_progress(segment bigint, run_id bigint)
     RETURNS TABLE (phase text, elapsed double precision, remaining double precision, tps double precision,

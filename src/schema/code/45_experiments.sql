@@ -40,11 +40,11 @@ COMMENT ON FUNCTION bench.stop_sweep IS
 CREATE FUNCTION bench.resume_sweep(sweep_id bigint)
     RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'resume_sweep_wrapper';
 COMMENT ON FUNCTION bench.resume_sweep IS
-'Continues a sweep after a stop, a crash or a server restart: makes the runs that are missing or did not complete, in their order. Returns immediately, like bench.start_sweep. Only the sweep''s role can resume it.';
+'Continues a sweep after a stop, a crash or a server restart: performs the runs that are missing or did not complete, in their order. Returns immediately, like bench.start_sweep. Only the sweep''s role can resume it.';
 
 CREATE FUNCTION bench_internal.sweep_status_of(status text, segment bigint, sweep_id bigint)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sweep_status_of_wrapper';
-COMMENT ON FUNCTION bench_internal.sweep_status_of IS 'Status of a sweep: crashed if its leader is gone without having recorded the end.';
+COMMENT ON FUNCTION bench_internal.sweep_status_of IS 'Status of a sweep: crashed if its leader no longer exists and has not recorded the end.';
 
 CREATE FUNCTION bench_internal.sweep_progress(segment bigint, sweep_id bigint)
     RETURNS TABLE (done int, total int)

@@ -14,17 +14,17 @@ COMMENT ON FUNCTION bench.start_capture IS
 CREATE FUNCTION bench.wait_capture(name text, timeout double precision DEFAULT NULL)
     RETURNS text VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'wait_capture_wrapper';
 COMMENT ON FUNCTION bench.wait_capture IS
-'Waits until a capture that bench.start_capture has started ends and returns its status; after timeout seconds returns its status anyway.';
+'Waits until a capture started by bench.start_capture ends, or for timeout seconds, and returns its status.';
 
 CREATE FUNCTION bench.stop_capture(name text)
     RETURNS boolean VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'cancel_capture_wrapper';
 COMMENT ON FUNCTION bench.stop_capture IS
-'Cancels a capture that bench.start_capture has started. Returns false if it was not under way. Requires the privileges of the role that captures or of pg_signal_backend.';
+'Cancels a capture started by bench.start_capture. Returns false if it was not active. Requires the privileges of the role that captures or of pg_signal_backend.';
 
 CREATE FUNCTION bench.drop_capture(name text)
     RETURNS void VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'drop_capture_wrapper';
 COMMENT ON FUNCTION bench.drop_capture IS
-'Removes a capture with its workloads, feeders and kept values. Only the role that captured, its members and superusers may.';
+'Removes a capture with its workloads, feeders and stored values. Requires the privileges of the role that captured.';
 
 CREATE FUNCTION bench.export_capture(name text, with_values boolean DEFAULT false)
     RETURNS jsonb VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'export_capture_wrapper';

@@ -78,7 +78,7 @@ CREATE TABLE bench.captured_rows (
     row        jsonb NOT NULL,
     PRIMARY KEY (workload, prefix, row_number)
 );
-COMMENT ON TABLE bench.captured_rows IS 'Values of parameters that a capture has kept, because no table''s rows serve. Visible to members of the role that captured.';
+COMMENT ON TABLE bench.captured_rows IS 'Parameter values that a capture has stored, because no table''s rows provide suitable values. Visible to members of the role that captured.';
 COMMENT ON COLUMN bench.captured_rows.workload IS 'Workload that was made by the capture';
 COMMENT ON COLUMN bench.captured_rows.prefix IS 'Prefix of the feeder that selects these rows';
 COMMENT ON COLUMN bench.captured_rows.row_number IS 'Number of the row, from 1';

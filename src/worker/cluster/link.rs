@@ -1,8 +1,8 @@
-//! A link: the session of a run that looks after one node of a Citus cluster.
+//! A link: the session of a run that serves one node of a Citus cluster.
 //!
-//! It asks the node for its part of the run, tells it when to begin, hears how far it is, and fetches what was measured,
-//! all by short questions over one connection as the calling role. Where a question is never answered, only this process is
-//! held up: the coordinator gives it up.
+//! It requests the node's part of the run, sends the start time, polls the progress, and fetches the results, all by
+//! short queries over one connection as the calling role. If a query is never answered, only this process hangs: the
+//! coordinator abandons it.
 
 mod questions;
 

@@ -194,8 +194,9 @@ const ASLEEP_NS: i64 = 2_000_000_000;
 const HURRY_NS: i64 = 3_000_000_000;
 
 fn unfetched(node: &NodeSpec) -> UserError {
-    lost(node, "its results could not be fetched")
-        .hint("When the node is there again, fetch them with bench.fetch(run_id), as the role of the run.")
+    lost(node, "its results could not be fetched").hint(
+        "When the node is available again, fetch them with bench.fetch(run_id), as the role of the run.",
+    )
 }
 
 fn lost(node: &NodeSpec, why: &str) -> UserError {

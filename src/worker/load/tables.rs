@@ -93,7 +93,7 @@ fn in_the_way(spec: &LoadSpec, relation: &str, stranger: &Stranger) -> UserError
     let unknown = error(format!("relation {relation} exists and is not a fixture"));
     match stranger {
         Stranger { is_table: true, is_mine: true, .. } => unknown.hint(format!(
-            "If a former installation of the extension has left it, replace it: {}. Otherwise {otherwise}",
+            "If an earlier installation of the extension left it, replace it: {}. Otherwise {otherwise}",
             spec.adopting_call()
         )),
         Stranger { is_table: true, owner, .. } if spec.adopt => UserError::new(

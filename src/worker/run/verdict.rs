@@ -1,4 +1,4 @@
-//! How a run ended, and what is said of it.
+//! The outcome of a run: its status and its error.
 
 use std::sync::atomic::Ordering::*;
 
@@ -100,7 +100,8 @@ fn mildness(error: &ErrorLine) -> u8 {
 fn with_hint_on_poolers(error: UserError) -> UserError {
     match error.sqlstate.as_str() {
         sqlstate::INVALID_STATEMENT_NAME | sqlstate::DUPLICATE_PREPARED_STATEMENT => error.hint(
-            "A pooler in transaction mode has to know of prepared statements (PgBouncer since 1.21: max_prepared_statements); or use query_mode => 'extended' or 'simple'.",
+            "A pooler in transaction mode must support prepared statements (PgBouncer since 1.21: \
+             max_prepared_statements); or use query_mode => 'extended' or 'simple'.",
         ),
         _ => error,
     }

@@ -153,8 +153,8 @@ fn a_calibration_says_what_an_undecided_comparison_cannot_tell() {
     let detectable = compare::detectable(&STEADY, 3, 0.95).expect("a difference");
     let told = |several: &str| {
         format!(
-            "{before} This machine cannot tell 2 % with {several}: equal runs vary by {:.1} % (calibration of sweep 12), \
-             differences from {:.0} % on show.",
+            "{before} This machine cannot show a difference of 2 % with {several}: equal runs vary by {:.1} % \
+             (calibration of sweep 12). It can show differences of {:.0} % or more.",
             cv * 100.0,
             detectable * 100.0
         )
@@ -178,8 +178,8 @@ fn a_calibration_says_what_the_same_is_worth() {
     assert_eq!(
         tps_advice(&same),
         Some(
-            "On this machine equal runs vary by 0.04 % (calibration of sweep 7): 10 runs per side show differences from \
-             0.06 % on."
+            "On this machine equal runs vary by 0.04 % (calibration of sweep 7): 10 runs per side can show \
+             differences of 0.06 % or more."
         )
     );
 }
@@ -191,7 +191,7 @@ fn wild_runs_show_nothing() {
     tell(&mut undecided, 3, &wild, (2, false), 0.02);
     let told = tps_advice(&undecided).expect("advice");
     assert!(
-        told.ends_with("vary by 41 % (calibration of sweep 3), differences below 100 % do not show."),
+        told.ends_with("vary by 41 % (calibration of sweep 3). It cannot show differences below 100 %."),
         "{told}"
     );
 }

@@ -1,9 +1,9 @@
-//! Checkpoints after which throughput is lower for so long that no median tells it from the rest: full-page images last
-//! until every page has been changed once, which may be the rest of a run.
+//! Checkpoints after which throughput stays low for so long that a median cannot separate the dip from the rest:
+//! full-page images last until every page has been changed once, possibly until the end of the run.
 //!
-//! Here the checkpoints are known and the fall is asked for: the time before each is held against the time after. As
-//! with dips, the fall must be among the largest of those at all other places of the run (see
-//! [`crate::stats::rotation`]), and the images must be there.
+//! Here the checkpoints are known, and throughput before and after each one is compared. As with dips, the fall must be
+//! among the largest of those at all other places of the run (see [`crate::stats::rotation`]), and full-page images
+//! must have increased.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Dips: how deep, how long, when, and what coincides with them.
 //!
-//! Dips of one cause are told in one finding. Of all causes that coincide beyond chance the strongest is taken, the
-//! dips that it was there in are told with it, and the search goes on with those that are left.
+//! Dips of one cause are reported in one finding. Of all causes that coincide beyond chance, the strongest is taken and
+//! reported with the dips in which it was present; the search continues with the remaining dips.
 
 mod aftermath;
 mod causes;

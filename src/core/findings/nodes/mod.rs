@@ -99,7 +99,7 @@ fn unheard(document: &Document) -> Option<Finding> {
                 .map(|node| json!({ "node": node.node, "name": node.name, "error": node.error }))
                 .collect::<Vec<_>>(),
         }),
-        "See that the node runs and can be reached, and run again.",
+        "Make sure that the node runs and can be reached, and run again.",
     ))
 }
 
@@ -126,7 +126,7 @@ fn stuck(document: &Document) -> Option<Finding> {
                 "A client that rolls back or commits on a node that does not answer waits for it. Until it answers, each \
                  of them keeps its worker slot and its locks."
             } else {
-                "Until what they wait for answers, each of them keeps its worker slot and its locks."
+                "Until the disk or node that they wait for answers, each of them keeps its worker slot and its locks."
             }
         ),
         json!({

@@ -440,10 +440,10 @@ fn what_could_not_be_judged_is_said_once() {
     let found = findings(&document);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!((found[0].severity, found[0].topic.as_str()), (Severity::Notice, "samples"));
-    assert_eq!(found[0].finding, "Dips were not looked for: the run has 6 samples, and 8 are needed.");
+    assert_eq!(found[0].finding, "Dips could not be detected: the run has 6 samples, and 8 are needed.");
     assert!(found[0].advice.contains("sample_interval => 0.75"), "{}", found[0].advice);
     let noisy = quiet(22, 40, 1.0, Noise { cv: 0.4, ..WHITE });
     let found = findings(&noisy);
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].finding.starts_with("Dips were not looked for: throughput varies by"), "{found:#?}");
+    assert!(found[0].finding.starts_with("Dips could not be detected: throughput varies by"), "{found:#?}");
 }

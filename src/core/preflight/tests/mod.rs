@@ -167,7 +167,8 @@ fn a_checkpoint_is_told_while_it_is_under_way() {
     assert_eq!(
         with(under_way),
         [
-            "+ warning checkpoint: A checkpoint is under way: it writes beside the run, which other runs will not share."
+            "+ warning checkpoint: A checkpoint is under way: its writes overlap with this run, and other runs \
+             may not have them."
         ]
     );
     let waits = |s: &mut Situation| {
@@ -191,10 +192,8 @@ fn a_checkpoint_is_due_only_in_runs_shorter_than_the_interval() {
     );
     assert_eq!(
         with(since(4000.0, Some(60.0))),
-        [
-            "notice checkpoint: The last checkpoint began 4,000 s ago, before checkpoint_timeout (300 s), for the server was \
-          idle: the next one may begin during the run."
-        ]
+        ["notice checkpoint: The last checkpoint began 4,000 s ago, which is more than checkpoint_timeout \
+             (300 s), because the server was idle: the next one may begin during the run."]
     );
     for (since_secs, secs) in [(239.0, Some(60.0)), (270.0, Some(300.0)), (270.0, None)] {
         assert_eq!(with(since(since_secs, secs)), [""; 0], "{since_secs} {secs:?}");
@@ -326,7 +325,8 @@ fn of_another_server_only_the_machine_is_looked_at() {
         found,
         [
             "warning load: Other work uses 50 % of 8 processors.",
-            "notice target: The server of target \"standby\" was not looked at, only the machine that makes the connections.",
+            "notice target: The server of target \"standby\" was not checked, only the machine that makes the \
+             connections.",
         ]
     );
 }
@@ -340,7 +340,7 @@ fn what_the_run_changes_first_is_said() {
     assert_eq!(
         found,
         [
-            "notice nodes: Of the nodes of the cluster, only this one was looked at.",
+            "notice nodes: Only this node of the cluster was checked.",
             "notice fixture: Fixture \"pk\" is not loaded: the run loads it first, with 10,000 rows.",
             "notice fixture: Fixture \"wide\" is not loaded: the run loads it first, without rows.",
         ]
@@ -357,7 +357,7 @@ fn what_nodes_answer_is_said() {
     assert_eq!(
         answered,
         ["notice nodes: 3 nodes answered within 41 ms, and 2 with clients reach all others; \
-          of tables, locks and load, only this one's were looked at."]
+          tables, locks and load were checked only on this node."]
     );
     let failure = |message: &str, is_needed| NodeFailure {
         message: message.to_owned(),
@@ -370,7 +370,7 @@ fn what_nodes_answer_is_said() {
         unanswered,
         [
             "critical nodes: The run would not start: node b: no answer within 5 s.",
-            "warning nodes: Of one node nothing would be known: node c: refused.",
+            "warning nodes: The run would have no figures of one node: node c: refused.",
         ]
     );
 }

@@ -22,14 +22,16 @@ fn vacuums_are_told_when_they_take_long() {
     assert_eq!(
         with(locks(vacuum.clone())),
         [
-            "warning vacuum: Tables of the run are being worked on: VACUUM of bench_data.pk (autovacuum, pid 7, since 0.2 s)."
+            "warning vacuum: Maintenance is running on tables of the run: VACUUM of bench_data.pk (autovacuum, pid \
+             7, since 0.2 s)."
         ]
     );
     let long = Lock { secs: Some(4.0), is_autovacuum: None, ..vacuum };
     assert_eq!(
         with(locks(long)),
         [
-            "+ warning vacuum: Tables of the run are being worked on: VACUUM of bench_data.pk (pid 7, since 4.0 s)."
+            "+ warning vacuum: Maintenance is running on tables of the run: VACUUM of bench_data.pk (pid 7, since \
+             4.0 s)."
         ]
     );
     // ALTER TABLE … SET STATISTICS and the like.
@@ -138,8 +140,8 @@ fn tables_without_statistics_are_named() {
     assert_eq!(
         never,
         [
-            "notice statistics: A table was never vacuumed or analyzed: bench_data.pk. Plans are made from guesses, and \
-          change with the first ANALYZE."
+            "notice statistics: A table was never vacuumed or analyzed: bench_data.pk. Plans are based on default \
+             estimates, and change with the first ANALYZE."
         ]
     );
 }

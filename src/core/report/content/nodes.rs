@@ -38,8 +38,8 @@ pub fn nodes(document: &Document) -> Section {
     }
     let idle = ["tps", "share", "avg ms", "p99 ms", "idle", "start ms", "stuck", "status"];
     Section::of_table("nodes", "Nodes", table.without_idle(&idle)).with_note(Some(
-        "Shares are of the nodes' tps and, idle, of a node's processors over the whole run; start is when its clients \
-         were let loose, after the agreed instant."
+        "Shares are of the nodes' tps and, idle, of a node's processors over the whole run; start is the delay of \
+         its clients' start after the agreed time."
             .to_owned(),
     ))
 }

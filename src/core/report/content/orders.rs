@@ -66,7 +66,8 @@ pub fn orders(document: &Document) -> Section {
     let nopm = number::finite(document.summary.nopm);
     let nopm = nopm.map(|nopm| format!("New orders per minute (NOPM): {}. ", number::tps(Some(nopm))));
     let note = format!(
-        "{}{NOT_COMPARABLE} NOPM counts the new orders that are rolled back by intention. TPC-C's limits are for the 90th percentile.",
+        "{}{NOT_COMPARABLE} NOPM includes new orders that are rolled back intentionally. TPC-C's limits are for the \
+         90th percentile.",
         nopm.unwrap_or_default()
     );
     Section::of_table("orders", "Orders", table).with_note(Some(note))

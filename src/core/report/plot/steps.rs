@@ -1,4 +1,4 @@
-//! Areas over time as steps: what is known of an interval holds for all of it, and not for its end.
+//! Areas over time as steps: the value of an interval applies to the whole interval, not only to its end.
 
 use plotters::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Telling the semicolons in a routine's BEGIN ATOMIC … END from those that end statements.
+//! Distinguishes semicolons inside a routine's BEGIN ATOMIC … END from those that end statements.
 
 /// How many words a statement's beginning has at most: CREATE OR REPLACE FUNCTION.
 const BEGINNING_LENGTH: usize = 4;

@@ -75,7 +75,7 @@ fn a_glued_variable_needs_a_value_that_fits() {
     let error = given("SELECT * FROM t_:n", &[]).parameterized().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "variable \"n\" glued to an identifier has no value before the run (22023)"
+        "variable \"n\" attached to an identifier has no value before the run (22023)"
     );
     assert!(error.hint.is_some());
     for value in ["", " ", "a b", "a\"b", "a'b", "-1", "1.5", "a;b", "a\0"] {
@@ -113,7 +113,7 @@ fn nothing_to_execute() {
 
 #[test]
 fn glued_variables_must_be_constant() {
-    let message = "variable \"n\" glued to an identifier must be constant over the run (42601)";
+    let message = "variable \"n\" attached to an identifier must be constant over the run (42601)";
     for source in
         ["\\set n 1\nSELECT * FROM t_:n;", "SELECT \"t_:n\"; SELECT 1 AS n \\gset n\n", "SELECT t:n \\aset n"]
     {

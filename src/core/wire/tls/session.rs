@@ -163,7 +163,8 @@ impl TlsSession {
         if self.is_direct && self.connection.alpn_protocol() != Some(PROTOCOL) {
             let message = "direct SSL connection was established without ALPN protocol negotiation extension";
             return Err(failed(message).hint(
-                "Servers know direct negotiation since PostgreSQL 17: set option sslnegotiation of the server to \"postgres\".",
+                "Servers support direct negotiation since PostgreSQL 17: set option sslnegotiation of the server to \
+                 \"postgres\".",
             ));
         }
         if let Some(host) = &self.host {

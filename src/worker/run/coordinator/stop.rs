@@ -1,4 +1,4 @@
-//! The end of the clients: a ladder from waiting to going on without those that cannot be ended.
+//! The end of the clients: steps from waiting for them to continuing without clients that cannot be ended.
 
 use std::sync::atomic::Ordering::*;
 

@@ -30,7 +30,7 @@ pub fn sentence(answer: &Answer) -> String {
             0 | 1 => String::new(),
             all => format!(" in {} of {all} rounds", answer.rounds_without),
         };
-        return format!("{what}: no rate tried is sustained{when}{why}");
+        return format!("{what}: no tried rate is sustained{when}{why}");
     };
     let shown = tps(Some(rate));
     let mut sentence = match answer.limited_by {
@@ -82,7 +82,8 @@ fn reason(limit: Limit) -> &'static str {
         Limit::Throughput => "limited by throughput",
         Limit::Errors => "limited by errors",
         Limit::Clients => {
-            "limited by the clients, which is no capacity: all were busy and the server was not, so use more of them"
+            "limited by the clients, so this is not the capacity: all clients were busy while the server was not, \
+             so use more clients"
         }
     }
 }

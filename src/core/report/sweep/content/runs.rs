@@ -113,7 +113,7 @@ pub fn findings(document: &SweepDocument) -> Section {
             finding.finding.clone(),
         ]);
     }
-    let note = telling(document).map(|_| "Of the trials that failed at the lowest rate.".to_owned());
+    let note = telling(document).map(|_| "Only trials that failed at the lowest failing rate.".to_owned());
     Section::of_table(FINDINGS, "Findings", table).with_note(note)
 }
 

@@ -160,17 +160,17 @@ fn a_sentence_says_what_the_answer_is_worth() {
         clients.contains("500.0 transactions per second and more are sustained, 520.0 are not"),
         "{clients}"
     );
-    assert!(clients.contains("limited by the clients, which is no capacity"), "{clients}");
+    assert!(clients.contains("limited by the clients, so this is not the capacity"), "{clients}");
     // Rounds that all found the same.
     let same = said(&|a| (a.rounds, a.rate_high) = (3, Some(500.0)));
     assert!(same.contains("are sustained (500.0 to 500.0);"), "{same}");
     let none = |rounds, without| {
         said(&|a| (a.rate, a.rounds, a.rounds_without, a.above) = (None, rounds, without, None))
     };
-    assert_eq!(none(1, 1), "p99 within 10 ms: no rate tried is sustained: limited by latency");
+    assert_eq!(none(1, 1), "p99 within 10 ms: no tried rate is sustained: limited by latency");
     assert_eq!(
         none(3, 1),
-        "p99 within 10 ms: no rate tried is sustained in 1 of 3 rounds: limited by latency"
+        "p99 within 10 ms: no tried rate is sustained in 1 of 3 rounds: limited by latency"
     );
 }
 
