@@ -20,10 +20,11 @@ ORDER BY p.pronamespace::regnamespace::text COLLATE "C", p.proname COLLATE "C", 
 -- its own
 SELECT
     name,
-    pg_get_function_arguments(('bench.' || name)::regproc) = own
+    pg_get_function_arguments(name::regproc) = own
         || pg_get_function_arguments('bench.run'::regproc) AS the_same
 FROM (
-    VALUES ('start', ''), ('preflight', ''), ('start_scheduled', ''), ('schedule', 'name text, schedule text, ')
+    VALUES ('bench.start', ''), ('bench.preflight', ''), ('bench_internal.start_scheduled', ''),
+        ('bench.schedule', 'name text, schedule text, ')
 ) AS f (name, own);
 
 -- Volatile and parallel unsafe, never strict (a NULL gets an answer), with the caller's rights; exceptions:

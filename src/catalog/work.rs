@@ -64,7 +64,7 @@ pub fn handle_of(work: Work) -> Result<WorkHandle, UserError> {
     let found = as_owner(|| {
         let sql = format!(
             "SELECT segment, status, bench_internal.role_name(owner_oid, role), owner_oid \
-             FROM bench.{noun}_log WHERE {noun}_id = $1"
+             FROM bench_internal.{noun}_log WHERE {noun}_id = $1"
         );
         fetch_all(&sql, &[work.id().into()], |row| {
             Ok(WorkHandle {
